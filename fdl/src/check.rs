@@ -29,6 +29,7 @@ mod resource;
 mod retry;
 mod rollback;
 mod schema;
+mod settings;
 mod step;
 mod suggest;
 mod task;

@@ -10,6 +10,7 @@ mod path;
 #[allow(dead_code, reason = "shared with what is below the language")]
 #[path = "../../flow/src/sample.rs"]
 mod sample;
+mod settings;
 mod template;
 
 pub(crate) use condition::{Ask, Comparison, Side};
@@ -17,4 +18,5 @@ pub use condition::{Condition, ConditionError};
 pub use mapping::{Mapping, MappingSource, Mappings};
 pub use params::{ParamError, Params};
 pub use path::{Path, PathRoot, ValueAt};
+pub use settings::{RetryNumber, Setting, SettingPaths};
 pub use template::{Template, TemplateError};

@@ -10,14 +10,16 @@ mod flow;
 mod program;
 mod reference;
 mod schema;
+mod settings;
 mod step;
 
 pub use budget::{Budget, Exhausted};
 pub use fault::{Fault, FaultKind, FaultNames, Matcher, Origin};
-pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List};
+pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List, OnTimeout};
 pub use program::{CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, Program, Root, Scope};
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Schema, SchemaError, SchemaViolation};
+pub use settings::{RetrySettings, Settings, SettingsReader};
 pub use step::{
     Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, DEFAULT_PRIORITY, Fail, Foreach, InputMode,
     NumberSource, OutputMode, OutputPassing, Parallel, Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task,

@@ -3,7 +3,7 @@
 use super::Checker;
 use crate::FAULT_NAMES;
 use crate::graph::{
-    CatchTarget, ConcurrencyKey, FlowParts, List, OutputPassing, Program, Schema, Step, StepId, StepKind,
+    CatchTarget, ConcurrencyKey, FlowParts, List, OnTimeout, OutputPassing, Program, Schema, Step, StepId, StepKind,
 };
 use crate::hex;
 use crate::time::Millis;
@@ -17,6 +17,7 @@ pub(super) struct Header {
     pub(super) enter: Option<Arc<dyn Program>>,
     pub(super) leave: Option<Arc<dyn Program>>,
     pub(super) timeout: Millis,
+    pub(super) on_timeout: OnTimeout,
     pub(super) input_schema: Option<Schema>,
     pub(super) output_schema: Option<Schema>,
     pub(super) concurrency: Vec<ConcurrencyKey>,
@@ -36,6 +37,7 @@ impl Checker<'_> {
             leave: header.leave,
             passing: OutputPassing::Merge,
             timeout: header.timeout,
+            on_timeout: header.on_timeout,
             input_schema: header.input_schema,
             output_schema: header.output_schema,
             concurrency: header.concurrency,

@@ -46,13 +46,14 @@ shape!(
         "inputMappings",
         "outputMappings",
         "timeoutSeconds",
+        "onTimeout",
         "inputSchema",
         "outputSchema",
         "concurrency"
     ]
 );
 shape!(fallible TASK, "a `task` step", [], ["resourceArn", "resource", "action", "pattern", "serviceParams",
-    "heartbeatSeconds", "waitSeconds", "poll", "rollback", "priority"]);
+    "heartbeatSeconds", "waitSeconds", "totalTimeoutSeconds", "poll", "rollback", "priority"]);
 shape!(step PASS, "a `pass` step", [], []);
 shape!(step WAIT, "a `wait` step", [], ["duration", "timestamp"]);
 shape!(fallible CHOICE, "a `choice` step", ["choices"], ["default"]);
@@ -106,6 +107,10 @@ shape!(
         "serviceParams",
         "inputMappings",
         "timeoutSeconds",
+        "heartbeatSeconds",
+        "waitSeconds",
+        "poll",
+        "priority",
         "retry",
         "child"
     ]

@@ -10,7 +10,7 @@ use super::outline::number;
 use super::paths::looked_up;
 use crate::diagnostics::Code;
 use crate::expression::Path;
-use crate::graph::{ConcurrencyKey, FlowParts, Source, StepId};
+use crate::graph::{ConcurrencyKey, FlowParts, OnTimeout, Source, StepId};
 use crate::limits::EXECUTION_TIMEOUT;
 use crate::path::Query;
 use crate::syntax::{Format, NodeKind};
@@ -55,12 +55,14 @@ impl Checker<'_> {
         }
         let name = root.member("name").and_then(|field| self.text(&field));
         let timeout = root.member("timeoutSeconds").and_then(|field| self.timeout(&field));
+        let on_timeout = root.member("onTimeout").and_then(|field| self.word(&field, &["drain"]));
         let schema = |field: &str| root.member(field).and_then(|field| self.schema(&field));
         Header {
             name,
             enter: self.mappings(root, "inputMappings", MappingContext::FlowInput),
             leave: self.mappings(root, "outputMappings", MappingContext::FlowOutput),
             timeout: timeout.unwrap_or(EXECUTION_TIMEOUT),
+            on_timeout: on_timeout.map_or(OnTimeout::Cancel, |_| OnTimeout::Drain),
             input_schema: schema("inputSchema"),
             output_schema: schema("outputSchema"),
             concurrency: self.concurrency_keys(root),

@@ -35,7 +35,11 @@ impl Checker<'_> {
             self.condition(&field, &text)
                 .map(|condition| condition as Arc<dyn Guard>)
         };
-        let (interval, max_interval) = self.intervals(cursor, Millis::from_secs(5), Millis::from_secs(60));
+        let (interval, max_interval) = self.intervals(
+            &|field| cursor.member(field),
+            Millis::from_secs(5),
+            Millis::from_secs(60),
+        );
         let multiplier = cursor.member("multiplier").and_then(|field| self.multiplier(&field));
         let max_attempts = cursor
             .member("maxAttempts")
@@ -94,14 +98,17 @@ impl Checker<'_> {
         vec![place]
     }
 
-    /// `intervalSeconds` and `maxIntervalSeconds`, with defaults.
-    pub(super) fn intervals(&self, cursor: &Cursor<'_>, interval: Millis, most: Millis) -> (Millis, Millis) {
-        let given = cursor.member("intervalSeconds").and_then(|field| self.pause(&field));
-        let bound = cursor.member("maxIntervalSeconds").and_then(|field| self.pause(&field));
+    /// `intervalSeconds` and `maxIntervalSeconds`, as far as `member` gives them, with defaults.
+    pub(super) fn intervals<'c>(
+        &self,
+        member: &dyn Fn(&str) -> Option<Cursor<'c>>,
+        interval: Millis,
+        most: Millis,
+    ) -> (Millis, Millis) {
+        let given = member("intervalSeconds").and_then(|field| self.pause(&field));
+        let bound = member("maxIntervalSeconds").and_then(|field| self.pause(&field));
         let (interval, most) = (given.unwrap_or(interval), bound.unwrap_or(most));
-        let written = cursor
-            .member("intervalSeconds")
-            .or_else(|| cursor.member("maxIntervalSeconds"));
+        let written = member("intervalSeconds").or_else(|| member("maxIntervalSeconds"));
         if let Some(field) = written.filter(|_| interval > most) {
             let message = format!("the pause of {interval} is cut to the maximum of {most}");
             let found = field.problem(Code::IntervalOverMax, message);

@@ -53,12 +53,15 @@ impl Checker<'_> {
         let errors = self.errors(cursor, taken, Code::UnreachablePolicy, whose == Policies::Step);
         let backoff = cursor.member("backoff").and_then(|field| self.backoff(&field));
         self.check_ignored(cursor, backoff.unwrap_or(BackoffKind::Exponential));
-        let (interval, max_interval) = self.intervals(cursor, Millis::from_secs(1), Millis::from_days(1));
-        let max_attempts = cursor
-            .member("maxAttempts")
-            .and_then(|field| self.whole(&field, 0..=u64::MAX));
-        let multiplier = cursor.member("multiplier").and_then(|field| self.multiplier(&field));
-        let jitter = cursor.member("jitter").and_then(|field| self.number(&field, 0.0..=1.0));
+        // A rollback is no step that is entered: its numbers are fixed.
+        let member = |field: &str| match whose {
+            Policies::Rollback => cursor.member(field),
+            Policies::ChildTask | Policies::Step => self.fixed(cursor, field),
+        };
+        let (interval, max_interval) = self.intervals(&member, Millis::from_secs(1), Millis::from_days(1));
+        let max_attempts = member("maxAttempts").and_then(|field| self.whole(&field, 0..=u64::MAX));
+        let multiplier = member("multiplier").and_then(|field| self.multiplier(&field));
+        let jitter = member("jitter").and_then(|field| self.number(&field, 0.0..=1.0));
         let tried = cursor.member("values").and_then(|field| self.values(&field, values));
         // With values, each is tried once: their number is the bound where none is given.
         let bound = if tried.is_some() { u64::MAX } else { 3 };

@@ -15,21 +15,34 @@ impl Checker<'_> {
         if !self.check_fields(cursor, &fields::ROLLBACK, &[]) {
             return None;
         }
-        let undo = match cursor.member("child") {
+        let child = cursor.member("child");
+        let (undo, undoing) = match &child {
             Some(child) => {
-                self.check_child(cursor, &child, call);
-                Some(Undo::Child)
+                self.check_child(cursor, child, call);
+                (Some(Undo::Child), None)
             }
-            None => self.call(cursor, "rollback").map(Undo::Call),
+            None => {
+                let undoing = self.call(cursor, "rollback");
+                (undoing.clone().map(Undo::Call), undoing)
+            }
         };
         let enter = self.mappings(cursor, "inputMappings", MappingContext::Rollback);
         let timeout = cursor.member("timeoutSeconds").and_then(|field| self.timeout(&field));
         let retry = self.retry(cursor, Policies::Rollback);
+        let poll = cursor
+            .member("poll")
+            .and_then(|poll| self.poll(&poll, undoing.as_ref()));
+        self.check_calling(cursor, undoing.as_ref());
+        let calling = self.calling(&|field| cursor.member(field));
         Some(Rollback {
             undo: undo?,
             enter,
             timeout,
             retry,
+            poll,
+            priority: calling.priority,
+            heartbeat: calling.heartbeat,
+            wait: calling.wait,
         })
     }
 

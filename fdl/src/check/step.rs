@@ -46,6 +46,7 @@ impl Checker<'_> {
             retry: Vec::new(),
             catch: Vec::new(),
             timeout: None,
+            settings: None,
         };
         if matches!(kind, Kind::Task | Kind::Parallel | Kind::Foreach | Kind::Choice) {
             self.failures(&cursor, &mut step, kind, own.as_ref());
@@ -78,8 +79,9 @@ impl Checker<'_> {
         step.retry = self.retry(cursor, whose);
         step.catch = self.catches(cursor, step.list, !child);
         step.failed = self.mappings(cursor, "errorMappings", MappingContext::Errors);
-        step.timeout = cursor
-            .member("timeoutSeconds")
+        step.settings = self.settings(cursor);
+        step.timeout = self
+            .fixed(cursor, "timeoutSeconds")
             .and_then(|field| self.timeout(&field))
             .map(NumberSource::Fixed);
         if let Some(mappings) = cursor

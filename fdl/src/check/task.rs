@@ -5,6 +5,17 @@ use super::cursor::Cursor;
 use super::resource::Reach;
 use crate::diagnostics::Code;
 use crate::graph::{Call, Pattern, StepKind, Task};
+use crate::time::Millis;
+
+/// How a call waits in a queue and is watched.
+pub(super) struct Calling {
+    /// 0–9, if given.
+    pub(super) priority: Option<u8>,
+    /// Longest silence.
+    pub(super) heartbeat: Option<Millis>,
+    /// Longest waiting before a worker takes it.
+    pub(super) wait: Option<Millis>,
+}
 
 impl Checker<'_> {
     /// A task's own fields.
@@ -14,23 +25,40 @@ impl Checker<'_> {
         let rollback = cursor
             .member("rollback")
             .and_then(|rollback| self.rollback(&rollback, call.as_ref()));
-        let priority = cursor.member("priority").and_then(|field| self.priority(&field));
-        let heartbeat = cursor.member("heartbeatSeconds").and_then(|field| {
-            self.check_heartbeat(&field, call.as_ref());
-            self.timeout(&field)
-        });
-        let wait = cursor.member("waitSeconds").and_then(|field| {
-            self.check_wait_seconds(&field, call.as_ref());
-            self.timeout(&field)
-        });
+        self.check_calling(cursor, call.as_ref());
+        let calling = self.calling(&|field| self.fixed(cursor, field));
+        let total_timeout = self
+            .fixed(cursor, "totalTimeoutSeconds")
+            .and_then(|field| self.timeout(&field));
         Some(StepKind::Task(Box::new(Task {
             call: call?,
             poll,
             rollback,
-            priority,
-            heartbeat,
-            wait,
+            priority: calling.priority,
+            heartbeat: calling.heartbeat,
+            wait: calling.wait,
+            total_timeout,
         })))
+    }
+
+    /// What a task or a rollback says about how its call waits and is watched, as far as `member` gives it.
+    pub(super) fn calling<'c>(&self, member: &dyn Fn(&str) -> Option<Cursor<'c>>) -> Calling {
+        let timeout = |field: &str| member(field).and_then(|field| self.timeout(&field));
+        Calling {
+            priority: member("priority").and_then(|field| self.priority(&field)),
+            heartbeat: timeout("heartbeatSeconds"),
+            wait: timeout("waitSeconds"),
+        }
+    }
+
+    /// Whether `heartbeatSeconds` and `waitSeconds` have a meaning for this call.
+    pub(super) fn check_calling(&self, cursor: &Cursor<'_>, call: Option<&Call>) {
+        if let Some(field) = cursor.member("heartbeatSeconds") {
+            self.check_heartbeat(&field, call);
+        }
+        if let Some(field) = cursor.member("waitSeconds") {
+            self.check_wait_seconds(&field, call);
+        }
     }
 
     fn priority(&self, cursor: &Cursor<'_>) -> Option<u8> {

@@ -136,7 +136,8 @@ fn what_is_written_is_compiled() {
              "heartbeatSeconds": 2, "waitSeconds": 3, "inputMappings": [], "errorMappings": [], "outputMappings": [],
              "retry": [{"errors": ["A", "B"], "intervalSeconds": 0.0015, "maxIntervalSeconds": 1.1, "maxAttempts": 0}],
              "catch": [{"errors": ["A"], "goto": "b"}, {"errors": ["FnF.ALL"], "manual": true}],
-             "rollback": {"resourceArn": "queue:undo", "timeoutSeconds": 4}},
+             "rollback": {"resourceArn": "queue:undo", "timeoutSeconds": 4, "heartbeatSeconds": 6, "waitSeconds": 8,
+              "priority": 9, "poll": {"until": "$.a"}}},
             {"type": "task", "name": "b", "resourceArn": "flow:x", "pattern": "sync", "rollback": {"child": true}},
             {"type": "wait", "name": "c", "duration": "$.s"}, {"type": "wait", "name": "d", "duration": "7"},
             {"type": "foreach", "name": "e", "iterationMapping": {"collection": "$.l", "item": "i", "index": "n"},
@@ -163,6 +164,12 @@ fn what_is_written_is_compiled() {
     let rollback = task.rollback.as_ref().unwrap();
     assert!(matches!(&rollback.undo, Undo::Call(call) if &*call.resource == "queue:undo"));
     assert_eq!(rollback.timeout, Some(Millis(4_000)));
+    assert_eq!(
+        (rollback.heartbeat, rollback.wait),
+        (Some(Millis(6_000)), Some(Millis(8_000)))
+    );
+    assert_eq!(rollback.priority, Some(9));
+    assert_eq!(rollback.poll.as_ref().map(|poll| poll.interval), Some(Millis(5_000)));
     let StepKind::Task(child) = &named(&flow, "b").kind else {
         panic!()
     };

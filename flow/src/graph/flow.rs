@@ -34,6 +34,8 @@ pub struct FlowParts {
     pub passing: OutputPassing,
     /// Bound of the execution.
     pub timeout: Millis,
+    /// What happens at that bound.
+    pub on_timeout: OnTimeout,
     /// What the execution's input must look like.
     pub input_schema: Option<Schema>,
     /// What its output must look like.
@@ -42,6 +44,16 @@ pub struct FlowParts {
     pub concurrency: Vec<ConcurrencyKey>,
     /// What the language calls faults.
     pub fault_names: FaultNames,
+}
+
+/// What happens when an execution takes too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnTimeout {
+    /// What runs is cancelled, and what was done is undone.
+    #[default]
+    Cancel,
+    /// Nothing new begins, and calls that are out may end. Where that does not complete the flow, what was done is undone.
+    Drain,
 }
 
 /// A list of steps that run one after the other.

@@ -1,6 +1,6 @@
 //! The steps of a compiled flow.
 
-use super::{Guard, ListId, Lookup, Matcher, Parameters, Program, StepId};
+use super::{Guard, ListId, Lookup, Matcher, Parameters, Program, RetrySettings, SettingsReader, StepId};
 use crate::time::Millis;
 use crate::value::{Text, Value};
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub struct Step {
     pub catch: Vec<Catch>,
     /// Bound of each attempt.
     pub timeout: Option<NumberSource<Millis>>,
+    /// Reads from the step's input, when it is entered, the numbers that are not fixed.
+    pub settings: Option<Arc<dyn SettingsReader>>,
 }
 
 /// What a step does.
@@ -121,6 +123,8 @@ pub struct Task {
     pub heartbeat: Option<Millis>,
     /// Longest waiting in a queue before a worker takes it.
     pub wait: Option<Millis>,
+    /// Bound of all attempts of a visit together, pauses included.
+    pub total_timeout: Option<Millis>,
 }
 
 /// What is called and how.
@@ -191,6 +195,14 @@ pub struct Rollback {
     pub timeout: Option<Millis>,
     /// Retry policies.
     pub retry: Vec<Retry>,
+    /// Whether and how the undoing call is made again until something holds.
+    pub poll: Option<Poll>,
+    /// 0–9, 9 first; without, that of the task.
+    pub priority: Option<u8>,
+    /// Longest silence of a worker or callback.
+    pub heartbeat: Option<Millis>,
+    /// Longest waiting in a queue before a worker takes it.
+    pub wait: Option<Millis>,
 }
 
 /// What undoes a task.
@@ -221,6 +233,21 @@ pub struct Retry {
     pub backoff: BackoffKind,
     /// A value for each attempt.
     pub values: Option<Values>,
+}
+
+impl Retry {
+    /// The policy with these numbers in the place of its own.
+    #[must_use]
+    pub fn with(&self, given: &RetrySettings) -> Self {
+        Self {
+            interval: given.interval.unwrap_or(self.interval),
+            max_interval: given.max_interval.unwrap_or(self.max_interval),
+            max_attempts: given.max_attempts.unwrap_or(self.max_attempts),
+            multiplier: given.multiplier.unwrap_or(self.multiplier),
+            jitter: given.jitter.unwrap_or(self.jitter),
+            ..self.clone()
+        }
+    }
 }
 
 /// How a delay grows.

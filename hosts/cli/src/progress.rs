@@ -211,7 +211,7 @@ impl Progress {
             ..
         } = scene;
         match &event.detail {
-            EventKind::StepEntered => self.entered(scene),
+            EventKind::StepEntered { .. } => self.entered(scene),
             EventKind::StepStarted { missing, .. } => self.started(scene, missing),
             EventKind::StepSucceeded { output, missing } => self.succeeded(scene, output.as_ref(), missing),
             EventKind::TaskSucceeded { result, .. } if self.verbose => self.data(scene, "result", result),
@@ -250,8 +250,9 @@ impl Progress {
                 let (cross, failure) = (mark('✗'), words::failure(failure));
                 self.line(&format!("{indent}{cross} {name} can't be undone: {failure}"));
             }
-            EventKind::ExecutionTimedOut if scene.is_main => {
-                self.line(&format!("{} the execution took too long", mark('✗')));
+            EventKind::ExecutionTimedOut { drain } if scene.is_main => {
+                let more = if *drain { "; what is out may end" } else { "" };
+                self.line(&format!("{} the execution took too long{more}", mark('✗')));
             }
             act => self.operator_act(scene, act),
         }

@@ -111,6 +111,9 @@ pub(super) fn badges(step: &Step) -> Vec<String> {
         Some(NumberSource::Program(_)) => badges.push("timeout computed".to_owned()),
         None => {}
     }
+    if step.settings.is_some() {
+        badges.push("numbers computed".to_owned());
+    }
     badges
 }
 

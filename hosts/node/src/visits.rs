@@ -106,7 +106,7 @@ impl Visits {
         }
         self.reopen_around(&event.path);
         match &event.detail {
-            EventKind::StepEntered => return self.enter(flow, event, step, path),
+            EventKind::StepEntered { .. } => return self.enter(flow, event, step, path),
             EventKind::BranchExited(_) | EventKind::IterationExited(_) => return self.end_inside(&path, event.time),
             EventKind::StepFailed { .. } | EventKind::StepExited { .. } => {
                 self.end_inside(&inside(&path, step), event.time);

@@ -69,7 +69,7 @@ impl Outcome {
                 .and_then(|step| flow.step(step))
                 .map(|step| step.name.clone()),
             refusal: None,
-            steps: named(|detail| matches!(detail, EventKind::StepEntered)),
+            steps: named(|detail| matches!(detail, EventKind::StepEntered { .. })),
             rollbacks: named(|detail| matches!(detail, EventKind::RollbackStarted { .. })),
             events: events
                 .iter()

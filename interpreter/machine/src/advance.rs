@@ -7,7 +7,7 @@ use crate::event::{
 use crate::signal::{EndBeforeStart, Rejection, Signal, Timer};
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
 use crate::turn::{EventAddress, Turn, failure};
-use starbridge_flow::graph::{Budget, FaultKind, Flow, SchemaViolation};
+use starbridge_flow::graph::{Budget, FaultKind, Flow, OnTimeout, SchemaViolation};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 
@@ -288,7 +288,9 @@ impl State {
         match what {
             TimerFor::Execution => {
                 let place = self.flow_place(timer.set_by);
-                self.emit(turn, place, EventKind::ExecutionTimedOut);
+                // A flow that is being undone can't be completed any more.
+                let drain = turn.flow.on_timeout == OnTimeout::Drain && self.data.status == Status::Running;
+                self.emit(turn, place, EventKind::ExecutionTimedOut { drain });
             }
             TimerFor::Call => {
                 let error = turn.flow.fault_names.name(&FaultKind::Timeout);
@@ -430,11 +432,8 @@ impl State {
         }
         match &frame.at {
             FramePosition::Before(step) => {
-                let place = EventAddress {
-                    step: Some(*step),
-                    ..self.place(id)
-                };
-                self.emit(turn, place, EventKind::StepEntered);
+                let step = *step;
+                self.enter_step(turn, id, step);
             }
             FramePosition::In(_) => self.step_visit(turn, id),
             FramePosition::Ended if id == ROOT => self.end_flow(turn),

@@ -36,6 +36,9 @@ impl State {
             return;
         }
         self.data.needed_version = self.data.needed_version.max(event.detail.needed_version());
+        if self.data.draining {
+            self.end_if_drained(flow, event.id);
+        }
         self.data.last = event.id;
         self.data.last_time = event.time;
     }
@@ -55,7 +58,7 @@ impl State {
             return self.fold_rollback(flow, event, frame);
         }
         match &event.detail {
-            EventKind::StepEntered
+            EventKind::StepEntered { .. }
             | EventKind::StepStarted { .. }
             | EventKind::StepSucceeded { .. }
             | EventKind::StepFailed { .. }
@@ -82,7 +85,7 @@ impl State {
             EventKind::ExecutionSucceeded { .. }
             | EventKind::ExecutionFailed { .. }
             | EventKind::ExecutionStopped { .. }
-            | EventKind::ExecutionTimedOut => Some(self.fold_end(flow, event)),
+            | EventKind::ExecutionTimedOut { .. } => Some(self.fold_end(flow, event)),
             EventKind::LateResultIgnored { of, .. } => Some(self.fold_late_result(*of)),
             EventKind::TurnContinued | EventKind::TaskStarted => Some(Some(())),
             EventKind::ExecutionRedriven { inputs, .. } => Some(self.fold_redriven(flow, event, inputs)),

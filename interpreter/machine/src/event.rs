@@ -3,7 +3,7 @@
 //! In memory an event names steps by number; [`crate::history`] writes and reads the stored form.
 
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::{Pattern, Pointer, StepId};
+use starbridge_flow::graph::{Pattern, Pointer, Settings, StepId};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
@@ -201,6 +201,15 @@ pub struct ScheduledCall {
     /// How long a worker may have a task of a queue.
     #[serde(default, rename = "timeout_ms", skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Millis>,
+    /// How long the task may wait in a queue, where the step's input gave it.
+    #[serde(default, rename = "wait_ms", skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Millis>,
+    /// The longest silence of a worker or callback, where the step's input gave it.
+    #[serde(default, rename = "heartbeat_ms", skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<Millis>,
+    /// From 0 to 9, where the step's input gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
 }
 
 mod pattern_word {
@@ -341,8 +350,8 @@ pub struct Bounds {
 pub enum EventKind {
     /// † The execution began.
     ExecutionStarted(Box<StartRecord>),
-    /// A list reached a step.
-    StepEntered,
+    /// A list reached a step. `settings` are the numbers that its input gave.
+    StepEntered { settings: Option<Box<Settings>> },
     /// An attempt began. For the flow: its input was made.
     StepStarted {
         attempt: u32,
@@ -430,8 +439,8 @@ pub enum EventKind {
     ManualResolved(Box<Resolution>),
     /// † The execution was stopped.
     ExecutionStopped { failure: Failure, by: Option<Text> },
-    /// † The execution timed out.
-    ExecutionTimedOut,
+    /// † The execution timed out. `drain`: calls that are out may still end.
+    ExecutionTimedOut { drain: bool },
     /// The execution succeeded.
     ExecutionSucceeded { output: Object },
     /// The execution failed. `step` is where the error arose.

@@ -20,7 +20,7 @@ impl Event {
                 | EventKind::LateResultIgnored { .. }
                 | EventKind::ManualResolved(_)
                 | EventKind::ExecutionStopped { .. }
-                | EventKind::ExecutionTimedOut
+                | EventKind::ExecutionTimedOut { .. }
                 | EventKind::ExecutionRedriven { .. }
                 | EventKind::RollbackSkipped { .. }
                 | EventKind::ExecutionForked { .. }
@@ -55,7 +55,7 @@ impl State {
                 _ => Signal::Start(started.clone()),
             },
             EventKind::TaskTimedOut { error, redeliver } => self.recorded_silence(flow, event, error, *redeliver)?,
-            EventKind::ExecutionTimedOut => self.recorded_timer(event, call)?,
+            EventKind::ExecutionTimedOut { .. } => self.recorded_timer(event, call)?,
             EventKind::TimerFired { of } => self.recorded_timer(event, *of)?,
             EventKind::ManualResolved(resolution) => Signal::Resolve {
                 request: event.caused_by,

@@ -19,7 +19,7 @@ pub(crate) use frames::{
     ArmRun, Frame, FramePosition, Frames, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun,
 };
 pub(crate) use timers::{TimerFor, TimerKey, Timers};
-pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoRun, Undoing};
+pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoPolling, UndoRun, Undoing};
 
 use crate::event::{EventId, Failure, StartRecord};
 use starbridge_flow::graph::StepId;
@@ -168,6 +168,8 @@ pub(crate) struct Data {
     pub(crate) failed_step: Option<StepId>,
     pub(crate) broken: Option<EventId>,
     pub(crate) ending: Option<Ending>,
+    /// The execution's time is over, and calls that are out may still end: nothing new begins.
+    pub(crate) draining: bool,
     /// Steps that wait for an operator, by their `ManualRequested`.
     pub(crate) manual: BTreeMap<EventId, FrameId>,
     /// An end that was asked for during a rollback. It takes effect when the rollback has ended.

@@ -15,11 +15,14 @@ mod failure;
 mod flow;
 pub(crate) mod foreach;
 pub(crate) mod parallel;
+mod poll;
+mod settings;
 mod simple;
 mod task;
 mod wait;
 
 pub(crate) use failure::{Tried, retry_scheduled};
+pub(crate) use poll::{AfterResult, after_acknowledgement};
 
 use crate::state::{Children, Frame, FrameId, FramePosition, State, StepRun, Visit, VisitPhase};
 use crate::turn::Turn;
@@ -52,7 +55,10 @@ impl State {
             return;
         };
         match (&visit.phase, &step.kind) {
-            (VisitPhase::Entered, _) => self.begin_attempt(turn, id),
+            (VisitPhase::Entered, _) => match Self::hopeless(turn, visit, step) {
+                Some(failure) => self.fail_current(turn, id, failure),
+                None => self.begin_attempt(turn, id),
+            },
             (VisitPhase::Succeeded { .. }, _) => self.exit_step(turn, id),
             (VisitPhase::Failed { .. }, _) => self.after_failure(turn, id),
             (VisitPhase::Retrying { .. } | VisitPhase::Manual { .. }, _) => {}

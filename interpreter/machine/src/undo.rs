@@ -5,8 +5,10 @@
 //! | none | `RollbackStarted` of the next |
 //! | entered | the input is made: `StepStarted` |
 //! | started | `TaskScheduled` |
-//! | in flight, retrying | waits |
+//! | in flight, retrying, sleeping | waits |
+//! | pending | under `poll`: `PollScheduled` |
 //! | answered | `RollbackSucceeded` |
+//! | polled | `RollbackSucceeded`, `PollScheduled` or `StepFailed` |
 //! | faulted | `StepFailed` |
 //! | failed | `RetryScheduled` or `RollbackFailed` |
 
@@ -14,9 +16,9 @@ use crate::context::{StepView, View};
 use crate::effect::is_queue;
 use crate::event::{EventId, EventKind, Failure, ScheduledCall};
 use crate::state::{FrameId, State, UndoPhase, UndoRun};
-use crate::steps::{Tried, retry_scheduled};
+use crate::steps::{AfterResult, Tried, after_acknowledgement, retry_scheduled};
 use crate::turn::{EventAddress, Turn};
-use starbridge_flow::graph::{Pattern, Rollback, Root, StepKind, Undo, Values};
+use starbridge_flow::graph::{Fault, Pattern, Poll, Rollback, Root, StepKind, Undo, Values};
 use starbridge_flow::time::Seconds;
 use starbridge_flow::value::{Object, Value};
 
@@ -62,7 +64,16 @@ impl State {
         match run.phase.clone() {
             UndoPhase::Entered => self.begin_undo_attempt(turn, id, place),
             UndoPhase::Started => self.schedule_undo(turn, id, place),
-            UndoPhase::InFlight { .. } | UndoPhase::Retrying { .. } => {}
+            UndoPhase::InFlight { .. } | UndoPhase::Retrying { .. } | UndoPhase::Sleeping { .. } => {}
+            UndoPhase::Pending { retry_after } => {
+                let (poll, calls) = (Self::poll_of(turn, run), run.calls());
+                let next = after_acknowledgement(turn, poll, calls, retry_after);
+                self.go_on_undoing(turn, place, attempt, next.map(AfterResult::Again));
+            }
+            UndoPhase::Polled { result } => {
+                let next = self.after_result(turn, Self::poll_of(turn, run), &result, run.calls());
+                self.go_on_undoing(turn, place, attempt, next);
+            }
             UndoPhase::Answered => self.emit(turn, place, EventKind::RollbackSucceeded),
             UndoPhase::Faulted { failure, .. } => self.emit(turn, place, EventKind::StepFailed { failure, attempt }),
             UndoPhase::Failed { failure, retry_after } => {
@@ -76,6 +87,28 @@ impl State {
             StepKind::Task(task) => task.rollback.as_ref(),
             _ => None,
         }
+    }
+
+    fn poll_of<'a>(turn: &Turn<'a>, run: &UndoRun) -> Option<&'a Poll> {
+        Self::rollback_of(turn, run)?.poll.as_ref()
+    }
+
+    fn go_on_undoing(
+        &mut self,
+        turn: &mut Turn<'_>,
+        place: EventAddress,
+        attempt: u32,
+        next: Result<AfterResult, Fault>,
+    ) {
+        let detail = match next {
+            Ok(AfterResult::Done) => EventKind::RollbackSucceeded,
+            Ok(AfterResult::Again(detail)) => detail,
+            Err(fault) => EventKind::StepFailed {
+                failure: turn.failure(&fault),
+                attempt,
+            },
+        };
+        self.emit(turn, place, detail);
     }
 
     fn begin_undo_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId, place: EventAddress) {
@@ -130,7 +163,7 @@ impl State {
                 visit: 1,
                 attempt,
                 call: waits.then(|| self.data.last.next().next()),
-                polls: None,
+                polls: rollback.is_some_and(|rollback| rollback.poll.is_some()).then_some(0),
                 retry_value,
                 failure: self.failure_being_undone(turn, id),
             }),
@@ -180,18 +213,24 @@ impl State {
                 (resource, Pattern::Sync, Some(Value::from(params)))
             }
         };
-        let (timeout_at, timeout) = match rollback.timeout {
-            Some(bound) if is_queue(&resource) => (None, Some(bound)),
-            timeout => (timeout.map(|bound| turn.now.plus(bound)), None),
+        let polling = run.polling.clone().unwrap_or_default();
+        let resource = polling.location.unwrap_or(resource);
+        let (timeout_at, timeout) = match (polling.timeout_at, rollback.timeout) {
+            (Some(timeout_at), _) => (Some(timeout_at), None),
+            (None, Some(bound)) if is_queue(&resource) => (None, Some(bound)),
+            (None, timeout) => (timeout.map(|bound| turn.now.plus(bound)), None),
         };
         let detail = EventKind::TaskScheduled(Box::new(ScheduledCall {
             resource,
             pattern,
             attempt: run.attempt,
-            call: 1,
+            call: polling.calls + 1,
             params,
             timeout_at,
             timeout,
+            wait: None,
+            heartbeat: None,
+            priority: None,
         }));
         self.emit(turn, place, detail);
     }

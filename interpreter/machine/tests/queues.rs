@@ -194,3 +194,80 @@ fn a_poll_is_bounded_from_the_first_hold() {
     assert_eq!(calls, 3, "at 7 s, 17 s and 27 s");
     assert_eq!(run.state.failure().unwrap().error, "FnF.TaskTimeout");
 }
+
+/// Fails after a task whose rollback is a task of a queue with these fields. Returns the run at the undoing call.
+fn undoing(fields: &str) -> Run {
+    let mut run = Run::new(&format!(
+        r#"{{"type": "task", "name": "a", "resourceArn": "queue:q", "priority": 3,
+             "rollback": {{"resourceArn": "queue:undo"{fields}}}}},
+           {{"type": "fail", "name": "no"}}"#
+    ));
+    let call = run.call();
+    run.give(Signal::Succeeded {
+        call,
+        result: Object::new().into(),
+        worker: None,
+        held_time: None,
+    });
+    run
+}
+
+#[test]
+fn rollback_in_a_queue_waits_as_its_fields_say() {
+    let run = undoing(r#", "waitSeconds": 7, "heartbeatSeconds": 8, "priority": 9, "poll": {"until": "$.done"}"#);
+    let call = run.state.call_to_send(&run.flow, run.call()).unwrap();
+    assert_eq!((call.wait, call.heartbeat), (Some(Millis(7_000)), Some(Millis(8_000))));
+    assert_eq!((call.priority, call.polling, call.rollback), (9, true, true));
+}
+
+#[test]
+fn rollback_in_a_queue_without_fields_has_the_priority_of_its_task() {
+    let run = undoing("");
+    let call = run.state.call_to_send(&run.flow, run.call()).unwrap();
+    assert_eq!((call.wait, call.heartbeat, call.priority), (None, None, 3));
+}
+
+#[test]
+fn rollback_that_no_worker_takes_in_time_fails() {
+    let mut run = undoing(r#", "waitSeconds": 7"#);
+    let call = run.call();
+    run.give(Signal::TimedOut { call });
+    assert_eq!(run.state.status(), Status::RollbackFailed);
+}
+
+#[test]
+fn rollback_that_polls_sleeps_and_calls_again() {
+    let mut run = undoing(r#", "poll": {"until": "$.done", "intervalSeconds": 5}, "timeoutSeconds": 9"#);
+    let call = run.call();
+    run.give(Signal::Succeeded {
+        call,
+        result: Object::new().into(),
+        worker: None,
+        held_time: Some(Timestamp(0)),
+    });
+    assert_eq!(run.state.next_wakeup(), Some(Timestamp(5_000)));
+    run.now = Timestamp(5_000);
+    let timer = run.state.due(run.now).next().unwrap();
+    run.give(Signal::TimerDue(timer));
+    let again = run.state.call_to_send(&run.flow, run.call()).unwrap();
+    assert_eq!(again.timeout_at, Some(Timestamp(9_000)));
+    assert!(again.call > call);
+}
+
+#[test]
+fn numbers_of_the_input_stand_where_they_differ_from_the_definition() {
+    let mut run = Run::new(
+        r#"{"type": "pass", "name": "p", "outputMappings": [{"target": "urgent", "source": 9},
+              {"target": "wait", "source": 60}, {"target": "beat", "source": 4}]},
+           {"type": "task", "name": "t", "resourceArn": "queue:q", "priority": "$.urgent", "waitSeconds": "$.wait",
+            "heartbeatSeconds": "$.beat", "timeoutSeconds": 7}"#,
+    );
+    let call = run.state.call_to_send(&run.flow, run.call()).unwrap();
+    assert_eq!(
+        (call.priority, call.wait, call.heartbeat, call.timeout),
+        (9, Some(Millis(60_000)), Some(Millis(4_000)), Some(Millis(7_000)))
+    );
+    let call = run.call();
+    let events = run.give(Signal::TimedOut { call });
+    assert!(matches!(&events[0].detail, EventKind::TaskTimedOut { .. }));
+}

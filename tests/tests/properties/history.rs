@@ -126,7 +126,7 @@ impl History {
         let way = way(&event.path);
         let Some(step) = event.step else { return Ok(()) };
         match &event.detail {
-            EventKind::StepEntered => {
+            EventKind::StepEntered { .. } => {
                 if let Some(last) = way.last().filter(|(_, child)| !matches!(child, Child::Arm(_)))
                     && !self.begun.contains(&way)
                 {

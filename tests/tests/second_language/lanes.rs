@@ -172,6 +172,7 @@ pub fn compile(text: &str) -> Flow {
         leave: None,
         passing: OutputPassing::Merge,
         timeout: Millis(1_000_000_000),
+        on_timeout: OnTimeout::Cancel,
         input_schema: None,
         output_schema: None,
         concurrency: Vec::new(),
@@ -190,6 +191,7 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
         enter: InputMode::Merged,
         leave: OutputMode::Local,
         failed: None,
+        settings: None,
         next: None,
         retry: Vec::new(),
         catch: Vec::new(),
@@ -251,5 +253,6 @@ fn task(target: &str) -> Task {
         priority: None,
         heartbeat: None,
         wait: None,
+        total_timeout: None,
     }
 }

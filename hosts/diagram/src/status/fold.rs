@@ -61,7 +61,9 @@ impl Fold {
                 self.cancel_inside(&[], None);
                 self.ends(event, "Stopped", Some((failure, None)));
             }
-            EventKind::ExecutionTimedOut => {
+            // What is out may still end. Where that completes the flow, its success replaces this.
+            EventKind::ExecutionTimedOut { drain: true } => self.ends(event, "TimedOut", None),
+            EventKind::ExecutionTimedOut { drain: false } => {
                 self.cancel_inside(&[], None);
                 self.ends(event, "TimedOut", None);
             }
@@ -105,7 +107,7 @@ impl Fold {
             return self.rollback(step, path, &event.detail);
         }
         match &event.detail {
-            EventKind::StepEntered => {
+            EventKind::StepEntered { .. } => {
                 self.marks(step).visits += 1;
                 *self.place(step, path) = StepPlace {
                     status: Status::Running,

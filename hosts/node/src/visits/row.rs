@@ -288,6 +288,14 @@ impl Row {
                 undo.status = Status::Retrying;
                 undo.until = Some(*due);
             }
+            EventKind::PollScheduled { due, .. } => {
+                undo.status = Status::Polling;
+                undo.until = Some(*due);
+            }
+            EventKind::TaskScheduled(_) => {
+                undo.status = Status::Running;
+                undo.until = None;
+            }
             EventKind::RollbackSucceeded => {
                 undo.status = Status::Succeeded;
                 undo.ended = Some(event.time);

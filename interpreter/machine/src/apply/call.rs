@@ -4,7 +4,7 @@ use crate::effect::is_queue;
 use crate::event::{Event, EventId, EventKind, Failure, ScheduledCall};
 use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
 use crate::turn::failure;
-use starbridge_flow::graph::{FaultKind, Flow, NumberSource, StepKind};
+use starbridge_flow::graph::{FaultKind, Flow, StepKind};
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Text, Value};
 
@@ -43,7 +43,14 @@ impl State {
                 self.give_up_call(event.caused_by);
             }
             EventKind::TaskCancelled { of, .. } => {
-                self.task_run_of(id, *of)?.phase = TaskPhase::Cancelled;
+                let out_of_time = self.frames.get(id)?.visit()?.out_of_time.clone();
+                self.task_run_of(id, *of)?.phase = match out_of_time {
+                    Some(failure) => TaskPhase::Faulted {
+                        failure,
+                        retry_after: Seconds::ZERO,
+                    },
+                    None => TaskPhase::Cancelled,
+                };
                 self.give_up_call(*of);
                 if self.data.ending.is_some() {
                     self.end_if_closed(flow);
@@ -128,7 +135,7 @@ impl State {
 
     fn fold_poll(&mut self, flow: &Flow, event: EventId, id: FrameId, due: Timestamp) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
-        let bounded = matches!(flow.step(visit.step)?.timeout, Some(NumberSource::Fixed(_)));
+        let bounded = visit.fixed_bound(flow.step(visit.step)?).is_some();
         let started = visit.started;
         let run = visit.task_mut()?;
         run.phase = TaskPhase::Sleeping { due, timer: event };
@@ -192,7 +199,7 @@ pub(super) fn timed_out(flow: &Flow, error: &Text) -> Failure {
 
 /// Reads a receipt which says that there is no result yet: where to ask, and how long to wait at least.
 /// `None`: the receipt does not say that.
-fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, Seconds)> {
+pub(super) fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, Seconds)> {
     let receipt = receipt?.as_object()?;
     let status = receipt.get("status")?.as_number()?.as_u64()?;
     if status != 202 {

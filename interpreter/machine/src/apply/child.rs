@@ -131,6 +131,7 @@ impl State {
         };
         let (failure, origin) = (failure.clone(), *origin);
         let failed_task = visit.failed_task.take();
+        self.timers.cancel(visit.take_total());
         frame.done.extend(failed_task);
         if let FramePosition::In(visit) = std::mem::replace(&mut frame.at, FramePosition::Ended) {
             frame.at = FramePosition::Failed(visit, failure, origin);

@@ -49,16 +49,37 @@ impl State {
             EventKind::ExecutionStopped { failure, .. } => {
                 self.end_from_outside(flow, event.id, Status::Stopped, failure.clone(), event.rollback);
             }
-            EventKind::ExecutionTimedOut => {
-                let name = flow.fault_names.name(&FaultKind::ExecutionTimeout);
-                let seconds = flow.timeout.as_secs();
-                let cause = format!("the execution took longer than {seconds} seconds");
-                let failure = failure(&name, &cause);
-                self.end_from_outside(flow, event.id, Status::TimedOut, failure, true);
+            EventKind::ExecutionTimedOut { drain: true } => self.begin_draining(flow),
+            EventKind::ExecutionTimedOut { drain: false } => {
+                self.end_from_outside(flow, event.id, Status::TimedOut, timed_out(flow), true);
             }
             _ => return None,
         }
         Some(())
+    }
+
+    /// The time is over: nothing new begins from now on.
+    fn begin_draining(&mut self, flow: &Flow) {
+        self.timers.cancel_execution_bound();
+        self.data.draining = true;
+        for id in self.frames.ids() {
+            self.update_ready_queue(flow, id);
+        }
+    }
+
+    /// Ends the execution if it drains, nothing is out any more, and the flow is not complete.
+    pub(super) fn end_if_drained(&mut self, flow: &Flow, event: EventId) {
+        let over = self.data.status != Status::Running || self.data.ending.is_some();
+        if over || !self.calls.is_empty() || self.frames.has_rollback() || self.frames.next_ready().is_some() {
+            return;
+        }
+        let ending = Ending {
+            status: Status::TimedOut,
+            failure: timed_out(flow),
+            undo: true,
+            interrupted: None,
+        };
+        self.begin_ending(flow, event, ending);
     }
 
     /// A stop or timeout. It takes effect at once, or, if a rollback is in progress, when that has ended.
@@ -116,4 +137,11 @@ impl State {
         self.timers.clear();
         self.frames.clear_ready();
     }
+}
+
+/// The failure of an execution that took too long.
+fn timed_out(flow: &Flow) -> Failure {
+    let name = flow.fault_names.name(&FaultKind::ExecutionTimeout);
+    let seconds = flow.timeout.as_secs();
+    failure(&name, &format!("the execution took longer than {seconds} seconds"))
 }

@@ -1,7 +1,7 @@
 //! Folding of a fork: what it changes in the state it copied.
 
 use crate::event::Event;
-use crate::state::{Frame, State, StepRun, TaskPhase, TimerFor, UndoPhase, VisitPhase, WaitRun};
+use crate::state::{Frame, State, StepRun, TaskPhase, TimerFor, UndoPhase, UndoRun, VisitPhase, WaitRun};
 use starbridge_flow::graph::{Flow, StepKind, Wait};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
@@ -45,17 +45,31 @@ fn is_for_instant(flow: &Flow, step: starbridge_flow::graph::StepId) -> bool {
     matches!(kind, Some(StepKind::Wait(Wait::Timestamp(_))))
 }
 
+/// Postpones everything a rollback waits for.
+fn postpone_undo(run: &mut UndoRun, left: Millis) {
+    if let Some(polling) = &mut run.polling {
+        polling.timeout_at = polling.timeout_at.map(|at| at.plus(left));
+    }
+    match &mut run.phase {
+        UndoPhase::Retrying { due, .. } => *due = due.plus(left),
+        UndoPhase::Sleeping { due, deadline, .. } => {
+            *due = due.plus(left);
+            *deadline = deadline.map(|at| at.plus(left));
+        }
+        _ => {}
+    }
+}
+
 /// Postpones everything a frame waits for.
 fn postpone(flow: &Flow, frame: &mut Frame, left: Millis) {
-    if let Some(run) = frame.undoing.as_mut().and_then(|undoing| undoing.current.as_mut())
-        && let UndoPhase::Retrying { due, .. } = &mut run.phase
-    {
-        *due = due.plus(left);
+    if let Some(run) = frame.undoing.as_mut().and_then(|undoing| undoing.current.as_mut()) {
+        postpone_undo(run, left);
     }
     let Some(visit) = frame.visit_mut() else {
         return;
     };
     visit.deadline = visit.deadline.map(|at| at.plus(left));
+    visit.total_at = visit.total_at.map(|at| at.plus(left));
     match &mut visit.phase {
         VisitPhase::Retrying { due, .. } => *due = due.plus(left),
         VisitPhase::Started(StepRun::Wait(WaitRun::Waiting { until, .. })) if !is_for_instant(flow, visit.step) => {

@@ -1,7 +1,9 @@
 //! Folding of steps that wait for an operator: requested, resolved.
 
-use crate::event::{Decision, EventId, Failure, Resolution};
-use crate::state::{FrameId, State, VisitPhase};
+use super::step::total_timeout;
+use crate::event::{Decision, Event, EventId, Failure, Resolution};
+use crate::state::{FrameId, State, TimerFor, VisitPhase};
+use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Seconds;
 
 impl State {
@@ -14,13 +16,21 @@ impl State {
             failure: failure.clone(),
             request,
         };
+        self.timers.cancel(visit.take_total());
         self.data.manual.insert(request, id);
         Some(())
     }
 
-    /// `retry` begins another attempt with all counts unchanged, `succeed` gives the output, `fail` is final.
-    pub(super) fn fold_resolved(&mut self, id: FrameId, request: EventId, resolution: &Resolution) -> Option<()> {
-        self.data.manual.remove(&request)?;
+    /// `retry` begins another attempt with all counts unchanged and the time of all attempts anew, `succeed` gives the output,
+    /// `fail` is final.
+    pub(super) fn fold_resolved(
+        &mut self,
+        flow: &Flow,
+        event: &Event,
+        id: FrameId,
+        resolution: &Resolution,
+    ) -> Option<()> {
+        self.data.manual.remove(&event.caused_by)?;
         let visit = self.frames.get_mut(id)?.active()?;
         let VisitPhase::Manual { failure, .. } = &visit.phase else {
             return None;
@@ -41,6 +51,12 @@ impl State {
             },
         };
         if again {
+            visit.out_of_time = None;
+            if let Some(millis) = total_timeout(flow, step, visit.settings.as_deref()) {
+                let total_at = event.time.plus(millis);
+                visit.total_at = Some(total_at);
+                self.timers.set(total_at, visit.entered, TimerFor::Frame(id));
+            }
             self.drop_retained_inside(id);
         }
         Some(())

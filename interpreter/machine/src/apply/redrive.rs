@@ -187,6 +187,7 @@ impl State {
         self.data.status = Status::Running;
         self.data.failure = None;
         self.data.failed_step = None;
+        self.data.draining = false;
         let interrupted = self.data.ending.take().and_then(|ending| ending.interrupted);
         if resuming.undoing {
             self.resume_rollbacks(resuming)?;

@@ -6,15 +6,15 @@ use crate::state::{
     ArmRun, Children, Closing, DoneClass, FrameId, FramePosition, State, StepRun, TaskPhase, TaskRun, TimerFor, Visit,
     VisitPhase, WaitRun,
 };
-use starbridge_flow::graph::{Flow, NumberSource, OutputMode, OutputPassing, Step, StepId, StepKind};
-use starbridge_flow::time::{Seconds, Timestamp};
+use starbridge_flow::graph::{Flow, OutputMode, OutputPassing, Settings, Step, StepId, StepKind};
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Overlay, Value};
 
 impl State {
     pub(super) fn fold_step(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         let step = event.step?;
         match &event.detail {
-            EventKind::StepEntered => self.fold_entered(flow, event, id, step)?,
+            EventKind::StepEntered { settings } => self.fold_entered(flow, event, id, step, settings.as_deref())?,
             EventKind::StepStarted {
                 attempt, input, bounds, ..
             } => {
@@ -29,14 +29,21 @@ impl State {
             EventKind::RetryScheduled { policy, due, .. } => self.fold_retry(id, event.id, *policy, *due)?,
             EventKind::TimerFired { of } => self.fold_timer(flow, id, *of)?,
             EventKind::ManualRequested(failure) => self.fold_manual(id, event.id, failure)?,
-            EventKind::ManualResolved(resolution) => self.fold_resolved(id, event.caused_by, resolution)?,
+            EventKind::ManualResolved(resolution) => self.fold_resolved(flow, event, id, resolution)?,
             _ => return None,
         }
         self.update_ready_queue(flow, id);
         Some(())
     }
 
-    fn fold_entered(&mut self, flow: &Flow, event: &Event, id: FrameId, step: StepId) -> Option<()> {
+    fn fold_entered(
+        &mut self,
+        flow: &Flow,
+        event: &Event,
+        id: FrameId,
+        step: StepId,
+        settings: Option<&Settings>,
+    ) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
         match frame.at {
             FramePosition::Before(next) if next == step => {}
@@ -51,6 +58,10 @@ impl State {
         };
         let pending_undo = frame.pending_undo.take();
         let edited = frame.edited.take();
+        let total_at = total_timeout(flow, step, settings).map(|bound| event.time.plus(bound));
+        if let Some(total_at) = total_at {
+            self.timers.set(total_at, event.id, TimerFor::Frame(id));
+        }
         frame.at = FramePosition::In(Box::new(Visit {
             step,
             entered: event.id,
@@ -70,6 +81,9 @@ impl State {
             retried: 0,
             deadline: None,
             timeout: None,
+            total_at,
+            out_of_time: None,
+            settings: settings.cloned().map(Box::new),
             phase: VisitPhase::Entered,
         }));
         Some(())
@@ -100,7 +114,7 @@ impl State {
         visit.input = input;
         visit.mapped = mapped;
         visit.timeout = bounds.timeout;
-        visit.phase = VisitPhase::Started(begin(step, &visit.input, event));
+        visit.phase = VisitPhase::Started(begin(step, visit, event));
         if let VisitPhase::Started(StepRun::Children(children)) = &mut visit.phase {
             children.concurrency = bounds.concurrency;
         }
@@ -132,7 +146,7 @@ impl State {
             OutputMode::Local => local,
             OutputMode::Nothing | OutputMode::Program(_) => Object::new(),
         });
-        let deadline = visit.take_deadline();
+        let bounds = visit.take_deadline().into_iter().chain(visit.take_total());
         visit.phase = VisitPhase::Succeeded { output, goto };
         visit.failed_task = None;
         let (step, entered) = (visit.step, visit.entered);
@@ -142,7 +156,7 @@ impl State {
             frame.rewind = Some(Box::new(frame.before(step, entered)));
         }
         frame.done.append(&mut done);
-        self.timers.cancel(deadline);
+        self.timers.cancel(bounds);
         for child in retained {
             self.drop_frame(child);
         }
@@ -224,6 +238,7 @@ impl State {
             (VisitPhase::Succeeded { output, .. }, None) => std::mem::take(output),
             _ => return None,
         };
+        self.timers.cancel(visit.take_total());
         let compiled = flow.step(step)?;
         let next = match (goto, &compiled.kind) {
             (Some(goto), _) => Some(goto),
@@ -275,6 +290,16 @@ impl State {
     }
 }
 
+/// How long all attempts of a step may take together.
+pub(super) fn total_timeout(flow: &Flow, step: StepId, settings: Option<&Settings>) -> Option<Millis> {
+    match &flow.step(step)?.kind {
+        StepKind::Task(task) => settings
+            .and_then(|settings| settings.total_timeout)
+            .or(task.total_timeout),
+        _ => None,
+    }
+}
+
 /// Counts one retry of a policy.
 pub(super) fn count_retry(retries: &mut Vec<u32>, policy: u32) {
     let index = policy as usize;
@@ -286,7 +311,7 @@ pub(super) fn count_retry(retries: &mut Vec<u32>, policy: u32) {
     }
 }
 
-fn begin(step: &Step, input: &Overlay, event: &Event) -> StepRun {
+fn begin(step: &Step, visit: &Visit, event: &Event) -> StepRun {
     match &step.kind {
         StepKind::Pass | StepKind::Succeed | StepKind::Fail(_) => StepRun::Simple,
         StepKind::Wait(_) => StepRun::Wait(WaitRun::New),
@@ -294,11 +319,10 @@ fn begin(step: &Step, input: &Overlay, event: &Event) -> StepRun {
             calls: 0,
             last_call: EventId::default(),
             called: false,
-            timeout_at: match &step.timeout {
-                _ if is_queue(&task.call.resource) => None,
-                Some(NumberSource::Fixed(millis)) => Some(event.time.plus(*millis)),
-                _ => None,
-            },
+            timeout_at: visit
+                .fixed_bound(step)
+                .filter(|_| !is_queue(&task.call.resource))
+                .map(|bound| event.time.plus(bound)),
             location: None,
             child: None,
             phase: TaskPhase::Ready,
@@ -307,7 +331,7 @@ fn begin(step: &Step, input: &Overlay, event: &Event) -> StepRun {
         StepKind::Parallel(parallel) => StepRun::Children(Box::new(Children::new(
             u32::try_from(parallel.branches.len()).unwrap_or(u32::MAX),
         ))),
-        StepKind::Foreach(foreach) => StepRun::Children(Box::new(Children::of_foreach(foreach, input))),
+        StepKind::Foreach(foreach) => StepRun::Children(Box::new(Children::of_foreach(foreach, &visit.input))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Folding of timers: a pause is over, or an attempt timed out.
 
+use super::step::total_timeout;
 use crate::event::{EventId, Failure};
 use crate::state::{ArmRun, Closing, FrameId, State, StepRun, TaskPhase, VisitPhase, WaitRun};
 use starbridge_flow::graph::{FaultKind, Flow};
@@ -8,6 +9,9 @@ use starbridge_flow::time::Seconds;
 impl State {
     pub(super) fn fold_timer(&mut self, flow: &Flow, id: FrameId, of: EventId) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
+        if visit.total_at.is_some() && visit.entered == of {
+            return self.end_attempts(flow, id);
+        }
         if visit.deadline.is_some() && visit.started == of {
             let deadline = visit.take_deadline();
             let bound = visit.bound(flow.step(visit.step)?).unwrap_or_default().as_secs();
@@ -48,6 +52,46 @@ impl State {
             _ => return None,
         };
         self.timers.cancel([key]);
+        Some(())
+    }
+
+    /// All attempts of a task together took too long: none may begin any more. What waits ends; a call in flight is cancelled
+    /// next, and a result that is there still counts.
+    fn end_attempts(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
+        let visit = self.frames.get_mut(id)?.active()?;
+        let seconds = total_timeout(flow, visit.step, visit.settings.as_deref())
+            .unwrap_or_default()
+            .as_secs();
+        let failure = crate::turn::failure(
+            &flow.fault_names.name(&FaultKind::Timeout),
+            &format!("all attempts of the step together took longer than {seconds} seconds"),
+        );
+        visit.out_of_time = Some(failure.clone());
+        let bounds = visit.take_total().into_iter().chain(visit.take_deadline());
+        let faulted = TaskPhase::Faulted {
+            failure,
+            retry_after: Seconds::ZERO,
+        };
+        let pause = match &mut visit.phase {
+            VisitPhase::Retrying { due, timer } => {
+                let pause = (*due, *timer);
+                visit.phase = VisitPhase::Entered;
+                Some(pause)
+            }
+            VisitPhase::Started(StepRun::Task(run)) => match run.phase {
+                TaskPhase::Sleeping { due, timer } => {
+                    run.phase = faulted;
+                    Some((due, timer))
+                }
+                TaskPhase::Ready | TaskPhase::Pending { .. } => {
+                    run.phase = faulted;
+                    None
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        self.timers.cancel(bounds.chain(pause));
         Some(())
     }
 

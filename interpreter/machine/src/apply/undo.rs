@@ -1,14 +1,14 @@
 //! Folding of rollbacks: one call after the other, last done first undone.
 
-use super::call::timed_out;
+use super::call::{pending_of, timed_out};
 use super::step::{count_retry, done_of_task};
 use crate::event::{Child, Event, EventId, EventKind, Failure};
 use crate::state::{
     ArmRun, Done, DoneClass, Ending, Frame, FrameId, FramePosition, ROOT, State, Status, StepRun, TimerFor, UndoPhase,
-    UndoRun, Undoing, Visit, VisitPhase,
+    UndoPolling, UndoRun, Undoing, Visit, VisitPhase,
 };
-use starbridge_flow::graph::Flow;
-use starbridge_flow::time::Seconds;
+use starbridge_flow::graph::{FaultKind, Flow, Poll, StepId, StepKind};
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::Overlay;
 
 impl State {
@@ -55,6 +55,7 @@ impl State {
             retries: Vec::new(),
             redeliver: 0,
             retried: 0,
+            polling: None,
             phase: UndoPhase::Entered,
         });
         Some(())
@@ -142,16 +143,8 @@ impl State {
                         input
                     }
                 };
+                run.polling = poll_of(flow, run.done.step).map(|_| UndoPolling::default());
                 UndoPhase::Started
-            }
-            EventKind::TaskScheduled(scheduled) => {
-                run.phase = UndoPhase::InFlight { call: event.id };
-                self.open_call(event.id, id, true, scheduled);
-                return Some(());
-            }
-            EventKind::TaskSubmitted { .. } => {
-                self.calls.acknowledge(event.caused_by)?;
-                return Some(());
             }
             EventKind::StepFailed { failure, attempt } => {
                 run.attempt = *attempt;
@@ -173,27 +166,74 @@ impl State {
                     timer: event.id,
                 }
             }
-            EventKind::TimerFired { of } => match run.phase {
-                UndoPhase::Retrying { due, timer } if timer == *of => {
-                    self.timers.cancel([(due, timer)]);
-                    UndoPhase::Entered
+            EventKind::TimerFired { of } => {
+                let phase = after_timer(flow, run, *of)?;
+                self.timers.cancel(run.timer_keys());
+                phase
+            }
+            _ => return self.fold_rollback_call(flow, event, id),
+        };
+        run.phase = phase;
+        Some(())
+    }
+
+    /// Folds an event of a call that undoes.
+    fn fold_rollback_call(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
+        let bound = self.undo_bound(event);
+        let run = self.frames.get_mut(id)?.undoing.as_mut()?.current.as_mut()?;
+        match &event.detail {
+            EventKind::TaskScheduled(scheduled) => {
+                run.phase = UndoPhase::InFlight { call: event.id };
+                if let Some(polling) = &mut run.polling {
+                    polling.calls = scheduled.call;
+                    polling.timeout_at = scheduled.timeout_at;
                 }
-                _ => return None,
-            },
+                self.open_call(event.id, id, true, scheduled);
+            }
+            EventKind::TaskSubmitted { receipt, .. } => {
+                self.calls.acknowledge(event.caused_by)?;
+                let pending = run.polling.as_mut().zip(pending_of(receipt.as_ref()));
+                if let Some((polling, (location, retry_after))) = pending {
+                    polling.location = location;
+                    run.phase = UndoPhase::Pending { retry_after };
+                    self.close_call(event.caused_by);
+                }
+            }
+            EventKind::TaskSucceeded { result, .. } if run.polling.is_some() => {
+                let polling = run.polling.as_mut()?;
+                polling.timeout_at = polling.timeout_at.or(bound);
+                run.phase = UndoPhase::Polled { result: result.clone() };
+                self.close_call(event.caused_by);
+            }
+            EventKind::PollScheduled { due, .. } => {
+                run.phase = UndoPhase::Sleeping {
+                    due: *due,
+                    timer: event.id,
+                    deadline: run.polling.as_ref()?.timeout_at,
+                };
+                for (due, set_by) in run.timer_keys() {
+                    self.timers.set(due, set_by, TimerFor::Rollback(id));
+                }
+            }
             _ => {
-                let phase = undo_answer(flow, event)?;
+                run.phase = undo_answer(flow, event)?;
                 if let EventKind::TaskTimedOut { redeliver, .. } = event.detail {
                     run.redeliver = redeliver.unwrap_or(0);
-                }
-                if matches!(event.detail, EventKind::TaskTimedOut { .. }) {
                     self.give_up_call(event.caused_by);
                 }
                 self.close_call(event.caused_by);
-                phase
             }
-        };
-        self.frames.get_mut(id)?.undoing.as_mut()?.current.as_mut()?.phase = phase;
+        }
         Some(())
+    }
+
+    /// Until when an attempt may go on that asks workers again and again: its time counts from when one took it first.
+    fn undo_bound(&self, event: &Event) -> Option<Timestamp> {
+        let EventKind::TaskSucceeded { held_time, .. } = &event.detail else {
+            return None;
+        };
+        let bound = self.calls.get(event.caused_by)?.timeout?;
+        Some(held_time.unwrap_or(event.time).plus(bound))
     }
 
     /// Whether the rollback in a frame undoes what is inside its step, and not what its list did.
@@ -339,6 +379,27 @@ impl State {
         for child in inside {
             self.clear_undo_stack(child, false);
         }
+    }
+}
+
+/// How the rollback of a step polls.
+fn poll_of(flow: &Flow, step: StepId) -> Option<&Poll> {
+    match &flow.step(step)?.kind {
+        StepKind::Task(task) => task.rollback.as_ref()?.poll.as_ref(),
+        _ => None,
+    }
+}
+
+/// What comes after a timer that a rollback set: a pause is over, or the attempt timed out while it slept.
+fn after_timer(flow: &Flow, run: &UndoRun, of: EventId) -> Option<UndoPhase> {
+    match run.phase {
+        UndoPhase::Retrying { timer, .. } if timer == of => Some(UndoPhase::Entered),
+        UndoPhase::Sleeping { timer, .. } if timer == of => Some(UndoPhase::Started),
+        UndoPhase::Sleeping { deadline: Some(_), .. } if run.started == of => Some(UndoPhase::Faulted {
+            failure: timed_out(flow, &flow.fault_names.name(&FaultKind::Timeout)),
+            retry_after: Seconds::ZERO,
+        }),
+        _ => None,
     }
 }
 

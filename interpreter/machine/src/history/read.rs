@@ -7,7 +7,7 @@ use crate::event::{
     Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant,
     Waited,
 };
-use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
+use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, Settings, StepId};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 
@@ -185,6 +185,15 @@ impl<'a> Members<'a> {
         })
     }
 
+    fn failure_at(&self, key: &str) -> Result<Failure, HistoryError> {
+        let at = Members {
+            flow: self.flow,
+            object: self.object(key)?,
+            keys: Keys::Long,
+        };
+        at.failure()
+    }
+
     /// Reads a word of a closed list. `what` names the list in the error.
     fn word<T>(&self, key: &str, what: &str, parse: fn(&str) -> Option<T>) -> Result<T, HistoryError> {
         let word = self.text(key)?;
@@ -222,6 +231,17 @@ impl<'a> Members<'a> {
             timeout: self.maybe("timeoutMs", Self::millis)?,
         };
         Ok((bounds != Bounds::default()).then(|| Box::new(bounds)))
+    }
+
+    fn settings(&self, key: &str) -> Result<Box<Settings>, HistoryError> {
+        let read = serde_json::from_str(&self.value(key)?.to_json());
+        read.map(Box::new)
+            .map_err(|problem| error(format!("`{key}`: {problem}")))
+    }
+
+    fn priority(&self, key: &str) -> Result<u8, HistoryError> {
+        let priority = u8::try_from(self.number(key)?).ok().filter(|priority| *priority <= 9);
+        priority.ok_or_else(|| error(format!("`{key}` must be from 0 to 9")))
     }
 
     fn missing(&self) -> Result<Vec<Text>, HistoryError> {
@@ -287,7 +307,9 @@ impl<'a> Members<'a> {
 
     pub(super) fn detail(&self, kind: &str) -> Result<EventKind, HistoryError> {
         Ok(match kind {
-            "StepEntered" => EventKind::StepEntered,
+            "StepEntered" => EventKind::StepEntered {
+                settings: self.maybe("settings", Self::settings)?,
+            },
             "StepStarted" => EventKind::StepStarted {
                 attempt: self.small("attempt")?,
                 input: self.maybe("input", Self::owned_object)?,
@@ -343,14 +365,7 @@ impl<'a> Members<'a> {
             "RollbackSucceeded" => EventKind::RollbackSucceeded,
             "RollbackFailed" => EventKind::RollbackFailed {
                 failure: self.failure()?,
-                original: self.maybe("original", |m, key| {
-                    let original = Members {
-                        flow: m.flow,
-                        object: m.object(key)?,
-                        keys: Keys::Long,
-                    };
-                    original.failure()
-                })?,
+                original: self.maybe("original", Self::failure_at)?,
             },
             other => return self.call_detail(other),
         })
@@ -366,6 +381,9 @@ impl<'a> Members<'a> {
                 params: self.maybe("params", Self::any)?,
                 timeout_at: self.maybe("timeoutAt", Self::time)?,
                 timeout: self.maybe("timeoutMs", Self::millis)?,
+                wait: self.maybe("waitMs", Self::millis)?,
+                heartbeat: self.maybe("heartbeatMs", Self::millis)?,
+                priority: self.maybe("priority", Self::priority)?,
             })),
             "TaskSubmitted" => EventKind::TaskSubmitted {
                 receipt: self.maybe("receipt", Self::any)?,
@@ -463,7 +481,9 @@ impl<'a> Members<'a> {
                 failure: self.failure()?,
                 by: self.maybe("by", Self::text)?,
             },
-            "ExecutionTimedOut" => EventKind::ExecutionTimedOut,
+            "ExecutionTimedOut" => EventKind::ExecutionTimedOut {
+                drain: self.maybe("drain", Self::truth)?.unwrap_or(false),
+            },
             "ExecutionSucceeded" => EventKind::ExecutionSucceeded {
                 output: self.owned_object("output")?,
             },

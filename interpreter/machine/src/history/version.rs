@@ -4,7 +4,7 @@ use crate::event::{EventKind, StartRecord};
 
 /// What every version reads.
 const FIRST: u32 = 1;
-/// Terms of a start, edited redrives, skipped undos, operators of forks, and notes of operators.
+/// Terms of a start, numbers from a step's input, drained executions, edited redrives, skipped undos, operators of forks, and notes of operators.
 const SECOND: u32 = 2;
 
 impl StartRecord {
@@ -23,6 +23,9 @@ impl EventKind {
             Self::ExecutionRedriven { inputs, .. } => !inputs.is_empty(),
             Self::ExecutionForked { by, .. } => by.is_some(),
             Self::RollbackSkipped { .. } => true,
+            Self::StepEntered { settings } => settings.is_some(),
+            Self::TaskScheduled(call) => call.wait.is_some() || call.heartbeat.is_some() || call.priority.is_some(),
+            Self::ExecutionTimedOut { drain } => *drain,
             _ => false,
         };
         if is_new { SECOND } else { FIRST }

@@ -2,7 +2,7 @@
 
 use super::read::not_sent_by_name;
 use crate::event::{Child, Decision, EditedInput, Event, EventKind, Exit, Failure, StartTerms, StepPath, TokenGrant};
-use starbridge_flow::graph::{Flow, StepId};
+use starbridge_flow::graph::{Flow, RetrySettings, Settings, StepId};
 use starbridge_flow::value::{Array, Object, Text, Value};
 
 /// Writes an event in the exported form.
@@ -31,7 +31,7 @@ pub fn write_event(flow: &Flow, event: &Event) -> Object {
 pub fn type_name(detail: &EventKind) -> &'static str {
     match detail {
         EventKind::ExecutionStarted(_) => "ExecutionStarted",
-        EventKind::StepEntered => "StepEntered",
+        EventKind::StepEntered { .. } => "StepEntered",
         EventKind::StepStarted { .. } => "StepStarted",
         EventKind::StepSucceeded { .. } => "StepSucceeded",
         EventKind::StepFailed { .. } => "StepFailed",
@@ -59,7 +59,7 @@ pub fn type_name(detail: &EventKind) -> &'static str {
         EventKind::ManualRequested(_) => "ManualRequested",
         EventKind::ManualResolved(_) => "ManualResolved",
         EventKind::ExecutionStopped { .. } => "ExecutionStopped",
-        EventKind::ExecutionTimedOut => "ExecutionTimedOut",
+        EventKind::ExecutionTimedOut { .. } => "ExecutionTimedOut",
         EventKind::ExecutionSucceeded { .. } => "ExecutionSucceeded",
         EventKind::ExecutionFailed { .. } => "ExecutionFailed",
         EventKind::ExecutionRedriven { .. } => "ExecutionRedriven",
@@ -134,6 +134,7 @@ fn set_missing(object: &mut impl Members, missing: &[Text]) {
 
 pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     match detail {
+        EventKind::StepEntered { settings } => set_some(o, "settings", settings.as_deref().map(written_settings)),
         EventKind::StepStarted {
             attempt,
             input,
@@ -235,6 +236,9 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set_some(o, "params", scheduled.params.clone());
             set_some(o, "timeoutAt", scheduled.timeout_at.map(|at| at.to_string()));
             set_some(o, "timeoutMs", scheduled.timeout.map(|span| span.0));
+            set_some(o, "waitMs", scheduled.wait.map(|span| span.0));
+            set_some(o, "heartbeatMs", scheduled.heartbeat.map(|span| span.0));
+            set_some(o, "priority", scheduled.priority.map(u32::from));
         }
         EventKind::TaskSubmitted {
             receipt,
@@ -281,6 +285,31 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
         }
         execution => execution_detail(o, flow, execution),
     }
+}
+
+fn written_settings(settings: &Settings) -> Value {
+    let mut object = Object::new();
+    set_some(&mut object, "priority", settings.priority.map(u32::from));
+    set_some(&mut object, "timeoutMs", settings.timeout.map(|span| span.0));
+    set_some(&mut object, "totalTimeoutMs", settings.total_timeout.map(|span| span.0));
+    set_some(&mut object, "waitMs", settings.wait.map(|span| span.0));
+    set_some(&mut object, "heartbeatMs", settings.heartbeat.map(|span| span.0));
+    if !settings.retry.is_empty() {
+        let policies: Array = settings.retry.iter().map(written_policy).collect();
+        set(&mut object, "retry", policies);
+    }
+    object.into()
+}
+
+fn written_policy(policy: &RetrySettings) -> Value {
+    let mut object = Object::new();
+    set(&mut object, "policy", policy.policy);
+    set_some(&mut object, "intervalMs", policy.interval.map(|span| span.0));
+    set_some(&mut object, "maxIntervalMs", policy.max_interval.map(|span| span.0));
+    set_some(&mut object, "maxAttempts", policy.max_attempts);
+    set_some(&mut object, "multiplier", policy.multiplier);
+    set_some(&mut object, "jitter", policy.jitter);
+    object.into()
 }
 
 fn written_grant(grant: &TokenGrant) -> Value {
@@ -338,6 +367,7 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set_failure(o, failure);
             set_some(o, "by", by.clone());
         }
+        EventKind::ExecutionTimedOut { drain } => set_some(o, "drain", drain.then_some(true)),
         EventKind::ExecutionSucceeded { output } => set(o, "output", output.clone()),
         EventKind::ExecutionFailed { failure, step } => {
             set_failure(o, failure);

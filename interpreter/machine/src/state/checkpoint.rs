@@ -71,6 +71,8 @@ struct StateParts<'a> {
     #[serde(default, skip_serializing_if = "is_empty")]
     noted: Cow<'a, BTreeSet<EventId>>,
     ending: Cow<'a, Option<Ending>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    draining: bool,
     manual: Cow<'a, BTreeMap<EventId, FrameId>>,
     late_ending: Cow<'a, Option<Ending>>,
     flow_input: Cow<'a, Option<Object>>,
@@ -117,6 +119,7 @@ impl<'a> StateParts<'a> {
             abandoned,
             noted,
             ending: Cow::Borrowed(&data.ending),
+            draining: data.draining,
             manual: Cow::Borrowed(&data.manual),
             late_ending: Cow::Borrowed(&data.late_ending),
             flow_input: Cow::Borrowed(&data.flow_input),
@@ -140,6 +143,7 @@ impl<'a> StateParts<'a> {
                 failed_step: self.failed_step,
                 broken: self.broken,
                 ending: self.ending.into_owned(),
+                draining: self.draining,
                 manual: self.manual.into_owned(),
                 late_ending: self.late_ending.into_owned(),
                 flow_input: self.flow_input.into_owned(),

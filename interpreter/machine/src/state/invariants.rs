@@ -172,7 +172,7 @@ impl State {
                 }
                 TimerFor::Rollback(id) => {
                     let run = self.frames.get(id)?.undoing.as_ref()?.current.as_ref()?;
-                    matches!(run.phase, UndoPhase::Retrying { due, timer } if (due, timer) == key)
+                    run.timer_keys().any(|own| own == key)
                 }
             };
             holds(waited_for)?;

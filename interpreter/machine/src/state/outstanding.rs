@@ -53,6 +53,7 @@ impl State {
         let run = visit.task().filter(|run| run.last_call == call)?;
         let input = visit.input.to_object();
         let params = params_again(&task.call, Root::Overlay(&visit.input));
+        let given = visit.settings.as_deref().cloned().unwrap_or_default();
         Some(CallToSend {
             call,
             step: step.name.clone(),
@@ -70,9 +71,9 @@ impl State {
             visit: visit.entered,
             timeout_at: run.timeout_at,
             timeout: in_flight.timeout,
-            heartbeat: task.heartbeat,
-            wait: task.wait,
-            priority: self.priority_of(task.priority),
+            heartbeat: given.heartbeat.or(task.heartbeat),
+            wait: given.wait.or(task.wait),
+            priority: self.priority_of(given.priority.or(task.priority)),
         })
     }
 
@@ -96,13 +97,14 @@ impl State {
             }
             Undo::Child => (task.call.resource.clone(), Pattern::Sync, None, run.done.child.clone()),
         };
+        let location = run.polling.as_ref().and_then(|polling| polling.location.clone());
         Some(CallToSend {
             call,
             step: step.name.clone(),
             iterations: iterations(&run.done.path),
-            resource,
-            follow: false,
-            polling: false,
+            follow: location.is_some(),
+            resource: location.unwrap_or(resource),
+            polling: rollback.poll.is_some(),
             pattern,
             params,
             references,
@@ -113,9 +115,9 @@ impl State {
             visit: run.started,
             timeout_at: in_flight.timeout_at,
             timeout: in_flight.timeout,
-            heartbeat: None,
-            wait: None,
-            priority: self.priority_of(task.priority),
+            heartbeat: rollback.heartbeat,
+            wait: rollback.wait,
+            priority: self.priority_of(rollback.priority.or(task.priority)),
         })
     }
 }

@@ -41,7 +41,7 @@ impl State {
         if id == ROOT && self.data.ending.is_some() {
             return self.ending_has_work();
         }
-        if self.is_suspended(frame) {
+        if self.is_suspended(frame) || self.data.draining && !goes_on_draining(&frame.at) {
             return false;
         }
         match &frame.at {
@@ -76,16 +76,18 @@ impl State {
             VisitPhase::Started(inside) => match inside {
                 StepRun::Simple => true,
                 StepRun::Wait(run) => !matches!(run, WaitRun::Waiting { .. }),
-                StepRun::Task(run) => !matches!(
-                    run.phase,
-                    TaskPhase::InFlight { .. } | TaskPhase::Sleeping { .. } | TaskPhase::Cancelled
-                ),
+                StepRun::Task(run) => match run.phase {
+                    TaskPhase::InFlight { .. } => visit.out_of_time.is_some(),
+                    TaskPhase::Sleeping { .. } | TaskPhase::Cancelled => false,
+                    _ => true,
+                },
                 StepRun::Choice(ArmRun::Running { closing: None, .. }) => false,
                 StepRun::Choice(ArmRun::Running { closing: Some(_), .. }) => self.close_step(id) != CloseStep::Blocked,
                 StepRun::Choice(_) => true,
                 StepRun::Children(children) => match &children.closing {
                     Some(_) => self.close_step(id) != CloseStep::Blocked,
                     None if children.invalid || children.is_over() => true,
+                    None if self.data.draining => false,
                     None => flow
                         .step(visit.step)
                         .is_some_and(|step| may_begin(&step.kind, children)),
@@ -107,6 +109,28 @@ impl State {
             self.update_ready_queue(flow, id);
             let parent = self.frames.get(id).and_then(|frame| frame.parent);
             next = parent.map(|(parent, _)| parent);
+        }
+    }
+}
+
+/// Whether a list goes on while the execution drains: only with what ends something, never with what begins something. A
+/// failure waits: what comes of it would be a retry, another step or a rollback.
+fn goes_on_draining(at: &FramePosition) -> bool {
+    let visit = match at {
+        FramePosition::In(visit) => visit,
+        FramePosition::Ended | FramePosition::Failed(..) => return true,
+        FramePosition::Before(_) | FramePosition::Cancelled(_) => return false,
+    };
+    match &visit.phase {
+        VisitPhase::Succeeded { .. } => true,
+        VisitPhase::Started(inside) => match inside {
+            StepRun::Simple | StepRun::Children(_) => true,
+            StepRun::Wait(run) => matches!(run, WaitRun::Over),
+            StepRun::Task(run) => !matches!(run.phase, TaskPhase::Ready | TaskPhase::Pending { .. }),
+            StepRun::Choice(run) => !matches!(run, ArmRun::Deciding),
+        },
+        VisitPhase::Entered | VisitPhase::Failed { .. } | VisitPhase::Manual { .. } | VisitPhase::Retrying { .. } => {
+            false
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Undoing: what was done, in what order it is undone, and how far a rollback has come (section "rollback").
 
+use super::TimerKey;
 use crate::event::{EventId, Failure, StepPath};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::time::{Seconds, Timestamp};
-use starbridge_flow::value::{Object, Overlay, Text};
+use starbridge_flow::value::{Object, Overlay, Text, Value};
 
 /// A task that has a rollback and was called.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,7 +64,21 @@ pub(crate) struct UndoRun {
     /// The input of the undoing call.
     #[serde(serialize_with = "as_object", deserialize_with = "from_object")]
     pub(crate) input: Overlay,
+    /// The calls of the latest attempt, where the rollback polls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) polling: Option<UndoPolling>,
     pub(crate) phase: UndoPhase,
+}
+
+/// The attempt of a rollback that polls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct UndoPolling {
+    /// How many calls the attempt made.
+    pub(crate) calls: u32,
+    /// When the attempt times out.
+    pub(crate) timeout_at: Option<Timestamp>,
+    /// Where the next call asks.
+    pub(crate) location: Option<Text>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -76,6 +91,20 @@ pub(crate) enum UndoPhase {
         call: EventId,
     },
     Answered,
+    /// The answer is no result yet.
+    Pending {
+        retry_after: Seconds,
+    },
+    /// A result came that may or may not end the poll.
+    Polled {
+        result: Value,
+    },
+    /// The rollback waits to call again. `deadline` is when its attempt times out.
+    Sleeping {
+        due: Timestamp,
+        timer: EventId,
+        deadline: Option<Timestamp>,
+    },
     Faulted {
         failure: Failure,
         retry_after: Seconds,
@@ -108,8 +137,30 @@ impl Undoing {
         match &self.current {
             _ if self.failed => false,
             None => true,
-            Some(run) => !matches!(run.phase, UndoPhase::InFlight { .. } | UndoPhase::Retrying { .. }),
+            Some(run) => !matches!(
+                run.phase,
+                UndoPhase::InFlight { .. } | UndoPhase::Retrying { .. } | UndoPhase::Sleeping { .. }
+            ),
         }
+    }
+}
+
+impl UndoRun {
+    /// How many calls the latest attempt made, where the rollback polls.
+    pub(crate) fn calls(&self) -> u32 {
+        self.polling.as_ref().map_or(0, |polling| polling.calls)
+    }
+
+    /// The timers that the rollback set, except that of its call.
+    pub(crate) fn timer_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
+        let (pause, bound) = match self.phase {
+            UndoPhase::Retrying { due, timer } => (Some((due, timer)), None),
+            UndoPhase::Sleeping { due, timer, deadline } => {
+                (Some((due, timer)), deadline.map(|deadline| (deadline, self.started)))
+            }
+            _ => (None, None),
+        };
+        pause.into_iter().chain(bound)
     }
 }
 

@@ -66,7 +66,7 @@ impl State {
     }
 
     /// The limit that ends a step before it is tried. No catch in its list can take this fault.
-    fn over_limit(&self, visit: &Visit) -> Option<Fault> {
+    pub(super) fn over_limit(&self, visit: &Visit) -> Option<Fault> {
         if visit.number > self.limits.step_visits {
             let cause = format!("the step was visited more than {} times", self.limits.step_visits);
             return Some(Fault::new(FaultKind::Limit, cause));

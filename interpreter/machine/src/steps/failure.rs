@@ -3,12 +3,13 @@
 use crate::close::CloseStep;
 use crate::event::{Child, EventKind, Exit, Failure};
 use crate::retry::{chance, delay};
-use crate::state::{Closing, Frame, FrameId, FramePosition, ROOT, State, VisitPhase};
+use crate::state::{Closing, Frame, FrameId, FramePosition, ROOT, State, Visit, VisitPhase};
 use crate::steps::{foreach, parallel};
 use crate::turn::{EventAddress, Turn};
-use starbridge_flow::graph::{CatchTarget, Fault, Output, Retry, Root, StepId, StepKind, Values};
+use starbridge_flow::graph::{CatchTarget, Fault, Output, Retry, Root, Step, StepId, StepKind, Values};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Value};
+use std::borrow::Cow;
 
 /// A failure, and what has been tried before it.
 pub(crate) struct Tried<'a> {
@@ -58,7 +59,13 @@ impl State {
             retry_after,
             redeliver: visit.redeliver,
         };
-        if let Some(next) = self.next_retry(turn, id, &step.retry, &tried, &resolve) {
+        let policies = policies_of(visit, step);
+        let hopeless = Self::hopeless(turn, visit, step).is_some();
+        let next = match hopeless {
+            true => None,
+            false => self.next_retry(turn, id, &policies, &tried, &resolve),
+        };
+        if let Some(next) = next {
             let attempt = visit.attempt + 1;
             let detail = retry_scheduled(next, attempt, turn.now);
             return self.emit(turn, self.place(id), detail);
@@ -268,6 +275,19 @@ pub(crate) fn retry_scheduled(next: NextRetry, attempt: u32, now: Timestamp) -> 
         due,
         value: next.value,
     }
+}
+
+/// The policies of a step, with the numbers that its input gave.
+fn policies_of<'f>(visit: &Visit, step: &'f Step) -> Cow<'f, [Retry]> {
+    let given = visit.settings.as_ref().map_or(&[][..], |settings| &settings.retry);
+    if given.is_empty() {
+        return Cow::Borrowed(&step.retry);
+    }
+    let with = |(number, policy): (u32, &Retry)| match given.iter().find(|given| given.policy == number) {
+        Some(given) => policy.with(given),
+        None => policy.clone(),
+    };
+    Cow::Owned((0..).zip(&step.retry).map(with).collect())
 }
 
 fn failure_of(frame: &Frame) -> Option<(Failure, StepId)> {

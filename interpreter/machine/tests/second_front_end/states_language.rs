@@ -92,6 +92,7 @@ pub fn compile(definition: &str) -> Flow {
         leave: None,
         passing: OutputPassing::Replace,
         timeout: Millis::MAX,
+        on_timeout: OnTimeout::Cancel,
         input_schema: None,
         output_schema: None,
         concurrency: Vec::new(),
@@ -130,6 +131,7 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
         enter: enter.unwrap_or(InputMode::Input),
         leave,
         failed: None,
+        settings: None,
         next: id(&state["Next"]),
         retry: items(&state["Retry"], retry),
         catch: Vec::new(),
@@ -179,6 +181,7 @@ fn kind(state: &Json, id: &dyn Fn(&Json) -> Option<StepId>) -> StepKind {
                 priority: None,
                 heartbeat: None,
                 wait: None,
+                total_timeout: None,
             }))
         }
     }

@@ -1,6 +1,6 @@
 //! An execution in memory.
 
-use starbridge_flow::graph::{Flow, StepId, StepKind};
+use starbridge_flow::graph::{Flow, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Parent, State, Status};
@@ -68,11 +68,20 @@ pub(super) struct Origin {
     pub(super) forked_time: Option<Timestamp>,
 }
 
+/// Whether a call of a step, or one that undoes it, may have to be heard of now and then.
+fn expects_heartbeats(step: &Step) -> bool {
+    let StepKind::Task(task) = &step.kind else {
+        return false;
+    };
+    let undo = task.rollback.as_ref().and_then(|rollback| rollback.heartbeat);
+    // What the input gives is known only when the step is entered.
+    task.heartbeat.or(undo).is_some() || step.settings.is_some()
+}
+
 impl LoadedExecution {
     pub(super) fn new(flow: Arc<Flow>, state: State, origin: Origin) -> Self {
-        let expects = |kind: &StepKind| matches!(kind, StepKind::Task(task) if task.heartbeat.is_some());
         Self {
-            heartbeats: flow.steps.iter().any(|step| expects(&step.kind)),
+            heartbeats: flow.steps.iter().any(expects_heartbeats),
             flow,
             state,
             wakeup: None,

@@ -3,7 +3,7 @@
 use crate::event::{Child, EventId, Failure, StepPath};
 use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::{Flow, InputMode, ListId, NumberSource, Step, StepId, StepKind};
+use starbridge_flow::graph::{Flow, InputMode, ListId, NumberSource, Settings, Step, StepId, StepKind};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
@@ -145,6 +145,15 @@ pub(crate) struct Visit {
     /// How long a composite's attempt may take, where a program said it.
     #[serde(default, rename = "timeout_ms", skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<Millis>,
+    /// When all attempts of a task together time out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) total_at: Option<Timestamp>,
+    /// Why no further attempt or call may begin: all attempts together took too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) out_of_time: Option<Failure>,
+    /// The numbers that the step's input gave when the step was entered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) settings: Option<Box<Settings>>,
     pub(crate) phase: VisitPhase,
 }
 
@@ -420,13 +429,18 @@ impl Visit {
         }
     }
 
-    /// How long an attempt may take. Of a task's only what is fixed in the definition.
+    /// How long an attempt may take. Of a task's only what is fixed when the step is entered.
     pub(crate) fn bound(&self, step: &Step) -> Option<Millis> {
-        match &step.timeout {
-            None => None,
-            Some(NumberSource::Fixed(bound)) => Some(*bound),
-            Some(NumberSource::Program(_)) => self.timeout,
-        }
+        self.fixed_bound(step).or(self.timeout)
+    }
+
+    /// How long an attempt may take, where that is fixed when the step is entered: by the definition, or by the step's input.
+    pub(crate) fn fixed_bound(&self, step: &Step) -> Option<Millis> {
+        let given = self.settings.as_ref().and_then(|settings| settings.timeout);
+        given.or(match step.timeout {
+            Some(NumberSource::Fixed(bound)) => Some(bound),
+            Some(NumberSource::Program(_)) | None => None,
+        })
     }
 
     /// Removes the attempt's timeout. Returns the timer to cancel.
@@ -434,7 +448,12 @@ impl Visit {
         self.deadline.take().map(|deadline| (deadline, self.started))
     }
 
-    /// The timers that the visit set, except those of its calls: the attempt's timeout, and what it waits for.
+    /// Removes the timeout of all attempts. Returns the timer to cancel.
+    pub(crate) fn take_total(&mut self) -> Option<TimerKey> {
+        self.total_at.take().map(|at| (at, self.entered))
+    }
+
+    /// The timers that the visit set, except those of its calls: its timeouts, and what it waits for.
     pub(crate) fn timer_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
         let wait = match &self.phase {
             VisitPhase::Retrying { due, timer } => Some((*due, *timer)),
@@ -446,7 +465,8 @@ impl Visit {
             _ => None,
         };
         let bound = self.deadline.map(|deadline| (deadline, self.started));
-        bound.into_iter().chain(wait)
+        let total = self.total_at.map(|at| (at, self.entered));
+        bound.into_iter().chain(wait).chain(total)
     }
 
     /// Mutable access to the attempt of a task, if the step is one.

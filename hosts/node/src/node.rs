@@ -338,8 +338,14 @@ impl Node {
     /// [`NodeError`] if the node has failed.
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
         let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        // A disk that stands still must not hold the drain.
+        let store = self.store.clone();
+        let noted = tokio::task::spawn_blocking(move || runtime::note_stopping(store.as_ref()));
         self.queues.send(QueueCommand::Drain);
         self.owners.drain(self.now().plus_millis(millis), &self.queues).await?;
+        if let Ok(noted) = noted.await {
+            noted?;
+        }
         Ok(runtime::note_end(self.store.as_ref())?)
     }
 

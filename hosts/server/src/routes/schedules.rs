@@ -9,7 +9,7 @@ use crate::shapes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use starbridge_flow::value::Object;
+use starbridge_flow::value::{Object, Value};
 use starbridge_node::node::{RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
 
@@ -27,6 +27,12 @@ pub async fn put(State(app): State<App>, Path(name): Path<String>, mut body: Sen
 pub async fn change(State(app): State<App>, Path(name): Path<String>, mut body: Sent) -> Answer {
     let body = body.read(MEMBERS).await?;
     check(&body)?;
+    for member in ["flow", "cron"] {
+        if body.members().get(member) == Some(&Value::Null) {
+            let detail = format!("`{member}` must be a string, not null: leave it out to keep what it is");
+            return Err(Problem::bad(detail));
+        }
+    }
     let changed = app.node.change_schedule(&name, body.members());
     answer(&app, &name, changed).await
 }

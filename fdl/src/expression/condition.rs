@@ -1,6 +1,7 @@
 //! Conditions: boolean expressions over a choice's input or a poll's result (section "conditions").
 
 mod evaluate;
+mod functions;
 mod lexer;
 mod parser;
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod habits;
 mod kind;
 mod local;
 mod mappings;
+mod named_entries;
 mod names;
 mod outline;
 mod parallel;

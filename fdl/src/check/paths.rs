@@ -177,10 +177,15 @@ fn braced(text: &str) -> Option<String> {
 fn part(text: &str) -> Option<usize> {
     let roots = ["input", "local", "context"];
     let is_part = |(at, _): &(usize, &str)| {
-        let inside = text.get(at + 1..).unwrap_or_default().trim_start_matches(['{', ' ', '$']);
+        let inside = text
+            .get(at + 1..)
+            .unwrap_or_default()
+            .trim_start_matches(['{', ' ', '$']);
         let dollar = text.get(at + 1..).is_some_and(|inside| inside.starts_with('$'));
         let rest = roots.iter().find_map(|root| inside.strip_prefix(root));
-        rest.is_some_and(|rest| rest.contains('}') && (rest.starts_with(['.', '[']) || (dollar && rest.starts_with('}'))))
+        rest.is_some_and(|rest| {
+            rest.contains('}') && (rest.starts_with(['.', '[']) || (dollar && rest.starts_with('}')))
+        })
     };
     text.match_indices('{').find(is_part).map(|(at, _)| at)
 }

@@ -104,9 +104,10 @@ fn command_of_option(stopped: &clap::Error, arguments: &[OsString]) -> Option<St
         return None;
     }
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-    let place = words
-        .iter()
-        .position(|word| word.strip_prefix(option.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))?;
+    let place = words.iter().position(|word| {
+        word.strip_prefix(option.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
     let (name, command) = command_in(arguments);
     let last = name.split(' ').next_back()?;
     let behind = words.iter().skip(place).any(|word| *word == last);

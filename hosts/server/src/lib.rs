@@ -60,8 +60,8 @@ use starbridge_node::config::Network;
 use starbridge_node::node::Node;
 use starbridge_node::system::reason;
 use std::net::SocketAddr;
-use std::sync::{Arc, Once};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 

@@ -86,7 +86,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
             continue;
         }
         let (kind, end) = token(text, at, rest, first)?;
-        if matches!(kind, TokenKind::Path(_)) && text.get(end..).is_some_and(|rest| rest.starts_with('('))
+        if matches!(kind, TokenKind::Path(_))
+            && text.get(end..).is_some_and(|rest| rest.starts_with('('))
             && let Some((on, name)) = text.get(at..end).and_then(method)
         {
             let on = Some(on).filter(|on| *on != "$");

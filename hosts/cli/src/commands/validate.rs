@@ -122,7 +122,10 @@ fn check(file: &Path, fix: bool, reach: Option<&SupportedResources>, output: Out
     let source = definitions::read(file, output)?;
     if definitions::is_test(&source) {
         let message = format!("`{}` is a test file, no flow", source.name());
-        let help = format!("`starbridge test {}` checks the flow it tests, and runs its cases", source.name());
+        let help = format!(
+            "`starbridge test {}` checks the flow it tests, and runs its cases",
+            source.name()
+        );
         return Err(output.fail(Exit::Bad, &message, Some(&help)));
     }
     let source = match fix {

@@ -24,7 +24,11 @@ fn children_are_named_whatever_the_resource_is_called() {
     std::fs::write(here.join("child.json"), child).unwrap();
     std::fs::write(here.join("waits.json"), parent("sync")).unwrap();
     std::fs::write(here.join("sends.json"), parent("requestResponse")).unwrap();
-    std::fs::write(here.join("server.toml"), "[resources]\n\"acs:billing\" = \"flow:child\"\n").unwrap();
+    std::fs::write(
+        here.join("server.toml"),
+        "[resources]\n\"acs:billing\" = \"flow:child\"\n",
+    )
+    .unwrap();
     let server = Server::start(here, &["--config", "server.toml"]);
     for flow in ["child", "waits", "sends"] {
         let put = server.ask(here, &["flow", "put", &format!("{flow}.json")]);

@@ -205,11 +205,19 @@ async fn a_trigger_whose_name_is_taken_by_another_input_has_started_nothing() {
         }
     }
     let error = shown["latestError"].as_str().unwrap_or_default();
-    assert!(error.contains("taken") && error.contains(ids[1].as_str().unwrap()), "{shown}");
+    assert!(
+        error.contains("taken") && error.contains(ids[1].as_str().unwrap()),
+        "{shown}"
+    );
     assert_eq!(shown["latestExecution"], Value::Null);
     // The same trigger, handled a second time after a crash, has started its execution.
     let own = server.get("/v1/schedules/own").await.body;
     assert_eq!((&own["latestExecution"], &own["latestError"]), (&ids[0], &Value::Null));
     let metrics = server.get("/metrics").await.body;
-    assert!(metrics.as_str().unwrap().contains("starbridge_schedule_refusals_total 1"));
+    assert!(
+        metrics
+            .as_str()
+            .unwrap()
+            .contains("starbridge_schedule_refusals_total 1")
+    );
 }

@@ -213,7 +213,12 @@ async fn a_page_of_steps_of_one_status_keeps_no_more_rows_than_a_page_of_all() {
     // All of them may still be undone, so each is kept until its page is full.
     let first = steps(&server, id, "?status=rolledBack&limit=10").await;
     assert_eq!((rows(&first).len(), first["next"].is_null()), (0, false), "{first}");
-    let second = steps(&server, id, &format!("?status=rolledBack&limit=10&cursor={}", first["next"])).await;
+    let second = steps(
+        &server,
+        id,
+        &format!("?status=rolledBack&limit=10&cursor={}", first["next"]),
+    )
+    .await;
     assert_eq!((rows(&second).len(), second["next"].is_null()), (0, true), "{second}");
     let mut seen = 0;
     let mut cursor = json!(0);
@@ -235,5 +240,8 @@ async fn a_task_that_a_worker_has_names_the_worker() {
     assert_eq!(held.body["tasks"].as_array().map(Vec::len), Some(1), "{held:?}");
     let call = rows(&steps(&server, &id, "").await)[2]["waitingFor"].clone();
     let text = call["text"].as_str().unwrap();
-    assert!(text.starts_with("a worker of the queue `nobody`: `w-1` has it since 20"), "{call}");
+    assert!(
+        text.starts_with("a worker of the queue `nobody`: `w-1` has it since 20"),
+        "{call}"
+    );
 }

@@ -56,7 +56,9 @@ impl Engine {
         let after = step
             .map(|step| format!(", last seen at step `{step}`"))
             .unwrap_or_default();
-        let cause = format!("the process came to its end {CULPRIT} times while it was gone on with, twice of them with nothing beside it{after}");
+        let cause = format!(
+            "the process came to its end {CULPRIT} times while it was gone on with, twice of them with nothing beside it{after}"
+        );
         self.set_broken(&execution.into(), &cause)
     }
 

@@ -4,6 +4,7 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use starbridge_flow::time::Seconds;
 use starbridge_ports::{Outcome, outside_wait_of};
 use std::error::Error;
 use std::io::ErrorKind;
@@ -93,7 +94,7 @@ pub struct Fault {
     /// What happened, for people.
     pub cause: String,
     /// Seconds to wait, if the service gives them.
-    pub retry_after: Option<u64>,
+    pub retry_after: Option<Seconds>,
     /// Whether the service looked at the request and refused it. It then did nothing.
     pub refused: bool,
 }

@@ -1,5 +1,6 @@
 //! Every limit of the language with its default (section "limits"). Each is passed with a named error or diagnostic.
 
+use crate::time::{Millis, Seconds};
 use serde::{Deserialize, Serialize};
 
 /// Limits of data, definitions and executions. Whoever runs flows may lower or raise them. As text they have the names of the
@@ -58,8 +59,8 @@ impl Default for Limits {
     }
 }
 
-/// An execution's bound where the flow gives none: one year of 365 days, in seconds.
-pub const EXECUTION_SECONDS: u64 = 365 * 24 * 60 * 60;
+/// An execution's bound where the flow gives none: one year of 365 days.
+pub const EXECUTION_TIMEOUT: Millis = Millis::from_days(365);
 /// Characters of an error's name; longer ones are cut.
 pub const ERROR_NAME_CHARS: usize = 128;
 /// Characters of an error's cause; longer ones are cut.
@@ -67,8 +68,8 @@ pub const ERROR_CAUSE_CHARS: usize = 4096;
 /// Characters of a step's name, and of other names.
 pub const NAME_CHARS: usize = 128;
 
-/// Seconds a resource can ask to be left alone (`Retry-After`): one day. What it asks beyond that is not heeded.
-pub const RETRY_AFTER_SECONDS: u64 = 24 * 60 * 60;
+/// How long a resource can ask to be left alone (`Retry-After`): one day. What it asks beyond that is not heeded.
+pub const MAX_RETRY_AFTER: Seconds = Seconds(24 * 60 * 60);
 
 /// Labels of an execution.
 pub const LABELS: usize = 64;

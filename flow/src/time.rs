@@ -1,6 +1,7 @@
-//! Points in time, in milliseconds, as histories carry them.
+//! Points in time and spans of time, in milliseconds, as histories carry them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::time::Duration;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,15 +11,22 @@ impl Timestamp {
     /// The last moment that can be written, 9999-12-31T23:59:59.999Z: what is read back is what was kept.
     pub const END: Self = Self(253_402_300_799_999);
 
-    /// This many milliseconds later, at most [`Timestamp::END`].
-    pub fn plus_millis(self, millis: u64) -> Self {
-        let later = self.0.saturating_add(i64::try_from(millis).unwrap_or(i64::MAX));
+    /// This much later, at most [`Timestamp::END`].
+    #[must_use]
+    pub fn plus(self, span: Millis) -> Self {
+        let later = self.0.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX));
         Self(later.min(Self::END.0.max(self.0)))
     }
 
-    /// Milliseconds from `earlier` to here, 0 if it is later.
-    pub fn millis_since(self, earlier: Self) -> u64 {
-        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    /// This much earlier, at the earliest the first moment there is.
+    #[must_use]
+    pub fn minus(self, span: Millis) -> Self {
+        Self(self.0.saturating_sub_unsigned(span.0))
+    }
+
+    /// The time from `earlier` to here, [`Millis::ZERO`] if it is later.
+    pub fn since(self, earlier: Self) -> Millis {
+        Millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
     /// Reads RFC 3339, any offset; parts of a millisecond are rounded up, so that a timer is never early.
@@ -73,6 +81,104 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+/// A span of time in whole milliseconds. Stored forms and messages carry it as a plain number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// The longest span.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// This many seconds, at most [`Millis::MAX`].
+    pub const fn from_secs(seconds: u64) -> Self {
+        Self(seconds.saturating_mul(1_000))
+    }
+
+    /// This many days of 24 hours, at most [`Millis::MAX`].
+    pub const fn from_days(days: u64) -> Self {
+        Self::from_secs(days.saturating_mul(24 * 60 * 60))
+    }
+
+    /// Whole seconds; a part of a second is dropped.
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Whole seconds; a part of a second counts as a whole one.
+    pub const fn as_secs_rounded_up(self) -> u64 {
+        self.0.div_ceil(1_000)
+    }
+
+    /// Seconds with their fraction.
+    #[expect(clippy::cast_precision_loss, reason = "exact below 285,000 years")]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1_000.0
+    }
+
+    /// The sum, at most [`Millis::MAX`].
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// What is left after `other`, [`Millis::ZERO`] if nothing is.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// So many times this span, at most [`Millis::MAX`].
+    #[must_use]
+    pub const fn saturating_mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
+}
+
+/// For people: the seconds with at most three decimals, `2.5 s`.
+impl std::fmt::Display for Millis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, rest) = (self.0 / 1_000, self.0 % 1_000);
+        match rest {
+            0 => write!(f, "{whole} s"),
+            _ => write!(f, "{whole}.{} s", format!("{rest:03}").trim_end_matches('0')),
+        }
+    }
+}
+
+impl From<Millis> for Duration {
+    fn from(span: Millis) -> Self {
+        Self::from_millis(span.0)
+    }
+}
+
+/// A part of a millisecond is dropped; what is too long becomes [`Millis::MAX`].
+impl From<Duration> for Millis {
+    fn from(span: Duration) -> Self {
+        Self(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// A span of time in whole seconds, where a contract counts in seconds: a resource's `Retry-After`, and `retryAfter` in
+/// histories. Every number of seconds is kept as it came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seconds(pub u64);
+
+impl Seconds {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+}
+
+/// At most [`Millis::MAX`].
+impl From<Seconds> for Millis {
+    fn from(span: Seconds) -> Self {
+        Self::from_secs(span.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,9 +212,41 @@ mod tests {
     fn no_sum_is_later_than_can_be_written() {
         let now = Timestamp(1_704_067_200_000);
         for millis in [u64::MAX, i64::MAX as u64, 1 << 60] {
-            assert_eq!(now.plus_millis(millis), Timestamp::END);
+            assert_eq!(now.plus(Millis(millis)), Timestamp::END);
         }
-        assert_eq!(Timestamp(i64::MAX).plus_millis(1), Timestamp(i64::MAX), "never earlier");
-        assert_eq!(now.plus_millis(1), Timestamp(now.0 + 1));
+        assert_eq!(
+            Timestamp(i64::MAX).plus(Millis(1)),
+            Timestamp(i64::MAX),
+            "never earlier"
+        );
+        assert_eq!(now.plus(Millis(1)), Timestamp(now.0 + 1));
+        assert_eq!(now.minus(Millis(1)), Timestamp(now.0 - 1));
+        assert_eq!(now.minus(Millis::MAX), Timestamp(i64::MIN));
+    }
+
+    #[test]
+    fn spans_never_overflow() {
+        assert_eq!(Millis::from(Seconds(3)), Millis(3_000));
+        assert_eq!(Millis::from_secs(u64::MAX), Millis::MAX);
+        assert_eq!(Millis::from_days(u64::MAX), Millis::MAX);
+        assert_eq!(Millis::from_days(2), Millis(172_800_000));
+        assert_eq!(Millis::MAX.saturating_add(Millis(1)), Millis::MAX);
+        assert_eq!(Millis(1).saturating_sub(Millis(2)), Millis::ZERO);
+        assert_eq!(Millis(3).saturating_mul(u64::MAX), Millis::MAX);
+        assert_eq!((Millis(1_999).as_secs(), Millis(1_001).as_secs_rounded_up()), (1, 2));
+        assert_eq!(Timestamp(5).since(Timestamp(9)), Millis::ZERO);
+        assert_eq!(Millis::from(Duration::MAX), Millis::MAX);
+        assert_eq!(Duration::from(Millis(1_500)), Duration::from_millis(1_500));
+    }
+
+    #[test]
+    fn spans_are_seconds_for_people_and_numbers_in_json() {
+        for (millis, text) in [(0, "0 s"), (7, "0.007 s"), (2_500, "2.5 s"), (90_000, "90 s")] {
+            assert_eq!(Millis(millis).to_string(), text);
+            assert_eq!(serde_json::to_string(&Millis(millis)).unwrap(), millis.to_string());
+        }
+        assert_eq!(serde_json::from_str::<Millis>("7").unwrap(), Millis(7));
+        assert_eq!(serde_json::to_string(&Seconds(7)).unwrap(), "7");
+        assert_eq!(serde_json::from_str::<Seconds>("7").unwrap(), Seconds(7));
     }
 }

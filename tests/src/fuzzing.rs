@@ -9,7 +9,7 @@ use starbridge_flow::graph::{Budget, Context, Exhausted, Flow, Guard, Root, Scop
 use starbridge_flow::limits::Limits;
 use starbridge_flow::path::Query;
 use starbridge_flow::syntax::{Node, Source, Span, parse};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
 use starbridge_machine::{Event, EventId, Signal, StartRecord, State};
@@ -337,7 +337,7 @@ fn answers(call: EventId) -> impl Iterator<Item = Signal> {
             call,
             error: "Stock.Busy".to_owned(),
             cause: String::new(),
-            retry_after: Some(u64::MAX),
+            retry_after: Some(Seconds(u64::MAX)),
             not_sent: false,
         },
         Signal::Succeeded {

@@ -29,6 +29,7 @@ mod world;
 
 use scope::Scope;
 use serde_json::{Map, Value, json};
+use starbridge_flow::time::Millis;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -51,8 +52,8 @@ pub struct Told {
     pub steps: Vec<String>,
     /// Tasks undone, in order.
     pub rollbacks: Vec<String>,
-    /// Milliseconds from start to end.
-    pub elapsed_ms: u64,
+    /// The time from start to end.
+    pub elapsed: Millis,
 }
 
 /// An error of the flow.
@@ -236,7 +237,7 @@ impl Driver {
             failure,
             steps,
             rollbacks,
-            elapsed_ms: self.world.now(),
+            elapsed: Millis(self.world.now()),
         }
     }
 }

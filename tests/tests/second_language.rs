@@ -7,7 +7,7 @@ mod lanes;
 use serde_json::json;
 use starbridge_flow::graph::{FaultKind, Flow, Origin};
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Object;
 use starbridge_machine::Status;
 use starbridge_memory::MemoryStore;
@@ -77,8 +77,8 @@ fn a_program_says_how_many_run_at_once() {
     for (lanes, seconds) in [(1, 6), (2, 3), (4, 2), (6, 1), (100, 1)] {
         let outcome = run(PACKING, packing(&json!(lanes), &json!(60_000)));
         assert_eq!(
-            (outcome.status.as_str(), outcome.elapsed_ms),
-            ("Succeeded", seconds * 1000),
+            (outcome.status.as_str(), outcome.elapsed),
+            ("Succeeded", Millis::from_secs(seconds)),
             "{lanes}"
         );
     }
@@ -88,16 +88,16 @@ fn a_program_says_how_many_run_at_once() {
 fn a_program_says_how_long_all_may_take() {
     let outcome = run(PACKING, packing(&json!(2), &json!(2_500)));
     assert_eq!(error(&outcome), ("Lanes.Late", "the step took longer than 2 seconds"));
-    assert_eq!(outcome.elapsed_ms, 2_500);
+    assert_eq!(outcome.elapsed, Millis(2_500));
 }
 
 #[test]
 fn a_program_says_how_long_a_call_may_take() {
     const HURRY: &str = "fetch hurry /millis http://shop/fetch millis = /patience";
     let outcome = run(HURRY, packing(&json!(1), &json!(1_500)));
-    assert_eq!((outcome.status.as_str(), outcome.elapsed_ms), ("Succeeded", 1_000));
+    assert_eq!((outcome.status.as_str(), outcome.elapsed), ("Succeeded", Millis(1_000)));
     let outcome = run(HURRY, packing(&json!(1), &json!(500)));
-    assert_eq!((error(&outcome).0, outcome.elapsed_ms), ("Lanes.Late", 500));
+    assert_eq!((error(&outcome).0, outcome.elapsed), ("Lanes.Late", Millis(500)));
     let outcome = run(HURRY, packing(&json!(1), &json!("soon")));
     assert_eq!(
         error(&outcome),

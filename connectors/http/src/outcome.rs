@@ -87,8 +87,8 @@ fn not_yet(url: &Url, response: &Response, clock: Option<&dyn Clock>) -> Outcome
             Err(cause) => return Outcome::failed("HTTP.202", cause),
         }
     }
-    if let Some(seconds) = retry_after::seconds(response.headers(), clock) {
-        receipt.insert("retryAfter".into(), seconds.into());
+    if let Some(asked) = retry_after::asked(response.headers(), clock) {
+        receipt.insert("retryAfter".into(), asked.0.into());
     }
     Outcome::Accepted {
         receipt: Some(receipt.into()),
@@ -112,7 +112,7 @@ fn same_origin(url: &Url, location: &[u8]) -> Result<Url, String> {
 
 async fn failed(request: &Request, function_error: bool, response: Response, clock: Option<&dyn Clock>) -> Outcome {
     let status = response.status();
-    let retry_after = retry_after::seconds(response.headers(), clock);
+    let retry_after = retry_after::asked(response.headers(), clock);
     let redirect = redirect(&response);
     // A body that was cut off may still name an error; the status is known.
     let body = match answer::coding(&response) {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings, base64};
 use starbridge_connector_lambda::LambdaConnector;
 use starbridge_flow::graph::Pattern;
+use starbridge_flow::time::Seconds;
 use starbridge_ports::{CallIds, Connector, Outcome, Request, ResourceFamily, Secret};
 use starbridge_services::{Answering, Heard, Said};
 use std::sync::Mutex;
@@ -89,7 +90,7 @@ async fn refusals_have_names_and_causes() {
         let expected = Outcome::Failed {
             error: error.into(),
             cause: "function `pay`: Why.".to_owned(),
-            retry_after: Some(3),
+            retry_after: Some(Seconds(3)),
         };
         assert_eq!(outcome.await, expected, "{code}");
     }

@@ -119,7 +119,7 @@ impl RedisConnector {
         match end {
             None => self.settings.patience,
             Some((end, clock)) => {
-                let left = Duration::from_millis(end.millis_since(clock.now()));
+                let left = Duration::from(end.since(clock.now()));
                 (left - left / 10).min(LONGEST_WAIT)
             }
         }

@@ -5,6 +5,7 @@ use starbridge_aws::{Aws, AwsSettings};
 use starbridge_connector_sqs::SqsConnector;
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Pattern};
+use starbridge_flow::time::Seconds;
 use starbridge_ports::{CallIds, Connector, Outcome, Request, ResourceFamily, Secret};
 use starbridge_services::{Answering, Heard, Said};
 use std::collections::BTreeSet;
@@ -136,7 +137,7 @@ async fn a_service_that_asks_for_patience_is_given_it() {
     let expected = Outcome::Failed {
         error: "SQS.Throttled".into(),
         cause: "queue `orders`: Slow down.".to_owned(),
-        retry_after: Some(7),
+        retry_after: Some(Seconds(7)),
     };
     assert_eq!(throttled.await, expected);
 }

@@ -6,6 +6,7 @@ use crate::graph::{
     CatchTarget, ConcurrencyKey, FlowParts, List, OutputPassing, Program, Schema, Step, StepId, StepKind,
 };
 use crate::hex;
+use crate::time::Millis;
 use crate::value::{Text, Value};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -15,8 +16,7 @@ pub(super) struct Header {
     pub(super) name: Option<Text>,
     pub(super) enter: Option<Arc<dyn Program>>,
     pub(super) leave: Option<Arc<dyn Program>>,
-    /// In milliseconds.
-    pub(super) timeout: u64,
+    pub(super) timeout: Millis,
     pub(super) input_schema: Option<Schema>,
     pub(super) output_schema: Option<Schema>,
     pub(super) concurrency: Vec<ConcurrencyKey>,

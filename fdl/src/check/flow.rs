@@ -11,7 +11,7 @@ use super::paths::looked_up;
 use crate::diagnostics::Code;
 use crate::expression::Path;
 use crate::graph::{ConcurrencyKey, FlowParts, Source, StepId};
-use crate::limits::EXECUTION_SECONDS;
+use crate::limits::EXECUTION_TIMEOUT;
 use crate::path::Query;
 use crate::syntax::{Format, NodeKind};
 
@@ -59,7 +59,7 @@ impl Checker<'_> {
             name,
             enter: self.mappings(root, "inputMappings", MappingContext::FlowInput),
             leave: self.mappings(root, "outputMappings", MappingContext::FlowOutput),
-            timeout: timeout.unwrap_or(EXECUTION_SECONDS * 1000),
+            timeout: timeout.unwrap_or(EXECUTION_TIMEOUT),
             input_schema: schema("inputSchema"),
             output_schema: schema("outputSchema"),
             concurrency: self.concurrency_keys(root),

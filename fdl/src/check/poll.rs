@@ -8,6 +8,7 @@ use super::resource::Reach;
 use crate::diagnostics::Code;
 use crate::expression::Condition;
 use crate::graph::{Call, Guard, Pattern, Poll};
+use crate::time::Millis;
 use std::sync::Arc;
 
 impl Checker<'_> {
@@ -33,7 +34,7 @@ impl Checker<'_> {
             self.condition(&field, &text)
                 .map(|condition| Arc::new(condition) as Arc<dyn Guard>)
         };
-        let (interval, max_interval) = self.intervals(cursor, 5_000, 60_000);
+        let (interval, max_interval) = self.intervals(cursor, Millis::from_secs(5), Millis::from_secs(60));
         let multiplier = cursor.member("multiplier").and_then(|field| self.multiplier(&field));
         let max_attempts = cursor
             .member("maxAttempts")
@@ -80,8 +81,8 @@ impl Checker<'_> {
         self.report(found.help(format!("`{path}[0] == {path}[0]` holds where the list has an item")));
     }
 
-    /// `intervalSeconds` and `maxIntervalSeconds` in milliseconds, with defaults.
-    pub(super) fn intervals(&self, cursor: &Cursor<'_>, interval: u64, most: u64) -> (u64, u64) {
+    /// `intervalSeconds` and `maxIntervalSeconds`, with defaults.
+    pub(super) fn intervals(&self, cursor: &Cursor<'_>, interval: Millis, most: Millis) -> (Millis, Millis) {
         let given = cursor.member("intervalSeconds").and_then(|field| self.pause(&field));
         let bound = cursor.member("maxIntervalSeconds").and_then(|field| self.pause(&field));
         let (interval, most) = (given.unwrap_or(interval), bound.unwrap_or(most));
@@ -89,11 +90,7 @@ impl Checker<'_> {
             .member("intervalSeconds")
             .or_else(|| cursor.member("maxIntervalSeconds"));
         if let Some(field) = written.filter(|_| interval > most) {
-            let message = format!(
-                "the pause of {} s is cut to the maximum of {} s",
-                seconds(interval),
-                seconds(most)
-            );
+            let message = format!("the pause of {interval} is cut to the maximum of {most}");
             let found = field.problem(Code::IntervalOverMax, message);
             self.report(found.help("make `maxIntervalSeconds` at least as long as `intervalSeconds`"));
         }
@@ -104,10 +101,6 @@ impl Checker<'_> {
     pub(super) fn multiplier(&self, cursor: &Cursor<'_>) -> Option<f64> {
         self.number(cursor, 0.0..=f64::MAX)
     }
-}
-
-fn seconds(millis: u64) -> f64 {
-    millis as f64 / 1000.0
 }
 
 /// Where `.length` is compared with 0 or 1.

@@ -4,8 +4,9 @@ use super::Checker;
 use super::cursor::Cursor;
 use crate::diagnostics::Code;
 use crate::duration;
-use crate::limits::EXECUTION_SECONDS;
+use crate::limits::EXECUTION_TIMEOUT;
 use crate::syntax::{Format, Node, NodeKind, Span};
+use crate::time::Millis;
 use crate::value::{Number, Text};
 use std::ops::RangeInclusive;
 
@@ -192,31 +193,30 @@ impl Checker<'_> {
         self.report(cursor.problem(Code::OutOfRange, message));
     }
 
-    /// A pause in seconds, parts of one allowed; in milliseconds, rounded up.
-    pub(super) fn pause(&self, cursor: &Cursor<'_>) -> Option<u64> {
+    /// A pause in seconds, parts of one allowed; rounded up to whole milliseconds.
+    pub(super) fn pause(&self, cursor: &Cursor<'_>) -> Option<Millis> {
         let seconds = self.number(cursor, 0.0..=f64::MAX)?;
         self.bounded(cursor, seconds)?;
         // Within a year of milliseconds the product is far below 2⁵³; the first rounding takes off what binary adds.
-        Some(((seconds * 1e6).round() / 1e3).ceil() as u64)
+        Some(Millis(((seconds * 1e6).round() / 1e3).ceil() as u64))
     }
 
-    /// A bound in whole seconds, at least 1; in milliseconds.
-    pub(super) fn timeout(&self, cursor: &Cursor<'_>) -> Option<u64> {
+    /// A bound in whole seconds, at least 1.
+    pub(super) fn timeout(&self, cursor: &Cursor<'_>) -> Option<Millis> {
         let seconds = self.whole(cursor, 1..=u64::MAX)?;
         self.bounded(cursor, seconds as f64)?;
-        Some(seconds * 1000)
+        Some(Millis::from_secs(seconds))
     }
 
     fn bounded(&self, cursor: &Cursor<'_>, seconds: f64) -> Option<()> {
-        if seconds <= EXECUTION_SECONDS as f64 {
+        if seconds <= EXECUTION_TIMEOUT.as_secs_f64() {
             return Some(());
         }
         let message = format!("{} is longer than an execution may take", cursor.called());
-        self.report(
-            cursor
-                .problem(Code::TimeoutTooLong, message)
-                .help(format!("the most is {EXECUTION_SECONDS}, one year of 365 days")),
-        );
+        self.report(cursor.problem(Code::TimeoutTooLong, message).help(format!(
+            "the most is {}, one year of 365 days",
+            EXECUTION_TIMEOUT.as_secs()
+        )));
         None
     }
 }

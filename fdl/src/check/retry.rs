@@ -8,6 +8,7 @@ use crate::diagnostics::Code;
 use crate::expression::{Path, ValueAt};
 use crate::graph::{BackoffKind, Retry, Values};
 use crate::syntax::{NodeKind, Span};
+use crate::time::Millis;
 use std::sync::Arc;
 
 /// Whose policies they are.
@@ -52,7 +53,7 @@ impl Checker<'_> {
         let errors = self.errors(cursor, taken, Code::UnreachablePolicy, whose == Policies::Step);
         let backoff = cursor.member("backoff").and_then(|field| self.backoff(&field));
         self.check_ignored(cursor, backoff.unwrap_or(BackoffKind::Exponential));
-        let (interval, max_interval) = self.intervals(cursor, 1_000, 86_400_000);
+        let (interval, max_interval) = self.intervals(cursor, Millis::from_secs(1), Millis::from_days(1));
         let max_attempts = cursor
             .member("maxAttempts")
             .and_then(|field| self.whole(&field, 0..=u64::MAX));

@@ -3,6 +3,7 @@ use crate::graph::{
     BackoffKind, CatchTarget, InputMode, Matcher, NumberSource, OutputMode, Pattern, Source as Given, Step, StepId,
     StepKind, Tolerance, Undo, Wait, WaitFor,
 };
+use crate::time::Millis;
 use crate::value::Value;
 
 fn compiled(steps: &str) -> Arc<Flow> {
@@ -103,14 +104,14 @@ fn defaults_are_those_of_the_language() {
         r#"[{"type": "task", "name": "a", "resource": "http://localhost/a", "poll": {},
              "retry": [{"errors": ["FnF.ALL"]}, {"errors": ["A"], "values": [1]}]}]"#,
     );
-    assert_eq!(flow.timeout, 365 * 86_400_000);
+    assert_eq!(flow.timeout, Millis::from_days(365));
     let step = named(&flow, "a");
     assert!(matches!(step.enter, InputMode::Merged) && step.timeout.is_none() && step.failed.is_none());
     let retry = &step.retry[0];
     assert_eq!(retry.errors, [Matcher::Any]);
     assert_eq!(
         (retry.interval, retry.max_interval, retry.max_attempts),
-        (1_000, 86_400_000, 3)
+        (Millis(1_000), Millis::from_days(1), 3)
     );
     assert_eq!(
         (retry.multiplier, retry.jitter, retry.backoff),
@@ -122,7 +123,7 @@ fn defaults_are_those_of_the_language() {
     let poll = task.poll.as_ref().unwrap();
     assert_eq!(
         (poll.interval, poll.max_interval, poll.multiplier),
-        (5_000, 60_000, 1.5)
+        (Millis(5_000), Millis(60_000), 1.5)
     );
     assert_eq!((poll.max_attempts, task.priority), (None, 5));
     assert_eq!(task.call.pattern, Pattern::RequestResponse);
@@ -143,22 +144,25 @@ fn what_is_written_is_compiled() {
             {"type": "fail", "name": "g", "error": "$input.name", "cause": "$inputs"}]"#,
     );
     let step = named(&flow, "a");
-    assert!(matches!(step.timeout, Some(NumberSource::Fixed(9_000))));
+    assert!(matches!(step.timeout, Some(NumberSource::Fixed(Millis(9_000)))));
     assert!(
         matches!(
             (&step.enter, &step.leave),
             (InputMode::Program(_), OutputMode::Program(_))
         ) && step.failed.is_some()
     );
-    assert_eq!((step.retry[0].interval, step.retry[0].max_interval), (2, 1_100));
+    assert_eq!(
+        (step.retry[0].interval, step.retry[0].max_interval),
+        (Millis(2), Millis(1_100))
+    );
     assert_eq!(step.retry[0].max_attempts, 0);
     assert_eq!(step.catch[0].target, CatchTarget::Goto(StepId(1)));
     assert_eq!(step.catch[1].target, CatchTarget::Manual);
     let StepKind::Task(task) = &step.kind else { panic!() };
-    assert_eq!((task.heartbeat, task.wait), (Some(2_000), Some(3_000)));
+    assert_eq!((task.heartbeat, task.wait), (Some(Millis(2_000)), Some(Millis(3_000))));
     let rollback = task.rollback.as_ref().unwrap();
     assert!(matches!(&rollback.undo, Undo::Call(call) if &*call.resource == "queue:undo"));
-    assert_eq!(rollback.timeout, Some(4_000));
+    assert_eq!(rollback.timeout, Some(Millis(4_000)));
     let StepKind::Task(child) = &named(&flow, "b").kind else {
         panic!()
     };

@@ -1,6 +1,7 @@
 //! The compiled flow as a whole.
 
 use super::{CatchTarget, FaultNames, ListId, OutputPassing, Program, Schema, Source, Step, StepId, StepKind};
+use crate::time::Millis;
 use crate::value::{Text, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub struct FlowParts {
     pub leave: Option<Arc<dyn Program>>,
     /// What becomes of a step's output.
     pub passing: OutputPassing,
-    /// Bound of the execution, in milliseconds.
-    pub timeout: u64,
+    /// Bound of the execution.
+    pub timeout: Millis,
     /// What the execution's input must look like.
     pub input_schema: Option<Schema>,
     /// What its output must look like.

@@ -1,6 +1,7 @@
-//! The steps of a compiled flow. Times are milliseconds throughout.
+//! The steps of a compiled flow.
 
 use super::{Guard, ListId, Lookup, Matcher, Parameters, Program, StepId};
+use crate::time::Millis;
 use crate::value::{Text, Value};
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub struct Step {
     /// Catch clauses, the first that matches decides.
     pub catch: Vec<Catch>,
     /// Bound of each attempt.
-    pub timeout: Option<NumberSource>,
+    pub timeout: Option<NumberSource<Millis>>,
 }
 
 /// What a step does.
@@ -84,12 +85,12 @@ pub enum OutputPassing {
     Replace,
 }
 
-/// A number fixed in the text, or made at run time from the step's own input.
+/// A number or a span of time fixed in the text, or made at run time from the step's own input.
 #[derive(Clone, Debug)]
-pub enum NumberSource {
-    /// The number; a time is in milliseconds.
-    Fixed(u64),
-    /// The member `value` of what the program makes, in the same unit.
+pub enum NumberSource<T = u64> {
+    /// The number.
+    Fixed(T),
+    /// The member `value` of what the program makes; a span of time is in milliseconds.
     Program(Arc<dyn Program>),
 }
 
@@ -114,9 +115,9 @@ pub struct Task {
     /// 0–9, 9 first; 5 where none is given.
     pub priority: u8,
     /// Longest silence of a worker or callback.
-    pub heartbeat: Option<u64>,
+    pub heartbeat: Option<Millis>,
     /// Longest waiting in a queue before a worker takes it.
-    pub wait: Option<u64>,
+    pub wait: Option<Millis>,
 }
 
 /// What is called and how.
@@ -167,9 +168,9 @@ pub struct Poll {
     /// Failed when it holds for the result; asked first.
     pub fail_when: Option<Arc<dyn Guard>>,
     /// Pause after the first call.
-    pub interval: u64,
+    pub interval: Millis,
     /// Longest pause.
-    pub max_interval: u64,
+    pub max_interval: Millis,
     /// What the pause grows by.
     pub multiplier: f64,
     /// How many calls at most.
@@ -184,7 +185,7 @@ pub struct Rollback {
     /// Makes the input of the undoing call; without, the task's input merged with its result.
     pub enter: Option<Arc<dyn Program>>,
     /// Bound of each attempt.
-    pub timeout: Option<u64>,
+    pub timeout: Option<Millis>,
     /// Retry policies.
     pub retry: Vec<Retry>,
 }
@@ -204,9 +205,9 @@ pub struct Retry {
     /// The errors it is for.
     pub errors: Vec<Matcher>,
     /// Delay before the first retry.
-    pub interval: u64,
+    pub interval: Millis,
     /// Longest delay.
-    pub max_interval: u64,
+    pub max_interval: Millis,
     /// How many retries.
     pub max_attempts: u64,
     /// What the delay grows by.

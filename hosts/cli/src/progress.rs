@@ -9,7 +9,7 @@ use counts::Counts;
 use screen::Screen;
 use starbridge_flow::graph::{Budget, Choice, Flow, Root, StepId, StepKind, Undo};
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Child, Event, EventKind, Exit as ChildExit, PathItem, State};
 use starbridge_node::escaping::escaped;
@@ -228,8 +228,8 @@ impl Progress {
                     "{indent}{cross} {what}{name}{place}, attempt {attempt}: {failure}"
                 ));
             }
-            EventKind::RetryScheduled { attempt, delay_ms, .. } => {
-                let (again, place, delay) = (mark('↻'), scene.place(), words::seconds(*delay_ms));
+            EventKind::RetryScheduled { attempt, delay, .. } => {
+                let (again, place, delay) = (mark('↻'), scene.place(), *delay);
                 self.line(&format!("{indent}{again} {name}{place}: attempt {attempt} in {delay}"));
             }
             EventKind::WaitStarted { until } if !in_foreach => {
@@ -339,7 +339,10 @@ impl Progress {
         self.screen.close(key);
         self.open.remove(key);
         let nothing = words::not_set(&self.nothing.remove(key).unwrap_or_default());
-        let since = self.entered.remove(key).map_or(0, |from| event.time.millis_since(from));
+        let since = self
+            .entered
+            .remove(key)
+            .map_or(Millis::ZERO, |from| event.time.since(from));
         let iterations = self.iterations.remove(key);
         if scene.in_foreach {
             return;

@@ -1,6 +1,6 @@
 //! Tables and times, for people to read.
 
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_node::escaping::escaped;
 use std::io::IsTerminal;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -87,11 +87,11 @@ fn now() -> Timestamp {
 
 /// How far a time is from now, in its largest unit.
 fn distance(time: Timestamp, now: Timestamp) -> String {
-    let (millis, ahead) = match time.millis_since(now) {
-        0 => (now.millis_since(time), false),
+    let (far, ahead) = match time.since(now) {
+        Millis::ZERO => (now.since(time), false),
         ahead => (ahead, true),
     };
-    let far = distance_words(millis);
+    let far = distance_words(far);
     if ahead {
         format!("in {far}")
     } else {
@@ -99,9 +99,9 @@ fn distance(time: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// So many milliseconds in their largest unit.
-pub fn distance_words(millis: u64) -> String {
-    let seconds = millis / 1000;
+/// A span of time in its largest unit.
+pub fn distance_words(span: Millis) -> String {
+    let seconds = span.as_secs();
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),
@@ -114,7 +114,7 @@ pub fn distance_words(millis: u64) -> String {
 pub fn took(from: Option<&str>, to: Option<&str>) -> Option<String> {
     let from = Timestamp::parse(from?)?;
     let to = Timestamp::parse(to?)?;
-    Some(format!("{} s", to.millis_since(from) as f64 / 1000.0))
+    Some(to.since(from).to_string())
 }
 
 #[cfg(test)]

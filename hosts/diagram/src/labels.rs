@@ -5,6 +5,7 @@ use starbridge_flow::graph::{
     Branch, Catch, Fail, FaultNames, Foreach, Matcher, NumberSource, Parallel, Pattern, Source, Step, StepKind, Task,
     Tolerance, Undo, Wait, WaitFor,
 };
+use starbridge_flow::time::Millis;
 
 /// The priority if a branch has none.
 const PRIORITY: u8 = 5;
@@ -56,7 +57,7 @@ fn waited(wait: &Wait) -> Detail {
                 .parse::<f64>()
                 .ok()
                 .filter(|seconds| (0.0..1e12).contains(seconds));
-            plain(seconds.map_or(text, |seconds| duration((seconds * 1000.0) as u64)))
+            plain(seconds.map_or(text, |seconds| duration(Millis((seconds * 1000.0) as u64))))
         }
         Wait::Timestamp(Source::Constant(value)) => plain(format!("until {}", value.to_plain_text())),
         Wait::Duration(Source::Lookup(lookup)) => code(format!("{} seconds", lookup.text())),
@@ -108,7 +109,7 @@ pub(super) fn badges(step: &Step) -> Vec<String> {
         badges.push(format!("retry {}×{more}", first.max_attempts));
     }
     match &step.timeout {
-        Some(NumberSource::Fixed(millis)) => badges.push(format!("timeout {}", duration(*millis))),
+        Some(NumberSource::Fixed(bound)) => badges.push(format!("timeout {}", duration(*bound))),
         Some(NumberSource::Program(_)) => badges.push("timeout computed".to_owned()),
         None => {}
     }
@@ -130,11 +131,11 @@ fn task_badges(task: &Task) -> Vec<String> {
         Some(Undo::Child) => badges.push("rollback of child".to_owned()),
         None => {}
     }
-    if let Some(millis) = task.heartbeat {
-        badges.push(format!("heartbeat {}", duration(millis)));
+    if let Some(every) = task.heartbeat {
+        badges.push(format!("heartbeat {}", duration(every)));
     }
-    if let Some(millis) = task.wait {
-        badges.push(format!("queued {}", duration(millis)));
+    if let Some(longest) = task.wait {
+        badges.push(format!("queued {}", duration(longest)));
     }
     if task.priority != PRIORITY {
         badges.push(format!("priority {}", task.priority));
@@ -261,21 +262,22 @@ pub(super) fn whole_resource(written: &str) -> String {
 }
 
 /// How long something took, not more exactly than somebody wants to know: `250 ms`, `1.8 s`, `2 h 5 min`.
-pub(super) fn took(millis: u64) -> String {
+pub(super) fn took(span: Millis) -> String {
+    let millis = span.0;
     match millis {
-        0..1_000 => duration(millis),
+        0..1_000 => duration(span),
         1_000..60_000 => {
             let tenth = millis % 1_000 / 100;
             let tenth = if tenth == 0 { String::new() } else { format!(".{tenth}") };
             format!("{}{tenth} s", millis / 1_000)
         }
-        60_000..3_600_000 => duration(millis / 1_000 * 1_000),
-        _ => duration(millis / 60_000 * 60_000),
+        60_000..3_600_000 => duration(Millis(millis / 1_000 * 1_000)),
+        _ => duration(Millis(millis / 60_000 * 60_000)),
     }
 }
 
 /// A duration for people: `250 ms`, `1 min 30 s`, `2 d`.
-pub(super) fn duration(millis: u64) -> String {
+pub(super) fn duration(span: Millis) -> String {
     const UNITS: [(u64, &str); 5] = [
         (86_400_000, "d"),
         (3_600_000, "h"),
@@ -283,7 +285,7 @@ pub(super) fn duration(millis: u64) -> String {
         (1000, "s"),
         (1, "ms"),
     ];
-    let mut rest = millis;
+    let mut rest = span.0;
     let mut parts = Vec::new();
     for (size, unit) in UNITS {
         if rest >= size {
@@ -313,7 +315,7 @@ mod tests {
             (61_999, "1 min 1 s"),
             (7_512_345, "2 h 5 min"),
         ] {
-            assert_eq!(took(millis), text);
+            assert_eq!(took(Millis(millis)), text);
         }
     }
 
@@ -326,7 +328,7 @@ mod tests {
             (90_000, "1 min 30 s"),
             (172_800_001, "2 d 1 ms"),
         ] {
-            assert_eq!(duration(millis), text);
+            assert_eq!(duration(Millis(millis)), text);
         }
     }
 

@@ -3,6 +3,7 @@
 mod fold;
 
 use starbridge_flow::graph::{Flow, StepId};
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::Event;
 use std::collections::BTreeMap;
@@ -56,8 +57,8 @@ pub struct Marks {
     pub places: BTreeMap<Status, u64>,
     /// How often it was undone.
     pub undone: u64,
-    /// How long its visits took together, in milliseconds.
-    pub took: u64,
+    /// How long its visits took together.
+    pub took: Millis,
 }
 
 /// A way from one step to another.
@@ -190,7 +191,7 @@ impl Marks {
                 times => format!("undone {times}× before"),
             });
         }
-        if self.took > 0 {
+        if self.took > Millis::ZERO {
             words.push(super::labels::took(self.took));
         }
         let mut words = words.join(" · ");

@@ -5,6 +5,7 @@ use crate::Failure;
 use crate::continuations::Continuation;
 use crate::environment::{Invocation, Running};
 use axum::http::Method;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_node::problem::SET_ASIDE;
 use starbridge_runtime::{Reply, read_entry};
@@ -122,7 +123,7 @@ async fn deal_with(running: &Running, record: &Record<'_>) -> Result<(), Trouble
 async fn resume(running: &Running, continuation: Continuation) -> Result<(), Trouble> {
     let now = running.node.now();
     if let Some(continuations) = &running.continuations
-        && continuation.at > now.plus_millis(running.settings.linger_ms)
+        && continuation.at > now.plus(Millis(running.settings.linger_ms))
     {
         // The queue could not delay it any longer.
         return Ok(continuations.put(&continuation, now).await?);

@@ -45,7 +45,7 @@ impl Continuations {
 
     /// Sends a continuation. One that is far off arrives sooner and is sent again.
     pub(crate) async fn put(&self, continuation: &Continuation, now: Timestamp) -> Result<(), Failure> {
-        let delay = Duration::from_millis(continuation.at.millis_since(now));
+        let delay = Duration::from(continuation.at.since(now));
         self.put_text(continuation.to_text(), delay).await
     }
 

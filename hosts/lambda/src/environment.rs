@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::api::Api;
 use crate::continuations::Continuations;
 use crate::figures::Figures;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_node::config::LambdaConfig;
 use starbridge_node::node::Node;
 use starbridge_node::system::SystemClock;
@@ -13,11 +13,11 @@ use starbridge_runtime::{Express, SuspendedExecution};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an invocation lasts if it has no deadline, in milliseconds: with a stand-in for Lambda that keeps no
+/// How long an invocation lasts if it has no deadline: with a stand-in for Lambda that keeps no
 /// time.
-const DEFAULT_INVOCATION_MS: u64 = 60_000;
-/// By how many milliseconds a lease outlives its invocation, because clocks differ.
-const SKEW_MS: u64 = 2_000;
+const DEFAULT_INVOCATION: Millis = Millis(60_000);
+/// By how much a lease outlives its invocation, because clocks differ.
+const SKEW: Millis = Millis(2_000);
 /// The longest wait for a timer if there is no store: longer than any invocation.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 
@@ -56,17 +56,14 @@ impl Running {
         SystemClock.catch_up();
         let now = SystemClock.now();
         let told = Timestamp(i64::try_from(deadline).unwrap_or(i64::MAX));
-        let deadline = if told > now {
-            told
-        } else {
-            now.plus_millis(DEFAULT_INVOCATION_MS)
-        };
+        let deadline = if told > now { told } else { now.plus(DEFAULT_INVOCATION) };
         if let Some(leases) = &self.leases {
-            leases.hold_until(deadline.plus_millis(SKEW_MS));
+            leases.hold_until(deadline.plus(SKEW));
         }
-        let left = deadline.millis_since(now);
+        let left = deadline.since(now);
         // Of a short time, at most half is reserved.
-        let until = now.plus_millis(left - self.settings.margin_ms.min(left / 2));
+        let reserved = Millis(self.settings.margin_ms.min(left.0 / 2));
+        let until = now.plus(left.saturating_sub(reserved));
         Invocation { until }
     }
 

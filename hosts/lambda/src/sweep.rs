@@ -4,18 +4,16 @@
 use crate::Failure;
 use crate::continuations::Continuation;
 use crate::environment::{Invocation, Running};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Value};
 
 /// How many executions are found at a time.
 const SWEEP_BATCH: usize = 1_000;
-/// An execution that is this many milliseconds overdue has lost its continuation.
-const GRACE_MS: i64 = 60_000;
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// An execution that is overdue by this much has lost its continuation.
+const GRACE: Millis = Millis(60_000);
 
 fn days_before(now: Timestamp, days: u64) -> Timestamp {
-    let days = i64::try_from(days).unwrap_or(i64::MAX);
-    Timestamp(now.0.saturating_sub(days.saturating_mul(DAY_MS)))
+    now.minus(Millis::from_days(days))
 }
 
 /// Makes a sweep. Returns what it found.
@@ -24,7 +22,7 @@ pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Va
     let mut stranded = 0;
     let mut cleared = 0;
     if let Some((continuations, leases)) = running.continuations.as_ref().zip(running.leases()) {
-        let before = Timestamp(now.0.saturating_sub(GRACE_MS));
+        let before = now.minus(GRACE);
         for execution in leases.stranded(before, SWEEP_BATCH)? {
             continuations.put(&Continuation { execution, at: now }, now).await?;
             stranded += 1;

@@ -31,10 +31,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         return Ok(problem(StatusCode::FORBIDDEN, "NoAccess", words));
     }
     know_what_is_asked_for(running, &asked)?;
-    let waits = wait_in_time(
-        &mut asked.uri,
-        invocation.until.millis_since(running.node.now()) / 1_000,
-    );
+    let waits = wait_in_time(&mut asked.uri, invocation.until.since(running.node.now()).as_secs());
     if running.continuations.is_some() && !waits {
         running.node.pause_dispatch()?;
     }

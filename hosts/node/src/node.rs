@@ -337,12 +337,17 @@ impl Node {
     ///
     /// [`NodeError`] if the node has failed.
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
-        let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        // A disk that stands still must not hold the drain.
+        // A node that failed ends by itself. A disk that stands still must not hold the drain.
+        let told = self.ended().borrow().is_none();
         let store = self.store.clone();
-        let noted = tokio::task::spawn_blocking(move || runtime::note_stopping(store.as_ref()));
+        let noted = tokio::task::spawn_blocking(move || match told {
+            true => runtime::note_stopping(store.as_ref()),
+            false => Ok(()),
+        });
         self.queues.send(QueueCommand::Drain);
-        self.owners.drain(self.now().plus_millis(millis), &self.queues).await?;
+        self.owners
+            .drain(self.now().plus(patience.into()), &self.queues)
+            .await?;
         if let Ok(noted) = noted.await {
             noted?;
         }

@@ -6,7 +6,7 @@ pub use row::Row;
 
 use row::Status;
 use starbridge_flow::graph::{Flow, StepId};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_machine::{Event, EventKind, StepPath};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -113,7 +113,7 @@ impl Visits {
                 self.end_all(before);
                 self.run += 1;
             }
-            EventKind::ExecutionForked { .. } => self.postpone(flow, event.time.millis_since(before)),
+            EventKind::ExecutionForked { .. } => self.postpone(flow, event.time.since(before)),
             _ => {}
         }
         let Some(step) = event.step else {
@@ -244,9 +244,9 @@ impl Visits {
     }
 
     /// A fork waits for as long as was left.
-    fn postpone(&mut self, flow: &Flow, millis: u64) {
+    fn postpone(&mut self, flow: &Flow, left: Millis) {
         for row in self.rows.values_mut() {
-            row.postpone(flow, millis);
+            row.postpone(flow, left);
         }
     }
 

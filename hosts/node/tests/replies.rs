@@ -116,7 +116,7 @@ async fn task(node: &Arc<Node>) -> (Text, String) {
         worker: "w".into(),
         queues: vec!["q".into()],
         limit: 1,
-        lease_ms: None,
+        lease: None,
         patience: Duration::from_secs(20),
     };
     let held = node.hold(hold).await.unwrap().remove(0);

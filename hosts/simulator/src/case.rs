@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use starbridge_flow::graph::{FaultKind, FaultNames};
 use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Seconds;
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::{EventId, Signal};
 use std::collections::BTreeMap;
@@ -124,7 +125,7 @@ impl Mock {
                     not_sent: names.kind(&error) == FaultKind::Resource,
                     error,
                     cause: self.cause,
-                    retry_after: self.retry_after_seconds,
+                    retry_after: self.retry_after_seconds.map(Seconds),
                 }
             }
         }

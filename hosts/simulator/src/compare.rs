@@ -45,7 +45,7 @@ pub fn compare(expect: &Expect, outcome: &Outcome) -> Vec<String> {
     );
     list(&mut problems, "events", expect.events.as_deref(), &outcome.events);
     if let Some(seconds) = expect.elapsed_seconds {
-        let got = outcome.elapsed_ms as f64 / 1000.0;
+        let got = outcome.elapsed.as_secs_f64();
         if (got - seconds).abs() > 0.000_5 {
             problems.push(format!("elapsedSeconds: expected {seconds}, got {got}"));
         }

@@ -1,6 +1,7 @@
 //! The result of a simulation.
 
 use starbridge_flow::graph::Flow;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Event, EventKind, Failure, State, Status, history};
 
@@ -23,8 +24,8 @@ pub struct Outcome {
     pub rollbacks: Vec<String>,
     /// The types of all events.
     pub events: Vec<String>,
-    /// The time from the first event to the last, in milliseconds.
-    pub elapsed_ms: u64,
+    /// The time from the first event to the last.
+    pub elapsed: Millis,
 }
 
 impl Outcome {
@@ -54,8 +55,8 @@ impl Outcome {
                 .collect::<Vec<_>>()
         };
         let elapsed = match (events.first(), events.last()) {
-            (Some(first), Some(last)) => last.time.millis_since(first.time),
-            _ => 0,
+            (Some(first), Some(last)) => last.time.since(first.time),
+            _ => Millis::ZERO,
         };
         Self {
             status: state.status().as_str().to_owned(),
@@ -74,7 +75,7 @@ impl Outcome {
                 .iter()
                 .map(|event| history::type_name(&event.detail).to_owned())
                 .collect(),
-            elapsed_ms: elapsed,
+            elapsed,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What happens to a call that nobody answers.
 
+use starbridge_flow::time::Millis;
 use starbridge_machine::{CallToSend, EventId, Signal};
 
 /// What ends a call that nobody answers.
@@ -12,12 +13,12 @@ pub enum Silence {
 }
 
 impl Silence {
-    /// After how many milliseconds each of them ends a call.
-    pub fn of(call: &CallToSend) -> impl Iterator<Item = (u64, Self)> {
-        let heartbeat = call.heartbeat_ms.map(|millis| (millis, Self::Heartbeat));
+    /// After how long each of them ends a call.
+    pub fn of(call: &CallToSend) -> impl Iterator<Item = (Millis, Self)> {
+        let heartbeat = call.heartbeat.map(|every| (every, Self::Heartbeat));
         heartbeat
             .into_iter()
-            .chain(call.timeout_ms.map(|millis| (millis, Self::Timeout)))
+            .chain(call.timeout.map(|longest| (longest, Self::Timeout)))
     }
 
     /// The signal that this gives to the machine.

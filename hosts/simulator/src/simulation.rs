@@ -7,7 +7,7 @@ use super::outcome::Outcome;
 use super::silence::Silence;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, Rejection, Signal, StartRecord};
 use starbridge_memory::MemoryStore;
@@ -442,12 +442,12 @@ impl Simulation {
         let Some(mock) = self.mocks.next(&key, &call.iterations) else {
             return Ok(());
         };
-        for (millis, silence) in Silence::of(call) {
-            let due = (self.now.plus_millis(millis), execution.clone(), call.call);
+        for (span, silence) in Silence::of(call) {
+            let due = (self.now.plus(span), execution.clone(), call.call);
             self.silences.insert((due, silence));
         }
         if !mock.never {
-            let due = self.now.plus_millis(millis_of(mock.delay_seconds));
+            let due = self.now.plus(millis_of(mock.delay_seconds));
             self.answers.insert((due, execution.clone(), call.call), mock);
         }
         Ok(())
@@ -467,7 +467,7 @@ impl Simulation {
             .stop
             .as_ref()
             .filter(|_| !self.stopped)
-            .map(|stop| self.begun.plus_millis(millis_of(stop.at_seconds)));
+            .map(|stop| self.begun.plus(millis_of(stop.at_seconds)));
         let silent = self.silences.first().map(|(due, _)| due.0);
         let timer = self.shard.next_wakeup();
         let sleeper = self.sleepers.first().map(|(due, _)| *due);
@@ -545,6 +545,6 @@ fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {
 }
 
 /// Seconds in milliseconds, rounded up.
-fn millis_of(seconds: f64) -> u64 {
-    (seconds * 1000.0 - 1e-6).ceil().max(0.0) as u64
+fn millis_of(seconds: f64) -> Millis {
+    Millis((seconds * 1000.0 - 1e-6).ceil().max(0.0) as u64)
 }

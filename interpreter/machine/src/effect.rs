@@ -3,7 +3,7 @@
 
 use crate::event::EventId;
 use starbridge_flow::graph::{Pattern, Pointer};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 
 /// A call that is to be sent.
@@ -39,12 +39,12 @@ pub struct CallToSend {
     pub visit: EventId,
     /// When the attempt times out.
     pub timeout_at: Option<Timestamp>,
-    /// How long a worker of a queue may hold the task, in milliseconds.
-    pub timeout_ms: Option<u64>,
-    /// The longest time between two heartbeats, in milliseconds.
-    pub heartbeat_ms: Option<u64>,
-    /// The longest time the task may wait in a queue, in milliseconds.
-    pub wait_ms: Option<u64>,
+    /// How long a worker of a queue may hold the task.
+    pub timeout: Option<Millis>,
+    /// The longest time between two heartbeats.
+    pub heartbeat: Option<Millis>,
+    /// The longest time the task may wait in a queue.
+    pub wait: Option<Millis>,
     /// From 0 to 9; 9 goes first.
     pub priority: u8,
 }

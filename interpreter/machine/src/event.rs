@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Pattern, Pointer, StepId};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
@@ -161,9 +161,9 @@ pub struct ScheduledCall {
     pub params: Option<Value>,
     /// When the attempt times out. `None` if the time counts only from when a worker takes the task.
     pub timeout_at: Option<Timestamp>,
-    /// How long a worker may have a task of a queue, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
+    /// How long a worker may have a task of a queue.
+    #[serde(default, rename = "timeout_ms", skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Millis>,
 }
 
 mod pattern_word {
@@ -280,8 +280,8 @@ impl Decision {
 pub struct Bounds {
     /// How many lists of a composite may run at once.
     pub concurrency: Option<u32>,
-    /// How long the attempt may take, in milliseconds.
-    pub timeout_ms: Option<u64>,
+    /// How long the attempt may take.
+    pub timeout: Option<Millis>,
 }
 
 /// The kind of an event. An event marked † begins a turn and records its signal in full.
@@ -342,7 +342,7 @@ pub enum EventKind {
     /// undo.
     TaskFailed {
         failure: Failure,
-        retry_after: Option<u64>,
+        retry_after: Option<Seconds>,
         not_sent: bool,
     },
     /// † The call timed out, or its worker missed a heartbeat. `redeliver` is how many retries the queue grants where
@@ -352,7 +352,7 @@ pub enum EventKind {
     RetryScheduled {
         policy: u32,
         attempt: u32,
-        delay_ms: u64,
+        delay: Millis,
         due: Timestamp,
         value: Option<Value>,
     },

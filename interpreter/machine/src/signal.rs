@@ -2,7 +2,7 @@
 
 use crate::event::{EventId, Resolution, StartRecord};
 use starbridge_flow::graph::SchemaViolation;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Text, Value};
 
 /// What the machine is told from outside. `call` is always the number of the call's `TaskScheduled` event.
@@ -52,8 +52,8 @@ pub enum Signal {
         error: String,
         /// What happened, for people.
         cause: String,
-        /// Seconds before which the call should not be tried again.
-        retry_after: Option<u64>,
+        /// How long the call should not be tried again.
+        retry_after: Option<Seconds>,
         /// Whether it is certain that the resource saw nothing of the call, neither now nor when it was sent before.
         /// There is then nothing to undo.
         not_sent: bool,

@@ -17,6 +17,7 @@ use crate::state::{FrameId, State, UndoPhase, UndoRun};
 use crate::steps::{Tried, retry_scheduled};
 use crate::turn::{EventAddress, Turn};
 use starbridge_flow::graph::{Pattern, Rollback, Root, StepKind, Undo, Values};
+use starbridge_flow::time::Seconds;
 use starbridge_flow::value::{Object, Value};
 
 impl State {
@@ -179,9 +180,9 @@ impl State {
                 (resource, Pattern::Sync, Some(Value::from(params)))
             }
         };
-        let (timeout_at, timeout_ms) = match rollback.timeout {
-            Some(millis) if is_queue(&resource) => (None, Some(millis)),
-            timeout => (timeout.map(|millis| turn.now.plus_millis(millis)), None),
+        let (timeout_at, timeout) = match rollback.timeout {
+            Some(bound) if is_queue(&resource) => (None, Some(bound)),
+            timeout => (timeout.map(|bound| turn.now.plus(bound)), None),
         };
         let detail = EventKind::TaskScheduled(Box::new(ScheduledCall {
             resource,
@@ -190,7 +191,7 @@ impl State {
             call: 1,
             params,
             timeout_at,
-            timeout_ms,
+            timeout,
         }));
         self.emit(turn, place, detail);
     }
@@ -201,7 +202,7 @@ impl State {
         id: FrameId,
         place: EventAddress,
         failure: &Failure,
-        retry_after: u64,
+        retry_after: Seconds,
     ) {
         let Some(run) = self.undo_run(id) else {
             return;

@@ -4,7 +4,7 @@ mod set_up;
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::history::{read_event, read_turn, write_event, write_turn};
 use starbridge_machine::{Event, EventId, EventKind, Signal, State, Status};
@@ -46,14 +46,14 @@ fn retry_is_due_when_its_delay_says() {
         call: call(&state),
         error: "Busy".to_owned(),
         cause: String::new(),
-        retry_after: Some(u64::MAX),
+        retry_after: Some(Seconds(u64::MAX)),
         not_sent: false,
     };
     let events = give(&flow, &mut state, signal, NOW);
-    let Some(EventKind::RetryScheduled { due, delay_ms, .. }) = events.last().map(|event| &event.detail) else {
+    let Some(EventKind::RetryScheduled { due, delay, .. }) = events.last().map(|event| &event.detail) else {
         panic!("no retry: {events:?}");
     };
-    assert_eq!((*due, *delay_ms), (Timestamp::END, Timestamp::END.millis_since(NOW)));
+    assert_eq!((*due, *delay), (Timestamp::END, Timestamp::END.since(NOW)));
     fire(&flow, &mut state, Timestamp::END);
     assert_eq!(state.calls_in_flight().count(), 1, "it is tried again");
 }
@@ -93,7 +93,7 @@ fn retry_delay_without_bound_of_an_old_history_is_read() {
     assert!(matches!(
         event.detail,
         EventKind::RetryScheduled {
-            delay_ms: u64::MAX,
+            delay: Millis::MAX,
             due: Timestamp(0),
             ..
         }

@@ -4,7 +4,7 @@ mod set_up;
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Object;
 use starbridge_machine::history::{read_turn, write_turn};
 use starbridge_machine::{Event, EventId, EventKind, Signal, State, Status};
@@ -53,12 +53,12 @@ impl Run {
         self.state.calls_in_flight().next().unwrap()
     }
 
-    /// The worker misses its heartbeat, and the retry begins if there is one. Returns its delay in milliseconds.
-    fn lose_lease(&mut self, redeliver: u32) -> Option<u64> {
+    /// The worker misses its heartbeat, and the retry begins if there is one. Returns its delay.
+    fn lose_lease(&mut self, redeliver: u32) -> Option<Millis> {
         let call = self.call();
         self.give(Signal::LeaseEnded { call, redeliver });
         let due = self.state.next_wakeup()?;
-        let delay = due.millis_since(self.now);
+        let delay = due.since(self.now);
         self.now = due;
         let timer = self.state.due(self.now).next().unwrap();
         self.give(Signal::TimerDue(timer));
@@ -74,8 +74,8 @@ fn task(more: &str) -> String {
 fn redeliver_gives_as_many_retries_as_it_says() {
     let mut run = Run::new(&task(""));
     let first = run.call();
-    assert_eq!(run.lose_lease(2), Some(0));
-    assert_eq!(run.lose_lease(2), Some(0));
+    assert_eq!(run.lose_lease(2), Some(Millis::ZERO));
+    assert_eq!(run.lose_lease(2), Some(Millis::ZERO));
     assert_ne!(run.call(), first);
     assert_eq!(run.lose_lease(2), None);
     assert_eq!(run.state.status(), Status::Failed);
@@ -86,7 +86,7 @@ fn redeliver_gives_as_many_retries_as_it_says() {
 fn redeliver_gives_way_to_a_policy_that_names_the_error() {
     let retry = r#", "retry": [{"errors": ["FnF.HeartbeatTimeout"], "maxAttempts": 1, "intervalSeconds": 9}]"#;
     let mut run = Run::new(&task(retry));
-    assert_eq!(run.lose_lease(100), Some(9_000));
+    assert_eq!(run.lose_lease(100), Some(Millis(9_000)));
     assert_eq!(run.lose_lease(100), None);
     assert_eq!(run.state.status(), Status::Failed);
 }
@@ -95,7 +95,7 @@ fn redeliver_gives_way_to_a_policy_that_names_the_error() {
 fn redeliver_and_retry_policies_count_apart() {
     let retry = r#", "retry": [{"errors": ["Busy"], "maxAttempts": 1, "intervalSeconds": 5}]"#;
     let mut run = Run::new(&task(retry));
-    assert_eq!(run.lose_lease(1), Some(0));
+    assert_eq!(run.lose_lease(1), Some(Millis::ZERO));
     let busy = Signal::Failed {
         call: run.call(),
         error: "Busy".into(),
@@ -104,7 +104,7 @@ fn redeliver_and_retry_policies_count_apart() {
         not_sent: false,
     };
     run.give(busy);
-    assert_eq!(run.state.next_wakeup().unwrap().millis_since(run.now), 5_000);
+    assert_eq!(run.state.next_wakeup().unwrap().since(run.now), Millis(5_000));
     run.now = run.state.next_wakeup().unwrap();
     let timer = run.state.due(run.now).next().unwrap();
     run.give(Signal::TimerDue(timer));
@@ -136,7 +136,7 @@ fn timeout_counts_from_when_a_worker_takes_the_task() {
     );
     assert!(run.state.is_asleep(true));
     let call = run.state.call_to_send(&run.flow, run.call()).unwrap();
-    assert_eq!((call.timeout_at, call.timeout_ms), (None, Some(5_000)));
+    assert_eq!((call.timeout_at, call.timeout), (None, Some(Millis(5_000))));
     let call = run.call();
     let events = run.give(Signal::TimedOut { call });
     assert!(
@@ -160,8 +160,8 @@ fn redeliver_is_for_rollbacks_too() {
     run.give(done);
     assert!(run.state.is_asleep(true));
     let call = run.state.call_to_send(&run.flow, run.call()).unwrap();
-    assert_eq!((call.rollback, call.timeout_ms), (true, Some(4_000)));
-    assert_eq!(run.lose_lease(1), Some(0));
+    assert_eq!((call.rollback, call.timeout), (true, Some(Millis(4_000))));
+    assert_eq!(run.lose_lease(1), Some(Millis::ZERO));
     assert_eq!(run.lose_lease(1), None);
     assert_eq!(run.state.status(), Status::RollbackFailed);
 }
@@ -190,7 +190,7 @@ fn a_poll_is_bounded_from_the_first_hold() {
         let timer = run.state.due(run.now).next().unwrap();
         run.give(Signal::TimerDue(timer));
     }
-    assert_eq!(run.now, held.plus_millis(25_000));
+    assert_eq!(run.now, held.plus(Millis(25_000)));
     assert_eq!(calls, 3, "at 7 s, 17 s and 27 s");
     assert_eq!(run.state.failure().unwrap().error, "FnF.TaskTimeout");
 }

@@ -1,7 +1,7 @@
 //! The port for calls of resources.
 
 use starbridge_flow::graph::{FaultKind, Pattern, Pointer};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Object, Value};
 use std::future::Future;
 use std::pin::Pin;
@@ -126,8 +126,8 @@ pub enum Outcome {
         error: FaultKind,
         /// What happened, for people.
         cause: String,
-        /// Seconds before which the call should not be tried again.
-        retry_after: Option<u64>,
+        /// How long the call should not be tried again.
+        retry_after: Option<Seconds>,
     },
     /// The call failed, and it is certain that the receiver saw nothing of it: the call can't be turned into a
     /// request, or nothing answers to the resource. There is nothing to undo. If this is not certain, the outcome is

@@ -1,19 +1,20 @@
 //! How long somebody outside may ask to be left alone (section "errors"): nobody can put an execution to sleep for as long as they
 //! like.
 
-use starbridge_flow::limits::RETRY_AFTER_SECONDS;
+use starbridge_flow::limits::MAX_RETRY_AFTER;
+use starbridge_flow::time::Seconds;
 
-/// How many of the requested seconds are really waited.
-pub fn outside_wait(seconds: u64) -> u64 {
-    seconds.min(RETRY_AFTER_SECONDS)
+/// How much of the requested time is really waited.
+pub fn outside_wait(asked: Seconds) -> Seconds {
+    asked.min(MAX_RETRY_AFTER)
 }
 
 /// Reads requested seconds from text, with the same limit; `None` if the text is not a whole number of any length.
-pub fn outside_wait_of(text: &str) -> Option<u64> {
+pub fn outside_wait_of(text: &str) -> Option<Seconds> {
     let text = text.trim();
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     // Digits that do not fit a number are too many seconds.
-    digits.then(|| outside_wait(text.parse().unwrap_or(u64::MAX)))
+    digits.then(|| outside_wait(Seconds(text.parse().unwrap_or(u64::MAX))))
 }
 
 #[cfg(test)]
@@ -35,7 +36,7 @@ mod tests {
             ("+1", None),
             ("soon", None),
         ] {
-            assert_eq!(outside_wait_of(text), seconds, "{text}");
+            assert_eq!(outside_wait_of(text), seconds.map(Seconds), "{text}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The port for queues: tasks that wait until workers take them (section "worker queues").
 
 use crate::error::StoreError;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use std::cmp::Reverse;
@@ -27,10 +27,10 @@ pub struct QueuedTask {
     pub since: Timestamp,
     /// When the task times out if no worker takes it.
     pub wait_until: Option<Timestamp>,
-    /// How long a worker may hold the task, in milliseconds.
-    pub timeout_ms: Option<u64>,
-    /// The longest time between two heartbeats, in milliseconds, if the task sets it.
-    pub heartbeat_ms: Option<u64>,
+    /// How long a worker may hold the task.
+    pub timeout: Option<Millis>,
+    /// The longest time between two heartbeats, if the task sets it.
+    pub heartbeat: Option<Millis>,
     /// The message for the worker, as JSON. Tokens and secrets are only referred to.
     pub message: String,
 }
@@ -50,8 +50,8 @@ pub struct TaskLease {
     pub worker: Text,
     /// When the worker took the task.
     pub held: Timestamp,
-    /// The longest time between two heartbeats, in milliseconds.
-    pub millis: u64,
+    /// The longest time between two heartbeats.
+    pub heartbeat: Millis,
 }
 
 /// A worker takes a task or gives it back.

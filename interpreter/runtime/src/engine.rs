@@ -23,7 +23,7 @@ use dispatch::{Calls, Done};
 use heartbeats::Heartbeats;
 use quiescence::{LeasedMode, Quiesce};
 use sleepers::Sleepers;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Connector, ExecutionLeases, History, Refusal, StoreError};
@@ -103,8 +103,8 @@ pub struct Engine {
     alone: Arc<SuspectLock>,
     deps: EngineDeps,
     settings: EngineSettings,
-    /// By how many milliseconds time has jumped ahead.
-    ahead: u64,
+    /// How far time has jumped ahead.
+    ahead: Millis,
     observer: Observer,
     writing: Writing,
     calls: Calls,
@@ -153,7 +153,7 @@ impl Engine {
             paused: false,
             deps,
             settings,
-            ahead: 0,
+            ahead: Millis::ZERO,
             observer: Box::new(observer),
             calls: Calls::new(settings.calls),
             heartbeats: Heartbeats::default(),
@@ -187,7 +187,7 @@ impl Engine {
 
     /// The time as executions see it: the clock's, and what was skipped by `fast_forward`.
     pub fn now(&self) -> Timestamp {
-        self.deps.clock.now().plus_millis(self.ahead)
+        self.deps.clock.now().plus(self.ahead)
     }
 
     /// Runs until an execution and all its children have ended and none of their calls is out.
@@ -314,13 +314,11 @@ impl Engine {
             && !self.waits_for_callback()
             && let Some(next) = next
         {
-            self.ahead += next.millis_since(now);
+            self.ahead = self.ahead.saturating_add(next.since(now));
             self.take_silent();
             return Ok(());
         }
-        let pause = next.map_or(Duration::from_secs(3600), |next| {
-            Duration::from_millis(next.millis_since(now))
-        });
+        let pause = next.map_or(Duration::from_secs(3600), |next| next.since(now).into());
         let takes_commands =
             self.draining.is_none() && self.shard.backlog() < MAX_BACKLOG && self.shard.backlog_bytes() < BACKLOG_BYTES;
         tokio::select! {

@@ -9,7 +9,7 @@
 //! ```
 //! use starbridge_flow::limits::Limits;
 //! use starbridge_flow::syntax::Source;
-//! use starbridge_flow::time::Timestamp;
+//! use starbridge_flow::time::{Millis, Timestamp};
 //! use starbridge_flow::value::Object;
 //! use starbridge_machine::{Signal, Status};
 //! use starbridge_runtime::{ExecutionSeed, FlowTable, Outgoing, PumpResult, ResourceMap, Shard, StartRequest};
@@ -34,7 +34,7 @@
 //!     for outgoing in shard.take_outgoing() {
 //!         if let Outgoing::Send { execution, call } = outgoing {
 //!             // Here a host sends the call. Its answer is the next signal.
-//!             now = now.plus_millis(40);
+//!             now = now.plus(Millis(40));
 //!             let result = Object::new().into();
 //!             let answer = Signal::Succeeded { call: call.call, result, worker: None, held_time: None };
 //!             shard.signal(&execution, answer, now).unwrap();

@@ -21,10 +21,11 @@ pub use handle::{QueueHandle, QueuePoll};
 pub use scheduler::{PollOutcome, PollRequest, Queues, TaskExpiry, TaskGrant};
 pub use settings::{QueueSettings, QueueSettingsError};
 
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
 /// The key of a task: its execution and its call.
 pub type TaskKey = (Text, EventId);
-/// Milliseconds of a clock that never goes back. Leases and rates are measured with it.
-pub type Ticks = u64;
+/// The time since the queues began, on a clock that never goes back. Leases and rates are measured with it.
+pub type Ticks = Millis;

@@ -12,4 +12,4 @@ mod firing;
 mod tests;
 
 pub use expression::{Expression, ExpressionError};
-pub use firing::{CatchUp, Firing, ON_TIME_MS, Overlap, Schedule, ScheduleNameError, Trigger};
+pub use firing::{CatchUp, Firing, ON_TIME, Overlap, Schedule, ScheduleNameError, Trigger};

@@ -92,7 +92,8 @@ impl DynamoStore {
     pub(crate) fn is_over(&self, item: &Item) -> bool {
         let seconds = self.now().0.div_euclid(1_000);
         item.contains_key(table::GONE)
-            || number_of::<i64>(item, TTL).is_some_and(|ttl| ttl - table::CLEAR_GRACE_SECONDS <= seconds)
+            || number_of::<i64>(item, TTL)
+                .is_some_and(|ttl| ttl.saturating_sub_unsigned(table::CLEAR_GRACE.0) <= seconds)
     }
 
     /// The head of an execution, if the execution exists.

@@ -8,13 +8,13 @@ use crate::op::{ABSENT, Op};
 use crate::record::{ExecutionLease, id_of};
 use crate::side_writes::{message_item, message_key};
 use crate::table::{self, DUE, DUE_INDEX, HEAD};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::{ExecutionLeases, Heartbeat, Message, StoreError};
 use std::sync::PoisonError;
 
-/// How long a lease lasts if no end was set, in milliseconds: the longest time a function of AWS Lambda runs.
-const DEFAULT_LEASE_MS: i64 = 15 * 60 * 1_000;
+/// How long a lease lasts if no end was set: the longest time a function of AWS Lambda runs.
+const DEFAULT_LEASE: Millis = Millis::from_secs(15 * 60);
 
 impl DynamoStore {
     /// The lease of an execution that is taken now.
@@ -22,7 +22,7 @@ impl DynamoStore {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         ExecutionLease {
             owner: self.settings.owner.clone(),
-            until: until.unwrap_or(Timestamp(self.now().0.saturating_add(DEFAULT_LEASE_MS))),
+            until: until.unwrap_or(self.now().plus(DEFAULT_LEASE)),
         }
     }
 

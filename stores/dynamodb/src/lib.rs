@@ -109,7 +109,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 const MAX_CONCURRENT_WRITES: usize = 16;
 
 /// How many bits of an order number are below its milliseconds.
-const BITS_BELOW_MS: u32 = 20;
+const BITS_BELOW_MILLISECOND: u32 = 20;
 
 /// The first order number of a time.
 fn order_at(at: Timestamp) -> String {
@@ -121,7 +121,7 @@ fn order_text(order: u64) -> String {
 }
 
 fn number_at(at: Timestamp) -> u64 {
-    u64::try_from(at.0).unwrap_or(0).min(u64::MAX >> BITS_BELOW_MS) << BITS_BELOW_MS
+    u64::try_from(at.0).unwrap_or(0).min(u64::MAX >> BITS_BELOW_MILLISECOND) << BITS_BELOW_MILLISECOND
 }
 
 impl DynamoStore {

@@ -5,7 +5,7 @@ use crate::client::{BEGINS, QueryRequest};
 use crate::item::{Item, number, text, text_of};
 use crate::record::{self, id_of};
 use crate::table::{self, EXECUTIONS, HEAD, PLACE};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{ExecutionRecord, Listed, Listing, Page, Query, STATUS_CODES, StoreError, Turn, code_of};
@@ -16,9 +16,9 @@ const MIN_PAGE: usize = 25;
 const MAX_PAGE: usize = 500;
 /// Executions one page looks at: what few fit is found over several pages, and no request reads all there are.
 const LOOKED: usize = 5_000;
-/// By how many milliseconds a start may have been written later than the execution began, or earlier by another
+/// By how much a start may have been written later than the execution began, or earlier by another
 /// clock.
-const SKEW_MS: i64 = 60 * 60 * 1_000;
+const SKEW: Millis = Millis::from_secs(60 * 60);
 
 /// The executions of one flow in one status, the newest first.
 struct Stream {
@@ -54,9 +54,9 @@ impl DynamoStore {
         }
         codes.sort_unstable();
         codes.dedup();
-        let first = query.from.map_or_else(String::new, |from| {
-            crate::order_at(Timestamp(from.0.saturating_sub(SKEW_MS)))
-        });
+        let first = query
+            .from
+            .map_or_else(String::new, |from| crate::order_at(from.minus(SKEW)));
         let last = query.cursor.as_ref().map_or("~", Text::as_str);
         let limit = query.limit.saturating_mul(2).clamp(MIN_PAGE, MAX_PAGE);
         let stream = |flow: &Text, code: usize| Stream {

@@ -9,7 +9,7 @@ use crate::op::{Op, PRESENT};
 use crate::payload;
 use crate::table::{DEAD, TASKS};
 use serde_json::{Value, json};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{DeadTask, Depth, QueuedTask, Queueing, StoreError, TaskLease, TaskLeaseChange};
@@ -41,8 +41,8 @@ pub(crate) fn task_item(task: &QueuedTask, run_id: &str) -> Item {
         "order": task.order.0,
         "since": task.since.0,
         "waitUntil": task.wait_until.map(|at| at.0),
-        "timeout": task.timeout_ms,
-        "heartbeat": task.heartbeat_ms,
+        "timeout": task.timeout,
+        "heartbeat": task.heartbeat,
         "message": task.message,
     });
     item(TASKS, &task.execution, task.call, run_id, &content)
@@ -89,8 +89,8 @@ fn task_of(json: &Value) -> QueuedTask {
         order: time(json, "order").unwrap_or_default(),
         since: time(json, "since").unwrap_or_default(),
         wait_until: time(json, "waitUntil"),
-        timeout_ms: json.get("timeout").and_then(Value::as_u64),
-        heartbeat_ms: json.get("heartbeat").and_then(Value::as_u64),
+        timeout: json.get("timeout").and_then(Value::as_u64).map(Millis),
+        heartbeat: json.get("heartbeat").and_then(Value::as_u64).map(Millis),
         message: word(json, "message").to_string(),
     }
 }
@@ -113,7 +113,7 @@ fn lease_of(item: &Item) -> Option<TaskLease> {
     Some(TaskLease {
         worker: word(&json, "worker"),
         held: time(&json, "held").unwrap_or_default(),
-        millis: whole(&json, "millis"),
+        heartbeat: Millis(whole(&json, "millis")),
     })
 }
 
@@ -158,7 +158,7 @@ impl DynamoStore {
             let op = match &change.lease {
                 None => Op::update(key, "REMOVE #lease"),
                 Some(lease) => {
-                    let lease = json!({ "worker": &*lease.worker, "held": lease.held.0, "millis": lease.millis });
+                    let lease = json!({ "worker": &*lease.worker, "held": lease.held.0, "millis": lease.heartbeat });
                     Op::update(key, "SET #lease = :l").with(":l", text(lease.to_string()))
                 }
             };

@@ -164,7 +164,7 @@ pub(crate) fn attributes(
     let ttl = record.ended.zip(retention).map(|(at, kept)| {
         let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
         let over = at.0.div_euclid(1_000).saturating_add(kept);
-        number(over.saturating_add(table::CLEAR_GRACE_SECONDS))
+        number(over.saturating_add_unsigned(table::CLEAR_GRACE.0))
     });
     let sleeps = !record.awake && record.ended.is_none();
     vec![

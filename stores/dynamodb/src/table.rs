@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType, TimeToLiveSpecification,
 };
 use starbridge_aws::Fault;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_ports::{StoreError, shard_of};
 
 /// The table's hash key, a string.
@@ -16,9 +16,9 @@ pub const PK: &str = "pk";
 pub const SK: &str = "sk";
 /// The attribute with the second after which DynamoDB may delete an item.
 pub const TTL: &str = "ttl";
-/// The seconds between the end of an execution's retention and [`TTL`]. Until then [`starbridge_ports::Retention`]
+/// The time between the end of an execution's retention and [`TTL`]. Until then [`starbridge_ports::Retention`]
 /// finds everything that belongs to a head.
-pub const CLEAR_GRACE_SECONDS: i64 = 30 * 24 * 60 * 60;
+pub const CLEAR_GRACE: Seconds = Seconds(30 * 24 * 60 * 60);
 /// The attribute of a head that is being deleted and is no longer visible.
 pub const GONE: &str = "gone";
 /// The index of all executions: hash key [`FLOW`], range key [`PLACE`], projection INCLUDE [`LISTED`].

@@ -3,7 +3,7 @@
 use crate::head::{Head, event_at, place};
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
@@ -74,8 +74,8 @@ fn queue(connection: &Connection, number: i64, task: &QueuedTask) -> rusqlite::R
             task.order.0,
             task.since.0,
             task.wait_until.map(|until| until.0),
-            task.timeout_ms,
-            task.heartbeat_ms,
+            task.timeout.map(|span| span.0),
+            task.heartbeat.map(|span| span.0),
             task.message,
         ])
         .map(drop)
@@ -94,7 +94,7 @@ pub(crate) fn lease(work: &mut Work<'_>, changes: &[TaskLeaseChange]) -> rusqlit
                 place(head.number, change.call.0),
                 lease.map(|lease| lease.worker.as_str()),
                 lease.map(|lease| lease.held.0),
-                lease.map(|lease| lease.millis),
+                lease.map(|lease| lease.heartbeat.0),
             ])?;
     }
     Ok(())
@@ -116,8 +116,8 @@ fn task(row: &Row<'_>) -> rusqlite::Result<QueuedTask> {
         order: Timestamp(row.get(5)?),
         since: Timestamp(row.get(6)?),
         wait_until: row.get::<_, Option<i64>>(7)?.map(Timestamp),
-        timeout_ms: row.get(8)?,
-        heartbeat_ms: row.get(9)?,
+        timeout: row.get::<_, Option<u64>>(8)?.map(Millis),
+        heartbeat: row.get::<_, Option<u64>>(9)?.map(Millis),
         message: row.get(10)?,
     })
 }
@@ -146,7 +146,7 @@ pub(crate) fn leased(connection: &Connection) -> rusqlite::Result<Vec<(QueuedTas
             let lease = TaskLease {
                 worker: text(row, 11)?,
                 held: Timestamp(row.get(12)?),
-                millis: row.get(13)?,
+                heartbeat: Millis(row.get(13)?),
             };
             Ok((task(row)?, lease))
         })?

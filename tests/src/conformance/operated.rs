@@ -23,6 +23,7 @@ use run::{Run, Way};
 use serde_json::Value;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Millis;
 use starbridge_machine::Event;
 use starbridge_simulator::{Case, Expect, TestFile, compare};
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ enum Act {
 #[derive(Clone, Debug)]
 struct Leg {
     act: Act,
-    later_ms: u64,
+    later: Millis,
     from: Option<u64>,
     again: Option<Vec<String>>,
     case: Case,
@@ -106,7 +107,7 @@ pub fn redriven(file: &Value, times: usize) -> Result<Vec<Event>, String> {
     let case = parsed.cases.into_iter().next().ok_or("there is no case")?;
     let leg = Leg {
         act: Act::Redrive { by: None },
-        later_ms: 1_000,
+        later: Millis(1_000),
         from: None,
         again: None,
         case: Case {
@@ -167,7 +168,7 @@ fn legs(run: &mut Run, operated: &Operated) -> Result<Vec<String>, String> {
     let mut problems = compare(&operated.case.expect, &outcome);
     for (number, leg) in (2..).zip(&operated.then) {
         let from = run.events().len();
-        let outcome = run.operate(&leg.act, leg.later_ms, &leg.case).map_err(in_leg(number))?;
+        let outcome = run.operate(&leg.act, leg.later, &leg.case).map_err(in_leg(number))?;
         let mut found = compare(&leg.case.expect, &outcome);
         found.extend(run.redriven_from(from, leg.from, leg.again.as_deref()));
         problems.extend(found.into_iter().map(in_leg(number)));
@@ -228,7 +229,7 @@ fn read_leg(file: &Value, mut leg: Value) -> Result<Leg, String> {
     let case = parse(&of_leg)?.cases.into_iter().next().ok_or("a leg is a case")?;
     Ok(Leg {
         act,
-        later_ms: (later * 1000.0).round() as u64,
+        later: Millis((later * 1000.0).round() as u64),
         from,
         again,
         case,

@@ -1,7 +1,7 @@
 //! Queues.
 
 use super::{Case, Tried, more, start};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
 
@@ -26,8 +26,8 @@ pub(super) fn task(queue: &str, execution: &str, call: u64) -> QueuedTask {
         order: Timestamp(10),
         since: Timestamp(20),
         wait_until: None,
-        timeout_ms: Some(7_000),
-        heartbeat_ms: None,
+        timeout: Some(Millis(7_000)),
+        heartbeat: None,
         message: format!("{{\"call\":{call},\"text\":\"Zoë's\"}}"),
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn lease(execution: &str, call: u64, worker: Option<&str>) -> TaskLea
         lease: worker.map(|worker| TaskLease {
             worker: worker.into(),
             held: Timestamp(500),
-            millis: 30_000,
+            heartbeat: Millis(30_000),
         }),
     }
 }
@@ -150,7 +150,7 @@ fn leases_are_kept(tried: &mut Tried<'_>) {
     let given = TaskLease {
         worker: "v".into(),
         held: Timestamp(500),
-        millis: 30_000,
+        heartbeat: Millis(30_000),
     };
     assert_eq!(held[1], (task("q", "a", 2), given));
     // Together with a turn in which another one leaves.

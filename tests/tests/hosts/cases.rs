@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventKind};
 use starbridge_simulator::{Case, Flows, Simulation, TestFile};
@@ -31,8 +32,8 @@ pub struct Tried {
 /// Numbers of calls by flow.
 pub type Calls = BTreeMap<String, BTreeSet<u64>>;
 
-/// The longest a case may take, in milliseconds.
-const LONGEST: u64 = 1_100;
+/// The longest a case may take.
+const LONGEST: Millis = Millis(1_100);
 /// Words of definitions that ask for more than hosts have in common, or for chance.
 const NOT_HERE: [&str; 13] = [
     // A name outlives its case on a server.
@@ -159,6 +160,6 @@ fn simulated(
     }
     let mut simulation = Simulation::new(flows.clone(), case.clone(), Limits::default());
     let outcome = simulation.run().ok()?;
-    let fits = outcome.status != "Refused" && outcome.elapsed_ms <= LONGEST && outcome.events.len() < 2_000;
+    let fits = outcome.status != "Refused" && outcome.elapsed <= LONGEST && outcome.events.len() < 2_000;
     fits.then(|| simulation.histories().clone())
 }

@@ -34,7 +34,7 @@ pub fn expected(file: &Value) -> Value {
         "status": told.status,
         "steps": told.steps,
         "rollbacks": told.rollbacks,
-        "elapsedSeconds": told.elapsed_ms as f64 / 1000.0,
+        "elapsedSeconds": told.elapsed.as_secs_f64(),
     });
     if let Some(output) = told.output.filter(|output| !output.to_string().contains("\\u0000")) {
         expect["output"] = output;
@@ -72,7 +72,7 @@ fn difference(told: &Told, outcome: &Outcome) -> Option<&'static str> {
         (failures_agree, "another error"),
         (told.rollbacks == outcome.rollbacks, "other rollbacks"),
         (outputs_agree, "another output"),
-        (told.elapsed_ms == outcome.elapsed_ms, "another time"),
+        (told.elapsed == outcome.elapsed, "another time"),
     ]
     .into_iter()
     .find(|(agrees, _)| !agrees)
@@ -105,6 +105,6 @@ fn same(told: &Value, value: &Value) -> bool {
 fn shown(outcome: &Outcome) -> String {
     format!(
         "{} {:?} {:?} steps {:?} rollbacks {:?} {} ms",
-        outcome.status, outcome.output, outcome.failure, outcome.steps, outcome.rollbacks, outcome.elapsed_ms
+        outcome.status, outcome.output, outcome.failure, outcome.steps, outcome.rollbacks, outcome.elapsed
     )
 }

@@ -74,8 +74,8 @@ impl History {
     fn take_timer(&mut self, event: &Event) -> Result<(), String> {
         let due = match &event.detail {
             EventKind::WaitStarted { until } => Some(*until),
-            EventKind::RetryScheduled { due, delay_ms, .. } => {
-                if *due != event.time.plus_millis(*delay_ms) {
+            EventKind::RetryScheduled { due, delay, .. } => {
+                if *due != event.time.plus(*delay) {
                     return Err("a delay is not what is waited".to_owned());
                 }
                 Some(*due)

@@ -12,6 +12,7 @@
 //! path of what it sends.
 
 use starbridge_flow::graph::*;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Text, Value};
 use std::sync::Arc;
 
@@ -110,7 +111,7 @@ impl Program for Collected {
 }
 
 /// The number at a path.
-fn amount(path: &str) -> NumberSource {
+fn amount<T>(path: &str) -> NumberSource<T> {
     NumberSource::Program(Assignments::new(&format!("value = {path}")))
 }
 
@@ -170,7 +171,7 @@ pub fn compile(text: &str) -> Flow {
         enter: None,
         leave: None,
         passing: OutputPassing::Merge,
-        timeout: 1_000_000_000,
+        timeout: Millis(1_000_000_000),
         input_schema: None,
         output_schema: None,
         concurrency: Vec::new(),

@@ -15,6 +15,7 @@ mod modules;
 mod purity;
 mod rust;
 mod shape;
+mod units;
 
 /// Fails with all that is wrong at once.
 fn nothing_wrong(wrong: &[String]) {

@@ -55,7 +55,11 @@ pub fn failure(outcome: Outcome) -> (String, String, Option<u64>) {
             retry_after,
         } => {
             assert_ne!(error, FaultKind::Resource, "who names it so was not called: {cause}");
-            (FAULT_NAMES.name(&error).to_string(), cause, retry_after)
+            (
+                FAULT_NAMES.name(&error).to_string(),
+                cause,
+                retry_after.map(|asked| asked.0),
+            )
         }
         Outcome::NotSent { error, cause } => (FAULT_NAMES.name(&error).to_string(), cause, None),
         other => panic!("expected a failure, not {other:?}"),

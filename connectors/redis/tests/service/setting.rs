@@ -88,9 +88,8 @@ pub fn call(target: &str, number: u32) -> Request {
 
 /// A call with this timeout.
 pub fn call_within(target: &str, time: Duration) -> Request {
-    let millis = u64::try_from(time.as_millis()).unwrap();
     Request {
-        timeout_at: Some(SystemClock.now().plus_millis(millis)),
+        timeout_at: Some(SystemClock.now().plus(time.into())),
         ..call(target, 1)
     }
 }

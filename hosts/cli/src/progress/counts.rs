@@ -1,7 +1,7 @@
 //! How far the iterations of a foreach have come.
 
 use crate::table::distance_words;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 
 /// From so many iterations on the rest is estimated.
 const MIN_FOR_ESTIMATE: u64 = 3;
@@ -47,7 +47,7 @@ impl Counts {
         else {
             return String::new();
         };
-        let each = now.millis_since(since) / self.done;
+        let each = Millis(now.since(since).0 / self.done);
         format!(
             ", about {} left",
             distance_words(each.saturating_mul(total - self.done))
@@ -68,7 +68,7 @@ mod tests {
         };
         let begun = Timestamp(1_000);
         assert_eq!(counts.words(), "20 of 200, 1 failed");
-        assert_eq!(counts.left(begun, begun.plus_millis(2_000)), ", about 18 s left");
+        assert_eq!(counts.left(begun, begun.plus(Millis(2_000))), ", about 18 s left");
         let unknown = Counts {
             total: None,
             failed: 0,
@@ -76,6 +76,6 @@ mod tests {
         };
         assert_eq!(unknown.words() + &unknown.left(begun, begun), "20 iterations");
         let early = Counts { done: 1, ..counts };
-        assert_eq!(early.left(begun, begun.plus_millis(9)), "");
+        assert_eq!(early.left(begun, begun.plus(Millis(9))), "");
     }
 }

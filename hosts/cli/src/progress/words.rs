@@ -3,7 +3,7 @@
 use crate::table::distance_words;
 use starbridge_fdl::expression::Condition;
 use starbridge_flow::graph::{Choice, Flow, Root};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Child, Failure, StepPath};
 use starbridge_node::escaping::escaped;
@@ -140,19 +140,15 @@ pub(super) fn wait(now: Timestamp, until: Timestamp, live: bool) -> String {
         (true, Some(clock)) => format!("{clock} UTC"),
         _ => text,
     };
-    format!("waits for {} (until {clock})", distance_words(until.millis_since(now)))
+    format!("waits for {} (until {clock})", distance_words(until.since(now)))
 }
 
-pub(super) fn took(millis: u64) -> String {
-    if millis == 0 {
+pub(super) fn took(span: Millis) -> String {
+    if span == Millis::ZERO {
         String::new()
     } else {
-        format!(" ({})", seconds(millis))
+        format!(" ({span})")
     }
-}
-
-pub(super) fn seconds(millis: u64) -> String {
-    format!("{} s", millis as f64 / 1000.0)
 }
 
 #[cfg(test)]
@@ -162,10 +158,10 @@ mod tests {
     #[test]
     fn waits_are_told_from_now_where_somebody_looks_on() {
         let now = Timestamp::parse("2026-01-02T03:16:10.000Z").unwrap();
-        let soon = now.plus_millis(2_000);
+        let soon = now.plus(Millis(2_000));
         assert_eq!(wait(now, soon, false), "waits until 2026-01-02T03:16:12.000Z");
         assert_eq!(wait(now, soon, true), "waits for 2 s (until 03:16:12 UTC)");
-        let later = now.plus_millis(3 * 86_400_000);
+        let later = now.plus(Millis::from_days(3));
         assert_eq!(
             wait(now, later, true),
             "waits for 3 days (until 2026-01-05T03:16:10.000Z)"

@@ -4,7 +4,7 @@ use super::{FlowStatus, Marks, Status, Way};
 use crate::labels;
 use crate::text::clean;
 use starbridge_flow::graph::{Flow, StepId, StepKind};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{Child, Event, EventKind, Exit, Failure, StepPath};
 use std::collections::BTreeMap;
@@ -83,9 +83,9 @@ impl Fold {
 
     fn ends(&mut self, event: &Event, status: &str, failure: Option<(&Failure, Option<String>)>) {
         let mut said = status.to_owned();
-        let millis = self.started.map_or(0, |started| event.time.millis_since(started));
-        if millis > 0 {
-            said.push_str(&format!(" after {}", labels::took(millis)));
+        let span = self.started.map_or(Millis::ZERO, |started| event.time.since(started));
+        if span > Millis::ZERO {
+            said.push_str(&format!(" after {}", labels::took(span)));
         }
         if let Some((failure, step)) = failure {
             if let Some(step) = step {
@@ -124,7 +124,9 @@ impl Fold {
             }
             EventKind::StepExited { goto, caught, .. } => {
                 let entered = self.place(step, path.clone()).entered.take();
-                self.marks(step).took += entered.map_or(0, |entered| event.time.millis_since(entered));
+                let span = entered.map_or(Millis::ZERO, |entered| event.time.since(entered));
+                let marks = self.marks(step);
+                marks.took = marks.took.saturating_add(span);
                 self.exited(step, path, *goto, caught.is_some());
             }
             EventKind::ChoiceTaken { arm } => {

@@ -54,7 +54,7 @@ impl Node {
     /// [`NotTaken`] if the node is busy or stopping.
     pub async fn quiesce(&self, until: Timestamp, grace: Duration) -> Result<Vec<SuspendedExecution>, NotTaken> {
         let (reply, answer) = oneshot::channel();
-        let grace = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let grace = grace.into();
         self.owners.anyone(Command::Quiesce { until, grace, reply })?;
         answer.await.map_err(|_| NotTaken::Stopping)
     }

@@ -1,5 +1,6 @@
 //! The thread of worker queues: what it begins with, and how it notifies owners.
 
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Store, StoreError, owner_index};
@@ -40,7 +41,7 @@ impl Shared {
     ) -> Result<QueueEngine, StoreError> {
         let mut queues = Queues::new(self.fair_queue);
         for (name, settings) in kept_settings(store.as_ref())? {
-            queues.configure(&name, settings, 0);
+            queues.configure(&name, settings, Millis::ZERO);
         }
         let deps = QueueEngineDeps {
             store: store.clone(),

@@ -1,13 +1,12 @@
 //! Retention: old executions are deleted, a few at a time.
 
 use super::Node;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_ports::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Executions deleted at a time: the writer is never held up for long.
 const DELETE_BATCH: usize = 256;
 /// After that others have the writer for as long as it took, at least so long: deleting takes half of its time at most, and
@@ -20,8 +19,7 @@ impl Node {
     /// Deletes, for ever, what ended more than `days` days ago.
     pub async fn clear_periodically(self: Arc<Self>, days: u64) {
         loop {
-            let age = i64::try_from(days.saturating_mul(DAY_MS)).unwrap_or(i64::MAX);
-            let before = Timestamp(self.now().0.saturating_sub(age));
+            let before = self.now().minus(Millis::from_days(days));
             let begun = Instant::now();
             let pause = match self.clear_before(before).await {
                 Ok(0) => IDLE_PAUSE,

@@ -7,7 +7,7 @@
 use super::Node;
 use super::queries::QueryError;
 use crate::offload;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_ports::StoreError;
 use starbridge_runtime as runtime;
@@ -16,15 +16,16 @@ use starbridge_runtime::{StartFailure, StartRequest, quoted};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 const KIND: &str = "schedule";
 /// The kind under which the store keeps how far schedules are handled.
 const PLACE: &str = "schedule-place";
 /// How many triggers may wait for earlier executions; the oldest are dropped first.
 const MAX_QUEUED_TRIGGERS: usize = 1_000;
-/// The longest time between two checks, in milliseconds.
-const SWEEP_MS: u64 = 60_000;
+/// The longest time between two checks.
+const SWEEP: Millis = Millis(60_000);
+/// The same while triggers wait for earlier executions.
+const QUEUED_SWEEP: Millis = Millis(1_000);
 
 /// A schedule, and how far it is handled.
 #[derive(Clone, Debug)]
@@ -344,14 +345,14 @@ impl Node {
             }
             let schedules = self.schedules();
             let usual = if schedules.iter().any(Scheduled::has_queued) {
-                1_000
+                QUEUED_SWEEP
             } else {
-                SWEEP_MS
+                SWEEP
             };
             let next = schedules.iter().filter_map(|scheduled| scheduled.next).min();
-            let pause = next.map_or(usual, |next| next.millis_since(self.clock.wall_time()).min(usual));
+            let pause = next.map_or(usual, |next| next.since(self.clock.wall_time()).min(usual));
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+                () = tokio::time::sleep(pause.into()) => {}
                 () = self.schedules.changed.notified() => {}
                 () = set => {}
             }

@@ -1,7 +1,7 @@
 //! The message to a worker about a task it holds (section "worker queues").
 
 use starbridge_flow::graph::Pointer;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Reference;
 use starbridge_ports::QueuedTask;
@@ -14,12 +14,12 @@ pub(super) fn task_message(held: &HeldTask, tokens: &TokenKeys, vault: &Vault) -
     let mut told: Object = [("token".into(), Value::from(tokens.sign(&task.execution, task.call)))]
         .into_iter()
         .collect();
-    let seconds = |millis: u64| Value::from(millis.div_ceil(1000));
-    told.insert("leaseSeconds".into(), seconds(lease.millis));
-    told.insert("leaseUntil".into(), at(lease.held.plus_millis(lease.millis)));
-    if let Some(millis) = task.timeout_ms {
-        told.insert("timeoutSeconds".into(), seconds(millis));
-        told.insert("deadline".into(), at(lease.held.plus_millis(millis)));
+    let seconds = |span: Millis| Value::from(span.as_secs_rounded_up());
+    told.insert("leaseSeconds".into(), seconds(lease.heartbeat));
+    told.insert("leaseUntil".into(), at(lease.held.plus(lease.heartbeat)));
+    if let Some(longest) = task.timeout {
+        told.insert("timeoutSeconds".into(), seconds(longest));
+        told.insert("deadline".into(), at(lease.held.plus(longest)));
     }
     let head = Value::from(told).to_json();
     // INVARIANT: both are objects with members, so they can be joined.

@@ -3,6 +3,7 @@
 use super::{Notice, NotifierDeps, Target, signature};
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Pattern};
+use starbridge_flow::time::Seconds;
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{CallIds, Outcome, Request, ResourceFamily};
 use std::time::Duration;
@@ -17,8 +18,8 @@ pub(super) struct DeliveryError {
     pub error: String,
     /// What happened, for people.
     pub cause: String,
-    /// For how many seconds the target asks not to be called.
-    pub retry_after: Option<u64>,
+    /// How long the target asks not to be called.
+    pub retry_after: Option<Seconds>,
 }
 
 /// Delivers a notice to a target within `time`.
@@ -99,7 +100,7 @@ fn request(
         rollback: false,
         polling: false,
         follow: false,
-        timeout_at: Some(now.plus_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))),
+        timeout_at: Some(now.plus(time.into())),
         answer_limit: MAX_ANSWER_BYTES,
     })
 }

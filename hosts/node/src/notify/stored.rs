@@ -243,7 +243,7 @@ fn pending(next: &NextNotice) -> Option<(EventId, Pending)> {
 
 /// A time plus a duration, on the clock of notices.
 fn at(now: Timestamp, after: Duration) -> Timestamp {
-    now.plus_millis(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
+    now.plus(after.into())
 }
 
 /// The execution and the event in the id of a notice.

@@ -4,7 +4,7 @@ use super::delivery::{DeliveryError, deliver};
 use super::{Due, Notice, NotifierDeps, NotifierSettings, Pending, Target, backoff};
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::FaultKind;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_ports::StoreError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,10 +62,10 @@ impl TargetWorker {
                         Ok(_) => continue,
                         Err(error) => self.store_failed(&error).await,
                     }
-                    let wait = next.map(|next| next.millis_since(self.deps.clock.now()).max(1));
+                    let wait = next.map(|next| next.since(self.deps.clock.now()).max(Millis(1)));
                     let timer = async {
                         match wait {
-                            Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
+                            Some(span) => tokio::time::sleep(span.into()).await,
                             None => std::future::pending().await,
                         }
                     };
@@ -139,8 +139,7 @@ impl TargetWorker {
 
     /// Until when a notice is tried.
     fn keeps_until(&self, notice: &Notice) -> Timestamp {
-        let keep = u64::try_from(self.settings.keep.as_millis()).unwrap_or(u64::MAX);
-        notice.time.plus_millis(keep)
+        notice.time.plus(self.settings.keep.into())
     }
 
     fn give_up(&self, notice: &Notice, failures: u32, cause: &str) -> Result<(), StoreError> {
@@ -191,9 +190,9 @@ impl TargetWorker {
         self.told.failed.fetch_add(1, Ordering::Relaxed);
         let now = self.deps.clock.now();
         let failures = pending.failures.saturating_add(1);
-        let asked = Duration::from_secs(untold.retry_after.unwrap_or(0));
+        let asked = Duration::from_secs(untold.retry_after.unwrap_or_default().0);
         let pause = backoff::delay(&id, failures).max(asked);
-        let again = now.plus_millis(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        let again = now.plus(pause.into());
         let (error, cause) = (untold.error.as_str(), untold.cause.as_str());
         if again > self.keeps_until(&pending.notice) {
             return self.give_up(&pending.notice, failures, &format!("{error}: {cause}"));

@@ -2,7 +2,7 @@
 
 use crate::json::object;
 use starbridge_flow::graph::{Flow, Pattern, StepId, StepKind, Wait};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{Event, EventId, EventKind, Failure, ScheduledCall};
@@ -225,15 +225,15 @@ impl Row {
         }
     }
 
-    /// All that it waits for is put off by so many milliseconds, but for a point in time.
-    pub(super) fn postpone(&mut self, flow: &Flow, millis: u64) {
+    /// All that it waits for is put off by so much, but for a point in time.
+    pub(super) fn postpone(&mut self, flow: &Flow, left: Millis) {
         let kind = flow.step(self.number).map(|step| &step.kind);
         let instant = self.status == Status::Waiting && matches!(kind, Some(StepKind::Wait(Wait::Timestamp(_))));
         if !instant {
-            self.until = self.until.map(|until| until.plus_millis(millis));
+            self.until = self.until.map(|until| until.plus(left));
         }
         if let Some(undo) = &mut self.undo {
-            undo.until = undo.until.map(|until| until.plus_millis(millis));
+            undo.until = undo.until.map(|until| until.plus(left));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Decision, Event, EventId, EventKind, Resolution, Signal, Status};
 use starbridge_node::notify::Notice;
@@ -152,10 +152,10 @@ fn notice_only_where_a_status_changes() {
             .iter()
             .any(|left| matches!(left, Outgoing::Noticed { .. }))
     );
-    assert!(shard.fire_next(NOW.plus_millis(5_000)));
+    assert!(shard.fire_next(NOW.plus(Millis(5_000))));
     let told = told(&mut shard, &id);
     assert_eq!(
         (told[0].status, told[0].time),
-        (Status::Succeeded, NOW.plus_millis(5_000))
+        (Status::Succeeded, NOW.plus(Millis(5_000)))
     );
 }

@@ -1,6 +1,8 @@
 //! Order, back-off and failures, in virtual time.
 
 use super::setting::{BEGIN, Call, Kept, Manner, Targets, TokioClock, notice, refused, taken, target, targets, world};
+use starbridge_flow::time::Millis;
+use starbridge_flow::time::Seconds;
 use starbridge_machine::Status;
 use starbridge_node::notify::{Notifier, NotifierSettings};
 use starbridge_ports::Outcome;
@@ -63,7 +65,7 @@ async fn notice_order_is_kept_within_an_execution() {
     bench.pass(HOUR).await;
     let calls = bench.targets.of("ops");
     assert_eq!(ids(&calls)[3..], ["a/1", "a/1", "a/5", "a/9"]);
-    let waited: Vec<u64> = calls.iter().skip(3).map(|call| call.at.millis_since(BEGIN)).collect();
+    let waited: Vec<u64> = calls.iter().skip(3).map(|call| call.at.since(BEGIN).0).collect();
     assert!((800..=1_000).contains(&waited[0]), "{waited:?}");
     assert!((1_600..=2_000).contains(&(waited[1] - waited[0])), "{waited:?}");
     assert_eq!(waited[1..], [waited[1]; 3], "once it is told, the rest follows at once");
@@ -151,7 +153,7 @@ async fn notification_target_retry_after_is_kept() {
             Outcome::Failed {
                 error: "HTTP.429".into(),
                 cause: String::new(),
-                retry_after: Some(90),
+                retry_after: Some(Seconds(90)),
             },
         )),
         _ => taken(),
@@ -160,7 +162,7 @@ async fn notification_target_retry_after_is_kept() {
     bench.kept.add("ops", &notice("a", 1, Status::Running));
     bench.pass(HOUR).await;
     let calls = bench.targets.of("ops");
-    assert_eq!(calls[1].at.millis_since(calls[0].at), 90_000);
+    assert_eq!(calls[1].at.since(calls[0].at), Millis(90_000));
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,7 +181,7 @@ async fn notifier_reads_nothing_while_idle() {
     }
     let calls = bench.targets.of("ops");
     assert_eq!(calls.len(), 1);
-    assert_eq!(calls[0].at, BEGIN.plus_millis(3_600_000), "at once when it is woken");
+    assert_eq!(calls[0].at, BEGIN.plus(Millis(3_600_000)), "at once when it is woken");
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,7 +24,7 @@ impl TokioClock {
 
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        BEGIN.plus_millis(u64::try_from(self.0.elapsed().as_millis()).unwrap())
+        BEGIN.plus(self.0.elapsed().into())
     }
 }
 

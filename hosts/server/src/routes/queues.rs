@@ -9,6 +9,7 @@ use axum::Extension;
 use axum::extract::{Path, Query as Parameters, State};
 use axum::http::StatusCode;
 use starbridge_flow::limits::is_name;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::node::ShownQueue;
@@ -107,7 +108,7 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
         worker,
         queues,
         limit: usize::try_from(limit).unwrap_or(1),
-        lease_ms: lease.map(|seconds| seconds * 1000),
+        lease: lease.map(Millis::from_secs),
         patience: Duration::from_secs(patience),
     };
     let tasks = app.node.hold(request).await?;
@@ -169,7 +170,7 @@ fn shape(app: &App, queue: &ShownQueue) -> Value {
     ]
     .into_iter()
     .collect();
-    let age = view.oldest.map(|since| app.node.now().millis_since(since) / 1000);
+    let age = view.oldest.map(|since| app.node.now().since(since).as_secs());
     shape.insert("ageSeconds".into(), age.map_or(Value::Null, Value::from));
     for (name, value) in view.settings.write().iter() {
         shape.insert(name.clone(), value.clone());

@@ -168,7 +168,7 @@ fn queues(text: &mut String, queues: &[ShownQueue], now: Timestamp) {
     let help = "How long the task that has waited longest among the next ones of a queue has.";
     head(text, age, help, "gauge");
     for ShownQueue { view, .. } in queues {
-        let waited = view.oldest.map_or(0, |since| now.millis_since(since) / 1000);
+        let waited = view.oldest.map_or(0, |since| now.since(since).as_secs());
         line(text, age, &format!("{{queue=\"{}\"}}", view.name), waited);
     }
     let workers = "starbridge_queue_workers";

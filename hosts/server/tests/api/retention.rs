@@ -2,7 +2,7 @@ use crate::harness::{Running, asleep, definition};
 use crate::mailbox::eventually;
 use reqwest::Method;
 use serde_json::{Value, json};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 
 async fn names(server: &Running) -> Vec<String> {
     let list = server.get("/v1/executions?limit=1000").await;
@@ -26,7 +26,7 @@ async fn begin(server: &Running, flow: &str, name: &str) -> Value {
 async fn a_moment_later(server: &Running) -> Timestamp {
     let now = server.node.now();
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    now.plus_millis(10)
+    now.plus(Millis(10))
 }
 
 #[tokio::test]

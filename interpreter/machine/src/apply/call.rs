@@ -5,7 +5,7 @@ use crate::event::{Event, EventId, EventKind, Failure, ScheduledCall};
 use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
 use crate::turn::failure;
 use starbridge_flow::graph::{FaultKind, Flow, NumberSource, StepKind};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Text, Value};
 
 impl State {
@@ -28,16 +28,16 @@ impl State {
                 retry_after,
                 not_sent,
             } => {
-                self.fold_call_failed(id, event.caused_by, failure, retry_after.unwrap_or(0), *not_sent)?;
+                self.fold_call_failed(id, event.caused_by, failure, retry_after.unwrap_or_default(), *not_sent)?;
             }
             EventKind::TaskSubmitFailed { failure, not_sent } => {
-                self.fold_call_failed(id, event.caused_by, failure, 0, *not_sent)?;
+                self.fold_call_failed(id, event.caused_by, failure, Seconds::ZERO, *not_sent)?;
             }
             EventKind::TaskTimedOut { error, redeliver } => {
                 let run = self.task_run_of(id, event.caused_by)?;
                 run.phase = TaskPhase::Faulted {
                     failure: timed_out(flow, error),
-                    retry_after: 0,
+                    retry_after: Seconds::ZERO,
                 };
                 self.frames.get_mut(id)?.active()?.redeliver = redeliver.unwrap_or(0);
                 self.give_up_call(event.caused_by);
@@ -65,8 +65,8 @@ impl State {
     fn poll_bound(&self, flow: &Flow, event: &Event, held: Timestamp) -> Option<Timestamp> {
         let step = event.step.and_then(|step| flow.step(step))?;
         let polls = matches!(&step.kind, StepKind::Task(task) if task.poll.is_some());
-        let millis = self.calls.get(event.caused_by)?.timeout_ms.filter(|_| polls)?;
-        Some(held.plus_millis(millis))
+        let millis = self.calls.get(event.caused_by)?.timeout.filter(|_| polls)?;
+        Some(held.plus(millis))
     }
 
     fn fold_scheduled(&mut self, event: EventId, id: FrameId, scheduled: &ScheduledCall) -> Option<()> {
@@ -111,7 +111,7 @@ impl State {
         id: FrameId,
         call: EventId,
         failure: &Failure,
-        retry_after: u64,
+        retry_after: Seconds,
         not_sent: bool,
     ) -> Option<()> {
         let run = self.task_run_of(id, call)?;
@@ -158,7 +158,7 @@ impl State {
             submitted: false,
             timeout_at: scheduled.timeout_at,
             queued: is_queue(&scheduled.resource),
-            timeout_ms: scheduled.timeout_ms,
+            timeout: scheduled.timeout,
         };
         self.calls.open(call, in_flight);
         if let Some(due) = scheduled.timeout_at {
@@ -190,9 +190,9 @@ pub(super) fn timed_out(flow: &Flow, error: &Text) -> Failure {
     failure(error, cause)
 }
 
-/// Reads a receipt which says that there is no result yet: where to ask, and the least number of seconds to wait.
+/// Reads a receipt which says that there is no result yet: where to ask, and how long to wait at least.
 /// `None`: the receipt does not say that.
-fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, u64)> {
+fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, Seconds)> {
     let receipt = receipt?.as_object()?;
     let status = receipt.get("status")?.as_number()?.as_u64()?;
     if status != 202 {
@@ -203,5 +203,5 @@ fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, u64)> {
         .get("retryAfter")
         .and_then(Value::as_number)
         .and_then(serde_json::Number::as_u64);
-    Some((location, retry_after.unwrap_or(0)))
+    Some((location, Seconds(retry_after.unwrap_or(0))))
 }

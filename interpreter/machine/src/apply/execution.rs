@@ -14,7 +14,7 @@ impl State {
         self.data.started = Some(Box::new(started.clone()));
         self.data.started_time = event.time;
         self.data.status = Status::Running;
-        let bound = event.time.plus_millis(flow.timeout);
+        let bound = event.time.plus(flow.timeout);
         self.timers.set_execution_bound(bound, event.id);
         self.frames.add(ROOT, root);
         Some(())
@@ -51,7 +51,7 @@ impl State {
             }
             EventKind::ExecutionTimedOut => {
                 let name = flow.fault_names.name(&FaultKind::ExecutionTimeout);
-                let seconds = flow.timeout / 1000;
+                let seconds = flow.timeout.as_secs();
                 let cause = format!("the execution took longer than {seconds} seconds");
                 let failure = failure(&name, &cause);
                 self.end_from_outside(flow, event.id, Status::TimedOut, failure, true);

@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::state::{Frame, State, StepRun, TaskPhase, TimerFor, UndoPhase, VisitPhase, WaitRun};
 use starbridge_flow::graph::{Flow, StepKind, Wait};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 
 impl State {
@@ -14,7 +14,7 @@ impl State {
         started.name = name.clone();
         started.parent = None;
         started.tokens.clear();
-        let left = event.time.millis_since(self.data.last_time);
+        let left = event.time.since(self.data.last_time);
         self.calls.reissue(left);
         self.frames.for_each_mut(|frame| postpone(flow, frame, left));
         let mut timers = std::mem::take(&mut self.timers);
@@ -23,7 +23,7 @@ impl State {
             |(due, _), what| !matches!(what, TimerFor::Frame(id) if self.waits_for_instant(flow, id, due)),
         );
         if timers.has_execution_bound() {
-            timers.set_execution_bound(event.time.plus_millis(flow.timeout), event.id);
+            timers.set_execution_bound(event.time.plus(flow.timeout), event.id);
         }
         self.timers = timers;
         Some(())
@@ -46,25 +46,25 @@ fn is_for_instant(flow: &Flow, step: starbridge_flow::graph::StepId) -> bool {
 }
 
 /// Postpones everything a frame waits for.
-fn postpone(flow: &Flow, frame: &mut Frame, left: u64) {
+fn postpone(flow: &Flow, frame: &mut Frame, left: Millis) {
     if let Some(run) = frame.undoing.as_mut().and_then(|undoing| undoing.current.as_mut())
         && let UndoPhase::Retrying { due, .. } = &mut run.phase
     {
-        *due = due.plus_millis(left);
+        *due = due.plus(left);
     }
     let Some(visit) = frame.visit_mut() else {
         return;
     };
-    visit.deadline = visit.deadline.map(|at| at.plus_millis(left));
+    visit.deadline = visit.deadline.map(|at| at.plus(left));
     match &mut visit.phase {
-        VisitPhase::Retrying { due, .. } => *due = due.plus_millis(left),
+        VisitPhase::Retrying { due, .. } => *due = due.plus(left),
         VisitPhase::Started(StepRun::Wait(WaitRun::Waiting { until, .. })) if !is_for_instant(flow, visit.step) => {
-            *until = until.plus_millis(left);
+            *until = until.plus(left);
         }
         VisitPhase::Started(StepRun::Task(run)) => {
-            run.timeout_at = run.timeout_at.map(|at| at.plus_millis(left));
+            run.timeout_at = run.timeout_at.map(|at| at.plus(left));
             match &mut run.phase {
-                TaskPhase::Sleeping { due, .. } => *due = due.plus_millis(left),
+                TaskPhase::Sleeping { due, .. } => *due = due.plus(left),
                 // If the call started a child, that child belongs to the old execution.
                 TaskPhase::InFlight { .. } => run.child = None,
                 _ => {}

@@ -2,6 +2,7 @@
 
 use crate::event::{Decision, EventId, Failure, Resolution};
 use crate::state::{FrameId, State, VisitPhase};
+use starbridge_flow::time::Seconds;
 
 impl State {
     pub(super) fn fold_manual(&mut self, id: FrameId, request: EventId, failure: &Failure) -> Option<()> {
@@ -35,7 +36,7 @@ impl State {
             Decision::Fail { failure: given } => VisitPhase::Failed {
                 failure: given.as_ref().unwrap_or(failure).clone(),
                 origin: step,
-                retry_after: 0,
+                retry_after: Seconds::ZERO,
                 uncatchable: true,
             },
         };

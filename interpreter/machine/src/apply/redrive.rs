@@ -15,7 +15,7 @@ use crate::state::{
 };
 use crate::steps::has_room;
 use starbridge_flow::graph::{Flow, StepId};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use std::collections::BTreeSet;
 
 /// What goes on after a redrive, or after a child exited and made room for another one that the redrive resumes.
@@ -143,7 +143,7 @@ impl State {
             self.data.failure = undoing.failure.clone();
         }
         if self.data.late_ending.is_none() {
-            let bound = resuming.now.plus_millis(resuming.flow.timeout);
+            let bound = resuming.now.plus(resuming.flow.timeout);
             self.timers.set_execution_bound(bound, resuming.event);
         }
         Some(())
@@ -318,10 +318,10 @@ impl State {
         {
             return Some(());
         }
-        let Some(bound) = visit.bound_ms(resuming.flow.step(visit.step)?) else {
+        let Some(bound) = visit.bound(resuming.flow.step(visit.step)?) else {
             return Some(());
         };
-        let bound = resuming.now.plus_millis(bound);
+        let bound = resuming.now.plus(bound);
         let visit = self.frames.get_mut(id)?.active()?;
         visit.deadline = Some(bound);
         let started = visit.started;
@@ -402,7 +402,7 @@ fn request_again(visit: &mut Visit) {
         visit.phase = VisitPhase::Failed {
             failure: failure.clone(),
             origin: visit.step,
-            retry_after: 0,
+            retry_after: Seconds::ZERO,
             uncatchable: false,
         };
     }

@@ -7,7 +7,7 @@ use crate::state::{
     VisitPhase, WaitRun,
 };
 use starbridge_flow::graph::{Flow, NumberSource, OutputMode, OutputPassing, Step, StepId, StepKind};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Object, Overlay, Value};
 
 impl State {
@@ -67,7 +67,7 @@ impl State {
             redeliver: 0,
             retried: 0,
             deadline: None,
-            timeout_ms: None,
+            timeout: None,
             phase: VisitPhase::Entered,
         }));
         Some(())
@@ -97,15 +97,15 @@ impl State {
         visit.started = event.id;
         visit.input = input;
         visit.mapped = mapped;
-        visit.timeout_ms = bounds.timeout_ms;
+        visit.timeout = bounds.timeout;
         visit.phase = VisitPhase::Started(begin(step, &visit.input, event));
         if let VisitPhase::Started(StepRun::Children(children)) = &mut visit.phase {
             children.concurrency = bounds.concurrency;
         }
         // A task's timeout is that of its calls, in `TaskScheduled`. Only while it sleeps between polls it has a
         // timer of its own.
-        if let (Some(millis), false) = (visit.bound_ms(step), matches!(step.kind, StepKind::Task(_))) {
-            let deadline = event.time.plus_millis(millis);
+        if let (Some(millis), false) = (visit.bound(step), matches!(step.kind, StepKind::Task(_))) {
+            let deadline = event.time.plus(millis);
             visit.deadline = Some(deadline);
             self.timers.set(deadline, event.id, TimerFor::Frame(id));
         }
@@ -155,11 +155,11 @@ impl State {
         let (origin, retry_after) = match &visit.phase {
             VisitPhase::Started(StepRun::Task(run)) => match &run.phase {
                 TaskPhase::Faulted { retry_after, .. } => (step, *retry_after),
-                _ => (step, 0),
+                _ => (step, Seconds::ZERO),
             },
             VisitPhase::Started(StepRun::Children(children)) => match &children.closing {
-                Some(Closing::Failed { origin, .. }) => (*origin, 0),
-                _ => (step, 0),
+                Some(Closing::Failed { origin, .. }) => (*origin, Seconds::ZERO),
+                _ => (step, Seconds::ZERO),
             },
             VisitPhase::Started(StepRun::Choice(ArmRun::Running {
                 child, closing: None, ..
@@ -167,11 +167,11 @@ impl State {
                 let child = *child;
                 self.leave_list(flow, child);
                 match self.frames.get(child).map(|frame| &frame.at) {
-                    Some(FramePosition::Failed(_, _, origin)) => (*origin, 0),
+                    Some(FramePosition::Failed(_, _, origin)) => (*origin, Seconds::ZERO),
                     _ => return None,
                 }
             }
-            _ => (step, 0),
+            _ => (step, Seconds::ZERO),
         };
         let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
@@ -294,7 +294,7 @@ fn begin(step: &Step, input: &Overlay, event: &Event) -> StepRun {
             called: false,
             timeout_at: match &step.timeout {
                 _ if is_queue(&task.call.resource) => None,
-                Some(NumberSource::Fixed(millis)) => Some(event.time.plus_millis(*millis)),
+                Some(NumberSource::Fixed(millis)) => Some(event.time.plus(*millis)),
                 _ => None,
             },
             location: None,

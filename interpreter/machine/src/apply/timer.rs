@@ -3,13 +3,14 @@
 use crate::event::{EventId, Failure};
 use crate::state::{ArmRun, Closing, FrameId, State, StepRun, TaskPhase, VisitPhase, WaitRun};
 use starbridge_flow::graph::{FaultKind, Flow};
+use starbridge_flow::time::Seconds;
 
 impl State {
     pub(super) fn fold_timer(&mut self, flow: &Flow, id: FrameId, of: EventId) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
         if visit.deadline.is_some() && visit.started == of {
             let deadline = visit.take_deadline();
-            let bound = visit.bound_ms(flow.step(visit.step)?).unwrap_or_default() / 1000;
+            let bound = visit.bound(flow.step(visit.step)?).unwrap_or_default().as_secs();
             let failure = crate::turn::failure(
                 &flow.fault_names.name(&FaultKind::Timeout),
                 &format!("the step took longer than {bound} seconds"),
@@ -82,7 +83,7 @@ impl State {
             VisitPhase::Started(StepRun::Task(run)) => {
                 let phase = TaskPhase::Faulted {
                     failure,
-                    retry_after: 0,
+                    retry_after: Seconds::ZERO,
                 };
                 match std::mem::replace(&mut run.phase, phase) {
                     TaskPhase::Sleeping { due, timer } => Some((due, timer)),

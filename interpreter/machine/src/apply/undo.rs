@@ -8,6 +8,7 @@ use crate::state::{
     UndoRun, Undoing, Visit, VisitPhase,
 };
 use starbridge_flow::graph::Flow;
+use starbridge_flow::time::Seconds;
 use starbridge_flow::value::Overlay;
 
 impl State {
@@ -150,7 +151,7 @@ impl State {
                 run.attempt = *attempt;
                 let retry_after = match run.phase {
                     UndoPhase::Faulted { retry_after, .. } => retry_after,
-                    _ => 0,
+                    _ => Seconds::ZERO,
                 };
                 UndoPhase::Failed {
                     failure: failure.clone(),
@@ -341,9 +342,9 @@ fn undo_answer(flow: &Flow, event: &Event) -> Option<UndoPhase> {
         EventKind::TaskSucceeded { .. } => return Some(UndoPhase::Answered),
         EventKind::TaskFailed {
             failure, retry_after, ..
-        } => (failure.clone(), retry_after.unwrap_or(0)),
-        EventKind::TaskSubmitFailed { failure, .. } => (failure.clone(), 0),
-        EventKind::TaskTimedOut { error, .. } => (timed_out(flow, error), 0),
+        } => (failure.clone(), retry_after.unwrap_or_default()),
+        EventKind::TaskSubmitFailed { failure, .. } => (failure.clone(), Seconds::ZERO),
+        EventKind::TaskTimedOut { error, .. } => (timed_out(flow, error), Seconds::ZERO),
         _ => return None,
     };
     Some(UndoPhase::Faulted { failure, retry_after })

@@ -6,7 +6,7 @@ use crate::event::{
     Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 
 /// Why a value is not an event of this flow.
@@ -119,6 +119,14 @@ impl<'a> Members<'a> {
             .ok_or_else(|| Self::wrong(key, "a whole number", value))
     }
 
+    fn millis(&self, key: &str) -> Result<Millis, HistoryError> {
+        self.number(key).map(Millis)
+    }
+
+    fn seconds(&self, key: &str) -> Result<Seconds, HistoryError> {
+        self.number(key).map(Seconds)
+    }
+
     fn small(&self, key: &str) -> Result<u32, HistoryError> {
         u32::try_from(self.number(key)?).map_err(|_| error(format!("`{key}` is too large")))
     }
@@ -209,7 +217,7 @@ impl<'a> Members<'a> {
     fn bounds(&self) -> Result<Option<Box<Bounds>>, HistoryError> {
         let bounds = Bounds {
             concurrency: self.maybe("concurrency", Self::small)?,
-            timeout_ms: self.maybe("timeoutMs", Self::number)?,
+            timeout: self.maybe("timeoutMs", Self::millis)?,
         };
         Ok((bounds != Bounds::default()).then(|| Box::new(bounds)))
     }
@@ -317,7 +325,7 @@ impl<'a> Members<'a> {
             "RetryScheduled" => EventKind::RetryScheduled {
                 policy: self.small("policy")?,
                 attempt: self.small("attempt")?,
-                delay_ms: self.number("delayMs")?,
+                delay: self.millis("delayMs")?,
                 due: self.time("due")?,
                 value: self.maybe("value", Self::any)?,
             },
@@ -355,7 +363,7 @@ impl<'a> Members<'a> {
                 call: self.small("call")?,
                 params: self.maybe("params", Self::any)?,
                 timeout_at: self.maybe("timeoutAt", Self::time)?,
-                timeout_ms: self.maybe("timeoutMs", Self::number)?,
+                timeout: self.maybe("timeoutMs", Self::millis)?,
             })),
             "TaskSubmitted" => EventKind::TaskSubmitted {
                 receipt: self.maybe("receipt", Self::any)?,
@@ -377,7 +385,7 @@ impl<'a> Members<'a> {
             "TaskFailed" => {
                 let failure = self.failure()?;
                 EventKind::TaskFailed {
-                    retry_after: self.maybe("retryAfter", Self::number)?,
+                    retry_after: self.maybe("retryAfter", Self::seconds)?,
                     not_sent: self.not_sent(&failure)?,
                     failure,
                 }

@@ -144,7 +144,7 @@ pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set_missing(o, missing);
             if let Some(bounds) = bounds {
                 set_some(o, "concurrency", bounds.concurrency);
-                set_some(o, "timeoutMs", bounds.timeout_ms);
+                set_some(o, "timeoutMs", bounds.timeout.map(|span| span.0));
             }
         }
         EventKind::StepSucceeded { output, missing } => {
@@ -191,13 +191,13 @@ fn later_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
         EventKind::RetryScheduled {
             policy,
             attempt,
-            delay_ms,
+            delay,
             due,
             value,
         } => {
             set(o, "policy", *policy);
             set(o, "attempt", *attempt);
-            set(o, "delayMs", *delay_ms);
+            set(o, "delayMs", delay.0);
             set(o, "due", due.to_string());
             set_some(o, "value", value.clone());
         }
@@ -233,7 +233,7 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set(o, "call", scheduled.call);
             set_some(o, "params", scheduled.params.clone());
             set_some(o, "timeoutAt", scheduled.timeout_at.map(|at| at.to_string()));
-            set_some(o, "timeoutMs", scheduled.timeout_ms);
+            set_some(o, "timeoutMs", scheduled.timeout.map(|span| span.0));
         }
         EventKind::TaskSubmitted {
             receipt,
@@ -263,7 +263,7 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             not_sent,
         } => {
             set_failure(o, failure);
-            set_some(o, "retryAfter", *retry_after);
+            set_some(o, "retryAfter", retry_after.map(|span| span.0));
             set_not_sent(o, flow, failure, *not_sent);
         }
         EventKind::TaskTimedOut { error, redeliver } => {

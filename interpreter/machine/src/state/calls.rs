@@ -3,7 +3,7 @@
 use super::FrameId;
 use crate::event::EventId;
 use serde::{Deserialize, Serialize};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,9 +18,9 @@ pub(crate) struct InFlight {
     /// The call is a task of a queue: a worker takes it, and it is not sent.
     #[serde(default)]
     pub(crate) queued: bool,
-    /// How long a worker may hold the task, in milliseconds.
-    #[serde(default)]
-    pub(crate) timeout_ms: Option<u64>,
+    /// How long a worker may hold the task.
+    #[serde(default, rename = "timeout_ms")]
+    pub(crate) timeout: Option<Millis>,
 }
 
 impl InFlight {
@@ -97,14 +97,14 @@ impl Calls {
         Some(())
     }
 
-    /// Makes the calls those of a fork: each is sent anew, and no report can come on those given up. `millis` is by
-    /// how much the timeouts move.
-    pub(crate) fn reissue(&mut self, millis: u64) {
+    /// Makes the calls those of a fork: each is sent anew, and no report can come on those given up. The timeouts move
+    /// by `span`.
+    pub(crate) fn reissue(&mut self, span: Millis) {
         self.abandoned.clear();
         self.noted.clear();
         for call in self.in_flight.values_mut() {
             call.submitted = false;
-            call.timeout_at = call.timeout_at.map(|at| at.plus_millis(millis));
+            call.timeout_at = call.timeout_at.map(|at| at.plus(span));
         }
         (self.unsent, self.queued) = counts(&self.in_flight);
     }
@@ -202,7 +202,7 @@ mod tests {
             submitted: false,
             timeout_at: None,
             queued,
-            timeout_ms: None,
+            timeout: None,
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!((calls.has_unsent(), calls.has_queued()), (false, true));
         calls.give_up(EventId(5)).unwrap();
         assert_eq!((calls.has_unsent(), calls.has_queued()), (false, false));
-        calls.reissue(0);
+        calls.reissue(Millis::ZERO);
         assert_eq!((calls.has_unsent(), calls.is_abandoned(EventId(5))), (true, false));
         calls.close(EventId(4)).unwrap();
         assert!(calls.is_empty() && !calls.has_unsent());

@@ -69,9 +69,9 @@ impl State {
             child: None,
             visit: visit.entered,
             timeout_at: run.timeout_at,
-            timeout_ms: in_flight.timeout_ms,
-            heartbeat_ms: task.heartbeat,
-            wait_ms: task.wait,
+            timeout: in_flight.timeout,
+            heartbeat: task.heartbeat,
+            wait: task.wait,
             priority: task.priority,
         })
     }
@@ -112,9 +112,9 @@ impl State {
             child,
             visit: run.started,
             timeout_at: in_flight.timeout_at,
-            timeout_ms: in_flight.timeout_ms,
-            heartbeat_ms: None,
-            wait_ms: None,
+            timeout: in_flight.timeout,
+            heartbeat: None,
+            wait: None,
             priority: task.priority,
         })
     }

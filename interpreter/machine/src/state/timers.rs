@@ -3,7 +3,7 @@
 use super::{FrameId, pairs};
 use crate::event::EventId;
 use serde::{Deserialize, Serialize};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use std::collections::BTreeMap;
 
 /// When a timer is due, and the event that set it.
@@ -63,12 +63,12 @@ impl Timers {
         self.by_due.clear();
     }
 
-    /// Postpones every timer for which `moves` is true by this many milliseconds.
-    pub(crate) fn postpone(&mut self, millis: u64, moves: impl Fn(TimerKey, TimerFor) -> bool) {
+    /// Postpones every timer for which `moves` is true by this much.
+    pub(crate) fn postpone(&mut self, span: Millis, moves: impl Fn(TimerKey, TimerFor) -> bool) {
         let timers = std::mem::take(&mut self.by_due).into_iter();
         self.by_due = timers
             .map(|(key, what)| match (key, moves(key, what)) {
-                ((due, set_by), true) => ((due.plus_millis(millis), set_by), what),
+                ((due, set_by), true) => ((due.plus(span), set_by), what),
                 (key, false) => (key, what),
             })
             .collect();
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn timers_postponed_are_only_those_that_move() {
         let mut timers = timers();
-        timers.postpone(1_000, |_, what| what == TimerFor::Execution);
+        timers.postpone(Millis(1_000), |_, what| what == TimerFor::Execution);
         let due: Vec<TimerKey> = timers.iter().map(|(key, _)| key).collect();
         assert_eq!(due, [WAIT, (Timestamp(1_900), EventId(1))]);
     }

@@ -3,7 +3,7 @@
 use crate::event::{EventId, Failure, StepPath};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::StepId;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Object, Overlay, Text};
 
 /// A task that has a rollback and was called.
@@ -78,12 +78,12 @@ pub(crate) enum UndoPhase {
     Answered,
     Faulted {
         failure: Failure,
-        retry_after: u64,
+        retry_after: Seconds,
     },
     /// The attempt failed. A retry, or the end of the rollback, is next.
     Failed {
         failure: Failure,
-        retry_after: u64,
+        retry_after: Seconds,
     },
     Retrying {
         due: Timestamp,

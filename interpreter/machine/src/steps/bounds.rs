@@ -6,6 +6,7 @@ use crate::event::Bounds;
 use crate::state::{Frame, FrameId, State, Visit};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Fault, FaultKind, NumberSource, Program, Root, Scope, Step, StepKind};
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Overlay, Value};
 
 /// Where a program is run: the attempt, and the step's own input in it.
@@ -57,12 +58,12 @@ impl State {
         }
         Ok(Some(Box::new(Bounds {
             concurrency: concurrency.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
-            timeout_ms: number(timeout, "time-out")?,
+            timeout: number(timeout, "time-out")?.map(Millis),
         })))
     }
 
-    /// How long an attempt of a task may take, where a program says it, in milliseconds.
-    pub(super) fn timeout_of_task(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<u64>, Fault> {
+    /// How long an attempt of a task may take, where a program says it.
+    pub(super) fn timeout_of_task(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<Millis>, Fault> {
         let Some(program) = step.timeout.as_ref().and_then(program_of) else {
             return Ok(None);
         };
@@ -76,7 +77,8 @@ impl State {
             number: visit.attempt,
             input: Root::Overlay(&visit.input),
         };
-        self.number_of(turn, &attempt, program, "time-out").map(Some)
+        self.number_of(turn, &attempt, program, "time-out")
+            .map(|made| Some(Millis(made)))
     }
 
     fn number_of(
@@ -114,7 +116,7 @@ impl State {
     }
 }
 
-fn program_of(amount: &NumberSource) -> Option<&dyn Program> {
+fn program_of<T>(amount: &NumberSource<T>) -> Option<&dyn Program> {
     match amount {
         NumberSource::Fixed(_) => None,
         NumberSource::Program(program) => Some(program.as_ref()),

@@ -7,7 +7,7 @@ use crate::state::{Closing, Frame, FrameId, FramePosition, ROOT, State, VisitPha
 use crate::steps::{foreach, parallel};
 use crate::turn::{EventAddress, Turn};
 use starbridge_flow::graph::{CatchTarget, Fault, Output, Retry, Root, StepId, StepKind, Values};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Value};
 
 /// A failure, and what has been tried before it.
@@ -17,8 +17,8 @@ pub(crate) struct Tried<'a> {
     /// How many retries are used in total.
     pub(crate) retried: u32,
     pub(crate) failure: &'a Failure,
-    /// The seconds that the resource asks to wait.
-    pub(crate) retry_after: u64,
+    /// How long the resource asks to be left alone.
+    pub(crate) retry_after: Seconds,
     /// How many retries the queue grants where no policy names the failure.
     pub(crate) redeliver: u32,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Tried<'a> {
 /// The next retry.
 pub(crate) struct NextRetry {
     pub(crate) policy: u32,
-    pub(crate) delay_ms: u64,
+    pub(crate) delay: Millis,
     pub(crate) value: Option<Value>,
 }
 
@@ -115,9 +115,9 @@ impl State {
         let chance = chance(self.seed(), self.data.last.next().0, id);
         Some(NextRetry {
             policy: u32::try_from(index).unwrap_or(u32::MAX),
-            delay_ms: policy
-                .map_or(0, |policy| delay(policy, k, chance))
-                .max(tried.retry_after.saturating_mul(1000)),
+            delay: policy
+                .map_or(Millis::ZERO, |policy| delay(policy, k, chance))
+                .max(tried.retry_after.into()),
             value,
         })
     }
@@ -260,11 +260,11 @@ impl State {
 
 /// The event of a retry. Its delay is the time it really waits, which is shorter than asked for near the end of time.
 pub(crate) fn retry_scheduled(next: NextRetry, attempt: u32, now: Timestamp) -> EventKind {
-    let due = now.plus_millis(next.delay_ms);
+    let due = now.plus(next.delay);
     EventKind::RetryScheduled {
         policy: next.policy,
         attempt,
-        delay_ms: due.millis_since(now),
+        delay: due.since(now),
         due,
         value: next.value,
     }

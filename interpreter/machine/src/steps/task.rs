@@ -15,6 +15,7 @@ use crate::retry::pause;
 use crate::state::{FrameId, State, TaskPhase};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Call, Fault, FaultKind, Guard, NumberSource, Poll, Root, Step, Task};
+use starbridge_flow::time::{Millis, Seconds};
 use starbridge_flow::value::Value;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl State {
                         let failure = turn.fault(FaultKind::Poll, "the result says that it failed: `failWhen` holds");
                         self.fail_current(turn, id, failure);
                     }
-                    Ok(PollEnd::Not(poll)) => self.poll_again(turn, id, poll, 0),
+                    Ok(PollEnd::Not(poll)) => self.poll_again(turn, id, poll, Seconds::ZERO),
                     Ok(PollEnd::Done) => self.complete(turn, id),
                     Err(fault) => {
                         let failure = turn.failure(&fault);
@@ -110,16 +111,14 @@ impl State {
             return;
         };
         let resource = run.location.clone().unwrap_or_else(|| task.call.resource.clone());
-        let bound = |millis| turn.now.plus_millis(millis);
+        let end = |bound| turn.now.plus(bound);
         let made = match run.timeout_at {
             Some(timeout_at) => Ok((Some(timeout_at), None)),
-            None if is_queue(&resource) => self.queue_timeout(turn, id, step).map(|millis| (None, millis)),
-            None => self
-                .timeout_of_task(turn, id, step)
-                .map(|millis| (millis.map(bound), None)),
+            None if is_queue(&resource) => self.queue_timeout(turn, id, step).map(|bound| (None, bound)),
+            None => self.timeout_of_task(turn, id, step).map(|bound| (bound.map(end), None)),
         };
         let made = made.and_then(|times| Ok((times, self.params(turn, &task.call, Root::Overlay(&visit.input))?)));
-        let ((timeout_at, timeout_ms), params) = match made {
+        let ((timeout_at, timeout), params) = match made {
             Ok(made) => made,
             Err(fault) => {
                 let failure = turn.failure(&fault);
@@ -133,20 +132,20 @@ impl State {
             call: run.calls + 1,
             params,
             timeout_at,
-            timeout_ms,
+            timeout,
         }));
         self.emit(turn, self.place(id), detail);
     }
 
-    /// How long a worker may hold the task, in milliseconds. This time begins when the worker takes it.
-    fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<u64>, Fault> {
+    /// How long a worker may hold the task. This time begins when the worker takes it.
+    fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<Millis>, Fault> {
         match &step.timeout {
-            Some(NumberSource::Fixed(millis)) => Ok(Some(*millis)),
+            Some(NumberSource::Fixed(bound)) => Ok(Some(*bound)),
             _ => self.timeout_of_task(turn, id, step),
         }
     }
 
-    fn poll_again(&mut self, turn: &mut Turn<'_>, id: FrameId, poll: &Poll, retry_after: u64) {
+    fn poll_again(&mut self, turn: &mut Turn<'_>, id: FrameId, poll: &Poll, retry_after: Seconds) {
         let Some(run) = self.visit_and_step(turn, id).and_then(|(visit, _)| visit.task()) else {
             return;
         };
@@ -159,7 +158,7 @@ impl State {
         let pause = pause(poll.interval, poll.max_interval, poll.multiplier, calls);
         let detail = EventKind::PollScheduled {
             call: calls + 1,
-            due: turn.now.plus_millis(pause.max(retry_after.saturating_mul(1000))),
+            due: turn.now.plus(pause.max(retry_after.into())),
         };
         self.emit(turn, self.place(id), detail);
     }

@@ -11,10 +11,8 @@ use crate::state::{FrameId, State, WaitRun};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Budget, Fault, FaultKind, Root, Source, Wait};
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Overlay, Value};
-
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl State {
     pub(super) fn step_wait(&mut self, turn: &mut Turn<'_>, id: FrameId, wait: &Wait, run: &WaitRun) {
@@ -33,7 +31,7 @@ impl State {
                 self.fail_current(turn, id, failure);
             }
             Ok(until) if until <= turn.now => self.complete(turn, id),
-            Ok(until) if until.millis_since(turn.now) > self.limits.wait_days.saturating_mul(DAY_MS) => {
+            Ok(until) if until.since(turn.now) > Millis::from_days(self.limits.wait_days) => {
                 let cause = format!("the wait is longer than {} days", self.limits.wait_days);
                 let failure = turn.fault(FaultKind::Limit, cause);
                 self.fail_current(turn, id, failure);
@@ -64,7 +62,7 @@ fn until(wait: &Wait, input: &Overlay, now: Timestamp, budget: &Budget) -> Resul
                 Fault::new(FaultKind::Input, cause)
             })?;
             let millis = (seconds * 1000.0 - 1e-6).ceil().max(0.0);
-            Ok(now.plus_millis(millis as u64))
+            Ok(now.plus(Millis(millis as u64)))
         }
         Wait::Timestamp(source) => {
             let value = resolve(source)?;

@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 use starbridge_flow::graph::*;
 use starbridge_flow::path::Query;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
@@ -89,7 +90,7 @@ pub fn compile(definition: &str) -> Flow {
         enter: None,
         leave: None,
         passing: OutputPassing::Replace,
-        timeout: u64::MAX,
+        timeout: Millis::MAX,
         input_schema: None,
         output_schema: None,
         concurrency: Vec::new(),
@@ -112,8 +113,8 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
             "States.TaskFailed" => Matcher::Not(FaultKind::Timeout),
             name => Matcher::Kind(NAMES.kind(name)),
         }),
-        interval: retry["IntervalSeconds"].as_u64().unwrap() * 1000,
-        max_interval: u64::MAX,
+        interval: Millis::from_secs(retry["IntervalSeconds"].as_u64().unwrap()),
+        max_interval: Millis::MAX,
         max_attempts: retry["MaxAttempts"].as_u64().unwrap(),
         multiplier: 2.0,
         jitter: 0.0,
@@ -133,7 +134,7 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
         catch: Vec::new(),
         timeout: state["TimeoutSeconds"]
             .as_u64()
-            .map(|seconds| NumberSource::Fixed(seconds * 1000)),
+            .map(|seconds| NumberSource::Fixed(Millis::from_secs(seconds))),
     }
 }
 

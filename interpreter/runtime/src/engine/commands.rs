@@ -5,7 +5,7 @@ use super::quiescence::{Quiesce, SuspendedExecution};
 use crate::secrets::Vault;
 use crate::shard::{ForkFailure, ForkRequest, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal};
 use starbridge_ports::{ExecutionRecord, Message, MessageBody, MessageId, StoreError};
@@ -81,8 +81,8 @@ pub enum Command {
     Quiesce {
         /// The end of the time.
         until: Timestamp,
-        /// How long to wait for a timer that is due soon, in milliseconds.
-        grace: u64,
+        /// How long to wait for a timer that is due soon.
+        grace: Millis,
         /// Answered with what was given back.
         reply: oneshot::Sender<Vec<SuspendedExecution>>,
     },

@@ -117,9 +117,9 @@ impl Engine {
     fn send(&mut self, execution: Text, call: &CallToSend) {
         let number = call.call;
         let span = tracing::debug_span!("call", %execution, step = %call.step, attempt = call.attempt, call = number.0);
-        if let Some(millis) = call.heartbeat_ms.filter(|_| call.pattern == Pattern::WaitForCallback) {
+        if let Some(every) = call.heartbeat.filter(|_| call.pattern == Pattern::WaitForCallback) {
             let now = self.now();
-            self.heartbeats.expect(&execution, number, millis, now);
+            self.heartbeats.expect(&execution, number, every, now);
         }
         let prepared = self.request(&execution, call);
         let done = self.done.0.clone();

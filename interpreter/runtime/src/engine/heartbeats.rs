@@ -1,6 +1,6 @@
 //! Deadlines of heartbeats. They are not events, so they are only in memory and begin anew after a restart.
 
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,23 +8,23 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The deadlines by which heartbeats must come.
 #[derive(Debug, Default)]
 pub(super) struct Heartbeats {
-    calls: BTreeMap<(Text, EventId), (Timestamp, u64)>,
+    calls: BTreeMap<(Text, EventId), (Timestamp, Millis)>,
     deadlines: BTreeSet<(Timestamp, Text, EventId)>,
 }
 
 impl Heartbeats {
-    /// Expects a heartbeat at least every `millis`; the first one within that time after `since`.
-    pub(super) fn expect(&mut self, execution: &Text, call: EventId, millis: u64, since: Timestamp) {
-        let deadline = since.plus_millis(millis);
+    /// Expects a heartbeat at least every `every`; the first one within that time after `since`.
+    pub(super) fn expect(&mut self, execution: &Text, call: EventId, every: Millis, since: Timestamp) {
+        let deadline = since.plus(every);
         self.forget(execution, call);
-        self.calls.insert((execution.clone(), call), (deadline, millis));
+        self.calls.insert((execution.clone(), call), (deadline, every));
         self.deadlines.insert((deadline, execution.clone(), call));
     }
 
     /// Takes a heartbeat.
     pub(super) fn heartbeat(&mut self, execution: &Text, call: EventId, now: Timestamp) {
-        if let Some((_, millis)) = self.calls.get(&(execution.clone(), call)).copied() {
-            self.expect(execution, call, millis, now);
+        if let Some((_, every)) = self.calls.get(&(execution.clone(), call)).copied() {
+            self.expect(execution, call, every, now);
         }
     }
 
@@ -43,18 +43,17 @@ impl Heartbeats {
         }
     }
 
-    /// The calls of an execution that heartbeats are expected for, with their deadlines and intervals in
-    /// milliseconds.
-    pub(super) fn of(&self, execution: &Text) -> impl Iterator<Item = (EventId, Timestamp, u64)> {
+    /// The calls of an execution that heartbeats are expected for, with their deadlines and intervals.
+    pub(super) fn of(&self, execution: &Text) -> impl Iterator<Item = (EventId, Timestamp, Millis)> {
         let all = (execution.clone(), EventId(0))..=(execution.clone(), EventId(u64::MAX));
         let of = self.calls.range(all);
-        of.map(|((_, call), (deadline, millis))| (*call, *deadline, *millis))
+        of.map(|((_, call), (deadline, every))| (*call, *deadline, *every))
     }
 
     /// When the next deadline has passed.
     pub(super) fn next(&self) -> Option<Timestamp> {
         // A heartbeat exactly at the deadline is in time, so it is missed a millisecond later.
-        self.deadlines.first().map(|(deadline, ..)| deadline.plus_millis(1))
+        self.deadlines.first().map(|(deadline, ..)| deadline.plus(Millis(1)))
     }
 
     /// Removes the calls whose deadline has passed, and returns them.
@@ -77,7 +76,7 @@ mod tests {
 
     fn expecting(millis: u64) -> (Heartbeats, Text, EventId) {
         let (mut heartbeats, execution, call) = (Heartbeats::default(), Text::from("e"), EventId(4));
-        heartbeats.expect(&execution, call, millis, Timestamp(0));
+        heartbeats.expect(&execution, call, Millis(millis), Timestamp(0));
         (heartbeats, execution, call)
     }
 
@@ -104,12 +103,12 @@ mod tests {
     #[test]
     fn heartbeat_of_a_call_that_is_over_is_not_expected() {
         let (mut heartbeats, execution, call) = expecting(10);
-        heartbeats.expect(&execution, EventId(9), 20, Timestamp(0));
+        heartbeats.expect(&execution, EventId(9), Millis(20), Timestamp(0));
         let other = Text::from("f");
-        heartbeats.expect(&other, EventId(1), 30, Timestamp(0));
+        heartbeats.expect(&other, EventId(1), Millis(30), Timestamp(0));
         heartbeats.forget(&execution, call);
         let of: Vec<_> = heartbeats.of(&execution).collect();
-        assert_eq!(of, [(EventId(9), Timestamp(20), 20)]);
+        assert_eq!(of, [(EventId(9), Timestamp(20), Millis(20))]);
         heartbeats.forget_all_of(&execution);
         assert_eq!(heartbeats.silent(Timestamp(1_000)), [(other, EventId(1))]);
     }

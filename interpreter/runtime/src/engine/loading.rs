@@ -96,16 +96,16 @@ impl Engine {
             .calls_in_flight()
             .filter(|call| !state.is_to_be_sent(*call))
             .filter_map(|call| state.call_to_send(flow, call))
-            .filter_map(|call| call.heartbeat_ms.map(|millis| (call.call, millis)))
+            .filter_map(|call| call.heartbeat.map(|every| (call.call, every)))
             .collect();
         if expected.is_empty() {
             return Ok(());
         }
         let now = self.now();
         let heard = self.heard_of(execution)?;
-        for (call, millis) in expected {
+        for (call, every) in expected {
             let since = heard.get(&call).copied().unwrap_or(now);
-            self.heartbeats.expect(&execution.into(), call, millis, since);
+            self.heartbeats.expect(&execution.into(), call, every, since);
         }
         Ok(())
     }

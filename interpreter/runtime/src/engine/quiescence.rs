@@ -3,7 +3,7 @@
 //! goes on.
 
 use super::Engine;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{ExecutionLeases, Heartbeat, Message, MessageId, StoreError};
@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// How often to look for messages that others left for loaded executions, in milliseconds.
-const MESSAGE_POLL_MS: u64 = 2_000;
+/// How often to look for messages that others left for loaded executions.
+const MESSAGE_POLL: Millis = Millis(2_000);
 /// How many executions are looked after at once.
 const EXECUTIONS_PER_POLL: usize = 16;
-/// When to try again after another process was in the way, in milliseconds.
-const CONTENTION_RETRY_MS: u64 = 5_000;
+/// When to try again after another process was in the way.
+const CONTENTION_RETRY: Millis = Millis(5_000);
 
 /// An execution that was given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct SuspendedExecution {
 /// A pending [`Command::Quiesce`](super::Command::Quiesce).
 pub(super) struct Quiesce {
     pub(super) until: Timestamp,
-    pub(super) grace: u64,
+    pub(super) grace: Millis,
     pub(super) reply: oneshot::Sender<Vec<SuspendedExecution>>,
 }
 
@@ -114,7 +114,7 @@ impl Engine {
         if !over && self.shard.next_aside().is_some() {
             return Ok(false);
         }
-        if !over && (!self.calls.is_empty() || self.is_woken_before(self.now().plus_millis(rest.grace))) {
+        if !over && (!self.calls.is_empty() || self.is_woken_before(self.now().plus(rest.grace))) {
             return Ok(false);
         }
         if !over && self.take_all_messages()? {
@@ -173,7 +173,7 @@ impl Engine {
                         record.wake_at.into_iter().chain(silence).collect()
                     }
                     (false, _) if over || !free => vec![now],
-                    (false, _) => vec![now.plus_millis(CONTENTION_RETRY_MS)],
+                    (false, _) => vec![now.plus(CONTENTION_RETRY)],
                 };
                 let known = self.leased.as_ref().and_then(|leased| leased.slept(&execution));
                 suspended.push(SuspendedExecution {
@@ -195,7 +195,7 @@ impl Engine {
             suspended.push(SuspendedExecution {
                 execution,
                 status: Status::Running,
-                resume_at: vec![now.plus_millis(CONTENTION_RETRY_MS)],
+                resume_at: vec![now.plus(CONTENTION_RETRY)],
             });
         }
         if let Some(leased) = &mut self.leased {
@@ -212,14 +212,13 @@ impl Engine {
             return Ok(Vec::new());
         };
         let mut ends = Vec::new();
-        for (call, deadline, millis) in self.heartbeats.of(execution) {
+        for (call, deadline, every) in self.heartbeats.of(execution) {
             // A heartbeat exactly at the deadline is in time.
-            let end = deadline.plus_millis(1);
+            let end = deadline.plus(Millis(1));
             if leased.told.get(&(execution.clone(), call)) == Some(&end) {
                 continue;
             }
-            let millis = i64::try_from(millis).unwrap_or(i64::MAX);
-            let seen = Timestamp(deadline.0.saturating_sub(millis));
+            let seen = deadline.minus(every);
             let told = Some(end);
             leased.leases.heartbeat(execution, &Heartbeat { call, seen, told })?;
             ends.push(end);
@@ -249,11 +248,11 @@ impl Engine {
             .shard
             .state(execution)
             .zip(self.shard.flow(execution))
-            .and_then(|(state, flow)| state.call_to_send(flow, call)?.heartbeat_ms);
+            .and_then(|(state, flow)| state.call_to_send(flow, call)?.heartbeat);
         let heard = self.heard_of(execution).unwrap_or_default().get(&call).copied();
         match (heard, every) {
-            (Some(seen), Some(millis)) if seen.plus_millis(millis) >= now => {
-                self.heartbeats.expect(execution, call, millis, seen);
+            (Some(seen), Some(every)) if seen.plus(every) >= now => {
+                self.heartbeats.expect(execution, call, every, seen);
                 true
             }
             _ => false,
@@ -282,7 +281,7 @@ impl Engine {
         if now < leased.look_again || self.shard.is_empty() {
             return Ok(());
         }
-        leased.look_again = now.plus_millis(MESSAGE_POLL_MS);
+        leased.look_again = now.plus(MESSAGE_POLL);
         let after = |execution: &&Text| leased.looked_after.as_ref().is_none_or(|last| *execution > last);
         let next: Vec<Text> = self
             .shard
@@ -312,7 +311,7 @@ impl Engine {
     pub(super) fn expect_messages(&mut self) {
         let now = self.now();
         if let Some(leased) = self.leased.as_mut().filter(|_| self.shard.is_empty()) {
-            leased.look_again = now.plus_millis(MESSAGE_POLL_MS);
+            leased.look_again = now.plus(MESSAGE_POLL);
         }
     }
 

@@ -1,14 +1,14 @@
 //! Executions asleep in the store that are to be woken soon. Only the store knows those that sleep longer.
 
 use super::Engine;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::StoreError;
 use std::collections::BTreeSet;
 
-/// How far ahead the engine knows them, and how often it looks again, in milliseconds.
-const LOOK_AHEAD_MS: u64 = 60_000;
-const LOOK_AGAIN_MS: u64 = 30_000;
+/// How far ahead the engine knows them, and how often it looks again.
+const LOOK_AHEAD: Millis = Millis(60_000);
+const LOOK_AGAIN: Millis = Millis(30_000);
 /// How many it knows at once.
 const MAX_KNOWN: usize = 500_000;
 /// How many it wakes at once.
@@ -46,13 +46,13 @@ impl Sleepers {
 impl Engine {
     /// Looks in the store for executions to wake within the next minute.
     pub(super) fn look_for_sleepers(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let horizon = now.plus_millis(LOOK_AHEAD_MS);
+        let horizon = now.plus(LOOK_AHEAD);
         let due = self.deps.history.due(horizon, MAX_KNOWN)?;
         self.sleepers.horizon = match due.last() {
-            Some((last, _)) if due.len() >= MAX_KNOWN => last.plus_millis(1),
+            Some((last, _)) if due.len() >= MAX_KNOWN => last.plus(Millis(1)),
             _ => horizon,
         };
-        self.sleepers.look_again = Some(now.plus_millis(LOOK_AGAIN_MS));
+        self.sleepers.look_again = Some(now.plus(LOOK_AGAIN));
         for (due, execution) in due {
             if self.is_mine(&execution) {
                 self.sleepers.know(due, execution);

@@ -2,7 +2,7 @@
 
 use super::TaskKey;
 use super::settings::QueueSettings;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::{QueuedTask, TaskLease};
 use std::collections::HashMap;
@@ -18,8 +18,8 @@ pub struct PollOptions {
     pub queues: Vec<Text>,
     /// The largest number of tasks to give.
     pub limit: usize,
-    /// The longest time between two heartbeats that the worker promises, in milliseconds.
-    pub lease_ms: Option<u64>,
+    /// The longest time between two heartbeats that the worker promises.
+    pub lease: Option<Millis>,
     /// How long the worker waits for tasks.
     pub patience: Duration,
 }
@@ -97,9 +97,9 @@ pub enum QueueCommand {
     CancelPoll(u64),
     /// The worker that these tasks were given to has gone without hearing of them.
     GiveBack(Vec<HeldTask>),
-    /// A worker's heartbeat. The answer is for how many milliseconds from now it holds the task, or `None` if it no
-    /// longer does.
-    Heartbeat(TaskKey, oneshot::Sender<Option<u64>>),
+    /// A worker's heartbeat. The answer is for how long from now it holds the task, or `None` if it no longer
+    /// does.
+    Heartbeat(TaskKey, oneshot::Sender<Option<Millis>>),
     /// Set an operator's settings for a queue.
     Configure(Text, QueueSettings),
     /// View the state of queues.

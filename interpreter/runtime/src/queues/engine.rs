@@ -5,7 +5,7 @@ use super::handle::{Holders, QueueHandle};
 use super::scheduler::{PollRequest, Queues, TaskExpiry, TaskGrant};
 use super::{TaskKey, Ticks};
 use crate::engine::writer::{Writer, Writing};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Append, Clock, Queueing, StoreError, TaskLeaseChange};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -13,15 +13,15 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// How far ahead the ends of tasks' waiting times are known, and how often the store is asked again, in milliseconds.
-const LOOK_AHEAD_MS: u64 = 60_000;
-const LOOK_AGAIN_MS: u64 = 30_000;
+/// How far ahead the ends of tasks' waiting times are known, and how often the store is asked again.
+const LOOK_AHEAD: Millis = Millis(60_000);
+const LOOK_AGAIN: Millis = Millis(30_000);
 /// How many ends of waiting times are known at once.
 const MAX_KNOWN: usize = 100_000;
 /// How many commands are taken before tasks are given out. What arrives together is given out together.
 const BATCH: usize = 4096;
-/// When to notify an owner again that had no room, in milliseconds.
-const NOTIFY_RETRY_MS: u64 = 20;
+/// When to notify an owner again that had no room.
+const NOTIFY_RETRY: Millis = Millis(20);
 /// How often in a row the store is asked for more tasks before other work has its turn.
 const MAX_REFILLS: usize = 4;
 
@@ -107,7 +107,7 @@ impl QueueEngine {
             holders.insert(key, (lease.worker.clone(), lease.held));
         }
         drop(holders);
-        queues.resume(&deps.store.depths()?, leased, 0);
+        queues.resume(&deps.store.depths()?, leased, Millis::ZERO);
         let began = deps.clock.now();
         Ok(Self {
             queues,
@@ -120,14 +120,14 @@ impl QueueEngine {
             workers: BTreeMap::new(),
             unsent_expiries: VecDeque::new(),
             began,
-            look_again: 0,
+            look_again: Millis::ZERO,
             draining: false,
             stopped: false,
         })
     }
 
     fn now(&self) -> Ticks {
-        self.deps.clock.now().millis_since(self.began)
+        self.deps.clock.now().since(self.began)
     }
 
     /// Serves until [`QueueCommand::Stop`].
@@ -170,10 +170,10 @@ impl QueueEngine {
         let waits = [
             self.queues.next().map(until),
             Some(until(self.look_again)),
-            overdue.map(|at| at.millis_since(self.deps.clock.now())),
-            (!self.unsent_expiries.is_empty() || self.queues.is_dirty()).then_some(NOTIFY_RETRY_MS),
+            overdue.map(|at| at.since(self.deps.clock.now())),
+            (!self.unsent_expiries.is_empty() || self.queues.is_dirty()).then_some(NOTIFY_RETRY),
         ];
-        Duration::from_millis(waits.into_iter().flatten().min().unwrap_or(LOOK_AGAIN_MS))
+        waits.into_iter().flatten().min().unwrap_or(LOOK_AGAIN).into()
     }
 
     /// Decides what can be decided now, writes it, and notifies owners.
@@ -294,14 +294,14 @@ impl QueueEngine {
         if now < self.look_again {
             return Ok(());
         }
-        let horizon = self.deps.clock.now().plus_millis(LOOK_AHEAD_MS);
+        let horizon = self.deps.clock.now().plus(LOOK_AHEAD);
         let tasks = self.deps.store.overdue_tasks(horizon, MAX_KNOWN)?;
         let last = tasks.last().and_then(|task| task.wait_until);
         let horizon = last
             .filter(|_| tasks.len() >= MAX_KNOWN)
-            .map_or(horizon, |last| last.plus_millis(1));
+            .map_or(horizon, |last| last.plus(Millis(1)));
         self.queues.look_ahead(horizon, &tasks);
-        self.look_again = now + LOOK_AGAIN_MS;
+        self.look_again = now.saturating_add(LOOK_AGAIN);
         Ok(())
     }
 
@@ -356,15 +356,14 @@ impl QueueEngine {
         if reply.is_closed() {
             return;
         }
-        let patience = u64::try_from(request.patience.as_millis()).unwrap_or(Ticks::MAX);
         self.workers.insert(id, reply);
         self.queues.add_poll(PollRequest {
             id,
             worker: request.worker,
             queues: request.queues,
             limit: request.limit,
-            lease_ms: request.lease_ms,
-            until: self.now().saturating_add(patience),
+            lease: request.lease,
+            until: self.now().saturating_add(request.patience.into()),
         });
     }
 

@@ -95,6 +95,7 @@ impl Drop for QueuePoll {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use starbridge_flow::time::Millis;
     use starbridge_ports::{QueuedTask, TaskLease};
     use std::time::Duration;
 
@@ -103,7 +104,7 @@ mod tests {
             worker: Text::from("w"),
             queues: vec![Text::from("q")],
             limit: 1,
-            lease_ms: None,
+            lease: None,
             patience: Duration::from_secs(60),
         }
     }
@@ -114,7 +115,7 @@ mod tests {
             lease: TaskLease {
                 worker: Text::from("w"),
                 held: Timestamp::default(),
-                millis: 1,
+                heartbeat: Millis(1),
             },
         }
     }

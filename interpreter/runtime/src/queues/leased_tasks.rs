@@ -1,7 +1,7 @@
 //! The tasks that workers hold, and when their leases and timeouts end.
 
 use super::{TaskKey, Ticks};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::{QueuedTask, TaskLease};
 use std::collections::{BTreeSet, HashMap};
@@ -24,7 +24,7 @@ pub(super) struct LeasedTask {
     pub(super) task: QueuedTask,
     pub(super) worker: Text,
     pub(super) since: Timestamp,
-    pub(super) lease_ms: u64,
+    pub(super) lease: Millis,
     pub(super) phase: LeasePhase,
     /// Whether it counts as held by a worker.
     pub(super) counted: bool,
@@ -54,13 +54,13 @@ pub(super) struct LeasedTasks {
 
 impl LeasedTasks {
     /// Gives a task to a worker. Its times begin in `begin`, when that is durable.
-    pub(super) fn grant(&mut self, task: QueuedTask, worker: Text, lease_ms: u64, since: Timestamp) {
+    pub(super) fn grant(&mut self, task: QueuedTask, worker: Text, lease: Millis, since: Timestamp) {
         let key = (task.execution.clone(), task.call);
         let held = LeasedTask {
             task,
             worker,
             since,
-            lease_ms,
+            lease,
             phase: LeasePhase::Granting,
             counted: true,
             lease_ends: Ticks::MAX,
@@ -108,7 +108,7 @@ impl LeasedTasks {
             call: key.1,
             ..QueuedTask::default()
         };
-        self.grant(task, Text::default(), 0, Timestamp::default());
+        self.grant(task, Text::default(), Millis::ZERO, Timestamp::default());
         if let Some(held) = self.tasks.get_mut(key) {
             held.phase = LeasePhase::Over;
             held.counted = false;
@@ -123,8 +123,8 @@ impl LeasedTasks {
             .filter(|held| held.phase == LeasePhase::Granting)?;
         held.phase = LeasePhase::Held;
         held.task.message = String::new();
-        held.lease_ends = now.saturating_add(held.lease_ms);
-        held.times_out = held.task.timeout_ms.map(|millis| now.saturating_add(millis));
+        held.lease_ends = now.saturating_add(held.lease);
+        held.times_out = held.task.timeout.map(|longest| now.saturating_add(longest));
         held.listed = held.first_end();
         self.ends.insert((held.listed, key.clone()));
         self.tasks.get(key)
@@ -149,15 +149,15 @@ impl LeasedTasks {
         true
     }
 
-    /// Takes a heartbeat. Returns how long the lease runs, in milliseconds from now.
-    pub(super) fn heartbeat(&mut self, key: &TaskKey, now: Ticks) -> Option<u64> {
+    /// Takes a heartbeat. Returns how long the lease runs from now.
+    pub(super) fn heartbeat(&mut self, key: &TaskKey, now: Ticks) -> Option<Millis> {
         let held = self.tasks.get_mut(key).filter(|held| held.phase == LeasePhase::Held)?;
         // A lease that has ended stays ended, even if nothing has noticed it yet.
         if held.lease_ends < now {
             return None;
         }
-        held.lease_ends = now.saturating_add(held.lease_ms);
-        Some(held.lease_ms)
+        held.lease_ends = now.saturating_add(held.lease);
+        Some(held.lease)
     }
 
     pub(super) fn get(&self, key: &TaskKey) -> Option<&LeasedTask> {
@@ -175,7 +175,7 @@ impl LeasedTasks {
     /// nothing.
     pub(super) fn next(&self) -> Option<Ticks> {
         // A heartbeat exactly at the end is in time, so the lease ends a millisecond later.
-        self.ends.first().map(|(end, _)| end.saturating_add(1))
+        self.ends.first().map(|(end, _)| end.saturating_add(Millis(1)))
     }
 
     /// Removes what has ended before now, and returns it.
@@ -217,30 +217,30 @@ mod tests {
     use super::*;
     use starbridge_machine::EventId;
 
-    const LEASE_MS: u64 = 1_000;
+    const LEASE: Millis = Millis(1_000);
 
     /// A task that a worker holds from the first tick on, with a lease of one second.
-    fn held(timeout_ms: Option<u64>) -> (LeasedTasks, TaskKey) {
+    fn held(timeout: Option<Millis>) -> (LeasedTasks, TaskKey) {
         let mut holding = LeasedTasks::default();
         let task = QueuedTask {
             queue: "q".into(),
             execution: "e".into(),
             call: EventId(4),
-            timeout_ms,
+            timeout,
             ..QueuedTask::default()
         };
         let key = (task.execution.clone(), task.call);
-        holding.grant(task, "w".into(), LEASE_MS, Timestamp(0));
-        holding.begin(&key, 0);
+        holding.grant(task, "w".into(), LEASE, Timestamp(0));
+        holding.begin(&key, Millis::ZERO);
         (holding, key)
     }
 
     #[test]
     fn lease_ends_a_millisecond_after_its_last_moment() {
         let (mut holding, key) = held(None);
-        assert_eq!(holding.next(), Some(LEASE_MS + 1));
-        assert!(holding.ended(LEASE_MS).is_empty());
-        assert_eq!(holding.ended(LEASE_MS + 1), [(key, End::TaskLease)]);
+        assert_eq!(holding.next(), Some(Millis(1_001)));
+        assert!(holding.ended(LEASE).is_empty());
+        assert_eq!(holding.ended(Millis(1_001)), [(key, End::TaskLease)]);
         assert!(holding.ended(Ticks::MAX).is_empty(), "once");
     }
 
@@ -253,9 +253,9 @@ mod tests {
             ..QueuedTask::default()
         };
         let second = (other.execution.clone(), other.call);
-        holding.grant(other.clone(), "w".into(), LEASE_MS, Timestamp(0));
+        holding.grant(other.clone(), "w".into(), LEASE, Timestamp(0));
         assert_eq!(holding.busy_workers("q"), 1, "one worker has two tasks");
-        holding.grant(other, "v".into(), LEASE_MS, Timestamp(0));
+        holding.grant(other, "v".into(), LEASE, Timestamp(0));
         assert_eq!(holding.busy_workers("q"), 2, "it was given to another one");
         holding.remove(&key);
         holding.remove(&second);
@@ -266,20 +266,24 @@ mod tests {
     fn lease_goes_on_from_each_heartbeat_but_not_after_its_end() {
         let (mut holding, key) = held(None);
         for now in [600, 1_200, 1_800] {
-            assert_eq!(holding.heartbeat(&key, now), Some(LEASE_MS));
-            assert!(holding.ended(now + LEASE_MS).is_empty());
+            assert_eq!(holding.heartbeat(&key, Millis(now)), Some(LEASE));
+            assert!(holding.ended(Millis(now).saturating_add(LEASE)).is_empty());
         }
-        assert_eq!(holding.heartbeat(&key, 2_801), None, "over, though nobody has looked");
-        assert_eq!(holding.ended(2_801), [(key.clone(), End::TaskLease)]);
-        assert_eq!(holding.heartbeat(&key, 2_802), None);
+        assert_eq!(
+            holding.heartbeat(&key, Millis(2_801)),
+            None,
+            "over, though nobody has looked"
+        );
+        assert_eq!(holding.ended(Millis(2_801)), [(key.clone(), End::TaskLease)]);
+        assert_eq!(holding.heartbeat(&key, Millis(2_802)), None);
     }
 
     #[test]
     fn lease_that_is_kept_does_not_lengthen_the_time_of_the_task() {
-        let (mut holding, key) = held(Some(1_500));
-        assert_eq!(holding.heartbeat(&key, 900), Some(LEASE_MS));
-        assert!(holding.ended(1_500).is_empty());
-        assert_eq!(holding.ended(1_501), [(key, End::Timeout)]);
+        let (mut holding, key) = held(Some(Millis(1_500)));
+        assert_eq!(holding.heartbeat(&key, Millis(900)), Some(LEASE));
+        assert!(holding.ended(Millis(1_500)).is_empty());
+        assert_eq!(holding.ended(Millis(1_501)), [(key, End::Timeout)]);
     }
 
     #[test]
@@ -287,11 +291,11 @@ mod tests {
         let mut holding = LeasedTasks::default();
         let task = QueuedTask::default();
         let key = (task.execution.clone(), task.call);
-        holding.grant(task, "w".into(), LEASE_MS, Timestamp(0));
+        holding.grant(task, "w".into(), LEASE, Timestamp(0));
         assert!(holding.ended(Ticks::MAX).is_empty());
-        assert_eq!(holding.heartbeat(&key, 0), None, "nobody has it yet");
-        holding.begin(&key, 5_000);
-        assert!(holding.ended(5_000 + LEASE_MS).is_empty());
-        assert_eq!(holding.ended(5_001 + LEASE_MS), [(key, End::TaskLease)]);
+        assert_eq!(holding.heartbeat(&key, Millis::ZERO), None, "nobody has it yet");
+        holding.begin(&key, Millis(5_000));
+        assert!(holding.ended(Millis(6_000)).is_empty());
+        assert_eq!(holding.ended(Millis(6_001)), [(key, End::TaskLease)]);
     }
 }

@@ -3,6 +3,7 @@
 use super::Ticks;
 use super::settings::QueueSettings;
 use super::waiting_tasks::WaitingTasks;
+use starbridge_flow::time::Millis;
 
 /// One queue.
 #[derive(Debug, Default)]
@@ -48,7 +49,7 @@ impl Queue {
     fn count_rate(&mut self, rate: f64, now: Ticks) {
         let passed = now.saturating_sub(self.counted);
         // The tasks of one second may be saved up.
-        let gained = rate * millis(passed) / 1000.0;
+        let gained = rate * passed.as_secs_f64();
         self.allowance = (self.allowance + gained).min(rate.max(1.0));
         self.counted = now;
     }
@@ -69,13 +70,11 @@ impl Queue {
             return None;
         }
         let missing = (1.0 - self.allowance).max(0.0);
-        Some(self.counted + whole((missing * 1000.0 / rate).ceil()))
+        Some(
+            self.counted
+                .saturating_add(Millis(whole((missing * 1000.0 / rate).ceil()))),
+        )
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "milliseconds between two looks are few")]
-fn millis(passed: Ticks) -> f64 {
-    passed as f64
 }
 
 #[expect(

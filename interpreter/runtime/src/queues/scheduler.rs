@@ -6,15 +6,15 @@ use super::queue::Queue;
 use super::settings::QueueSettings;
 use super::waiting_tasks::PAGE;
 use super::{TaskKey, Ticks};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Depth, QueuedTask, TaskLease};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The longest time between two heartbeats if neither task nor worker sets one, in milliseconds.
-const DEFAULT_LEASE_MS: u64 = 30_000;
+/// The longest time between two heartbeats if neither task nor worker sets one.
+const DEFAULT_LEASE: Millis = Millis(30_000);
 /// How many bytes of messages one answer to a worker may have. A single task may have more.
 const MAX_POLL_BYTES: usize = 4 << 20;
 
@@ -29,9 +29,9 @@ pub struct PollRequest {
     pub queues: Vec<Text>,
     /// The largest number of tasks to give.
     pub limit: usize,
-    /// The longest time between two heartbeats that the worker promises, in milliseconds. It counts if it is shorter
+    /// The longest time between two heartbeats that the worker promises. It counts if it is shorter
     /// than what a task asks for.
-    pub lease_ms: Option<u64>,
+    pub lease: Option<Millis>,
     /// When the poll ends without tasks.
     pub until: Ticks,
 }
@@ -130,7 +130,7 @@ impl Queues {
         for (task, lease) in leased {
             let key = (task.execution.clone(), task.call);
             self.queue(&task.queue).held += 1;
-            self.leased.grant(task, lease.worker, lease.millis, lease.held);
+            self.leased.grant(task, lease.worker, lease.heartbeat, lease.held);
             self.leased.begin(&key, now);
         }
     }
@@ -228,9 +228,9 @@ impl Queues {
         }
     }
 
-    /// Takes a heartbeat. Returns for how many milliseconds from now the worker holds the task; `None` if it no
+    /// Takes a heartbeat. Returns for how long from now the worker holds the task; `None` if it no
     /// longer does.
-    pub fn heartbeat(&mut self, key: &TaskKey, now: Ticks) -> Option<u64> {
+    pub fn heartbeat(&mut self, key: &TaskKey, now: Ticks) -> Option<Millis> {
         self.leased.heartbeat(key, now)
     }
 
@@ -418,14 +418,14 @@ impl Queues {
                 if let Some((until, _)) = self.overdue_of.remove(&key) {
                     self.overdue.remove(&(until, key));
                 }
-                let asked = task.heartbeat_ms.unwrap_or(DEFAULT_LEASE_MS);
+                let asked = task.heartbeat.unwrap_or(DEFAULT_LEASE);
                 let lease = TaskLease {
                     worker: poll.worker.clone(),
                     held: time,
-                    millis: poll.lease_ms.map_or(asked, |wanted| wanted.min(asked)),
+                    heartbeat: poll.lease.map_or(asked, |wanted| wanted.min(asked)),
                 };
                 self.leased
-                    .grant(task.clone(), lease.worker.clone(), lease.millis, time);
+                    .grant(task.clone(), lease.worker.clone(), lease.heartbeat, time);
                 taken.push((task, lease));
             }
         }
@@ -519,13 +519,13 @@ mod tests {
             worker: Text::from(format!("w{id}")),
             queues: queues.iter().map(|name| Text::from(*name)).collect(),
             limit: 10,
-            lease_ms: None,
-            until: 1_000,
+            lease: None,
+            until: Millis(1_000),
         }
     }
 
     fn pump(queues: &mut Queues, there: &dyn Fn(u64) -> bool) -> PollOutcome {
-        queues.poll(0, Timestamp::default(), there)
+        queues.poll(Millis::ZERO, Timestamp::default(), there)
     }
 
     fn names(queues: &Queues) -> Vec<&str> {
@@ -549,18 +549,18 @@ mod tests {
         queues.enqueue(task("q", 1));
         queues.add_poll(poll_of(1, &["q"]));
         let grant = pump(&mut queues, &|_| true).grants.remove(0);
-        assert_eq!(queues.confirm(&grant, 0).len(), 1);
+        assert_eq!(queues.confirm(&grant, Millis::ZERO).len(), 1);
         let (given, lease) = &grant.tasks[0];
         assert!(queues.unconfirm(given, lease));
         assert!(!queues.unconfirm(given, lease), "once");
         // Until that is durable no worker has it, and no lease can end.
-        let later = queues.poll(1_000_000, Timestamp::default(), &|_| true);
+        let later = queues.poll(Millis(1_000_000), Timestamp::default(), &|_| true);
         assert_eq!((later.expiries.len(), queues.standing("q").1), (0, 1));
         queues.add_poll(poll_of(2, &["q"]));
         queues.give_back(&(given.execution.clone(), given.call));
         let again = pump(&mut queues, &|_| true).grants.remove(0);
         assert_eq!((again.poll, &again.tasks[0].0), (2, given));
-        queues.confirm(&again, 0);
+        queues.confirm(&again, Millis::ZERO);
         assert!(!queues.unconfirm(given, lease), "it is under another lease");
     }
 
@@ -583,7 +583,7 @@ mod tests {
         assert_eq!(names(&queues), ["a", "b", "c", "x"]);
         assert_eq!(queues.names_after("b").next().map(Text::as_str), Some("c"));
         let grant = pump(&mut queues, &|_| true).grants.remove(0);
-        queues.confirm(&grant, 0);
+        queues.confirm(&grant, Millis::ZERO);
         for (name, call) in [("b", 2), ("c", 3)] {
             queues.remove(&Text::from(name), &(Text::from("e"), EventId(call)));
         }
@@ -592,9 +592,9 @@ mod tests {
             rate_per_second: Some(1.0),
             ..QueueSettings::default()
         };
-        queues.configure(&Text::from("set"), rated, 0);
+        queues.configure(&Text::from("set"), rated, Millis::ZERO);
         assert_eq!(names(&queues), ["a", "set"]);
-        queues.configure(&Text::from("set"), QueueSettings::default(), 0);
+        queues.configure(&Text::from("set"), QueueSettings::default(), Millis::ZERO);
         assert_eq!((names(&queues), queues.rated.len()), (vec!["a"], 0));
     }
 }

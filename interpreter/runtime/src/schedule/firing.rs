@@ -2,11 +2,11 @@
 
 use super::Expression;
 use starbridge_flow::limits::is_name;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 
-/// How late a trigger may be handled and still be on time, in milliseconds. A later one was missed.
-pub const ON_TIME_MS: u64 = 60_000;
+/// How late a trigger may be handled and still be on time. A later one was missed.
+pub const ON_TIME: Millis = Millis(60_000);
 /// The longest name of a schedule, in characters: the longest name of an execution without the time behind it.
 const NAME_CHARS: usize = starbridge_flow::limits::NAME_CHARS - "-20260101T000000Z".len();
 
@@ -170,7 +170,7 @@ impl Schedule {
         if self.paused {
             return firing;
         }
-        let on_time = last.max(Timestamp(now.0.saturating_sub_unsigned(ON_TIME_MS)));
+        let on_time = last.max(now.minus(ON_TIME));
         let late = self.expression.last_within(last, on_time);
         let mut due = Vec::new();
         let mut at = on_time;

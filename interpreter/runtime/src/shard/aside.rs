@@ -3,7 +3,7 @@
 
 use super::children::Incoming;
 use super::{Shard, loaded::LoadedExecution};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
 use starbridge_ports::{Append, Broken};
@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// After this many panics in a row an execution is set aside for good.
 pub(crate) const MAX_TRIES: u32 = 3;
-/// The pause before it is tried again, in milliseconds, times the number of panics.
-const RETRY_PAUSE_MS: u64 = 500;
+/// The pause before it is tried again, times the number of panics.
+const RETRY_PAUSE: Millis = Millis(500);
 /// How many characters of a panic's message are kept.
 const PANIC_CHARS: usize = 300;
 
@@ -59,7 +59,7 @@ impl Shard {
         let aside = Aside {
             tries: *tries,
             cause: said(panic),
-            again: Some(now.plus_millis(RETRY_PAUSE_MS * u64::from(*tries))),
+            again: Some(now.plus(RETRY_PAUSE.saturating_mul(u64::from(*tries)))),
             incoming: Vec::new(),
         };
         tracing::error!(execution = %id, tries = aside.tries, cause = %aside.cause, "going on with an execution panicked");

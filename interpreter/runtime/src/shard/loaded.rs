@@ -93,7 +93,7 @@ impl LoadedExecution {
         let status = self.state.status();
         let expects = |call| {
             let call = self.state.call_to_send(&self.flow, call);
-            call.is_some_and(|call| call.heartbeat_ms.is_some() && !self.queued.contains_key(&call.call))
+            call.is_some_and(|call| call.heartbeat.is_some() && !self.queued.contains_key(&call.call))
         };
         let awake = !status.is_ended()
             && !(self.state.is_asleep(self.queues) && !(self.heartbeats && self.state.calls_in_flight().any(expects)));

@@ -101,9 +101,9 @@ impl Shard {
             priority: call.priority,
             order: live.state.started_time(),
             since: now,
-            wait_until: call.wait_ms.map(|millis| now.plus_millis(millis)),
-            timeout_ms: call.timeout_ms,
-            heartbeat_ms: call.heartbeat_ms,
+            wait_until: call.wait.map(|longest| now.plus(longest)),
+            timeout: call.timeout,
+            heartbeat: call.heartbeat,
             message: message(&started.flow, &live.origin.family, &queue, path, call),
             queue,
         };

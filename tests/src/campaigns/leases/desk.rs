@@ -2,7 +2,7 @@
 
 use super::bug::Bug;
 use super::disk::{Disk, Word, Write};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Append, QueuedTask, Queueing, TaskLeaseChange};
 use starbridge_runtime::{FairQueue, QueueSettings, Queues, TaskExpiry, TaskGrant, TaskKey};
@@ -15,7 +15,7 @@ pub(super) struct Desk {
     pub(super) fair_queue: Arc<FairQueue>,
     /// When the process was started: its clock begins at 0 then.
     pub(super) began: u64,
-    look_again: u64,
+    look_again: Millis,
     planted: Option<Bug>,
 }
 
@@ -27,8 +27,8 @@ pub(super) struct Settled {
     pub(super) grants: Vec<TaskGrant>,
 }
 
-const AHEAD: u64 = 60_000;
-const RENEWED: u64 = 30_000;
+const AHEAD: Millis = Millis(60_000);
+const RENEWED: Millis = Millis(30_000);
 
 impl Desk {
     /// A process starts.
@@ -36,39 +36,39 @@ impl Desk {
         let fair_queue: Arc<FairQueue> = Arc::default();
         let mut queues = Queues::new(fair_queue.clone());
         for (name, settings) in settings {
-            queues.configure(name, settings.clone(), 0);
+            queues.configure(name, settings.clone(), Millis::ZERO);
         }
         let depths = disk.store.depths().unwrap_or_default();
         let mut leased = disk.store.leased_tasks().unwrap_or_default();
         if planted == Some(Bug::LeasesForgotten) {
             leased.clear();
         }
-        queues.resume(&depths, leased, 0);
+        queues.resume(&depths, leased, Millis::ZERO);
         Self {
             queues,
             fair_queue,
             began: now,
-            look_again: 0,
+            look_again: Millis::ZERO,
             planted,
         }
     }
 
     /// The process' clock, which only goes forward.
-    pub(super) fn ticks(&self, now: u64, time: Timestamp) -> u64 {
-        match self.planted {
+    pub(super) fn ticks(&self, now: u64, time: Timestamp) -> Millis {
+        Millis(match self.planted {
             Some(Bug::LeasesByTheWall) => u64::try_from(time.0).unwrap_or(0),
             _ => now - self.began,
-        }
+        })
     }
 
     /// Decides what can be decided now.
     pub(super) fn settle(&mut self, disk: &Disk, now: u64, time: Timestamp) -> Settled {
         let ticks = self.ticks(now, time);
         if ticks >= self.look_again {
-            let horizon = time.plus_millis(AHEAD);
+            let horizon = time.plus(AHEAD);
             let tasks = disk.store.overdue_tasks(horizon, usize::MAX).unwrap_or_default();
             self.queues.look_ahead(horizon, &tasks);
-            self.look_again = ticks + RENEWED;
+            self.look_again = ticks.saturating_add(RENEWED);
         }
         let mut settled = Settled::default();
         for _ in 0..4 {
@@ -91,8 +91,8 @@ impl Desk {
     pub(super) fn next(&self, time: Timestamp, now: u64) -> u64 {
         let ticks = self.ticks(now, time);
         let next = self.queues.next().unwrap_or(self.look_again).min(self.look_again);
-        let overdue = self.queues.next_overdue().map(|at| now + at.millis_since(time));
-        (now + next.saturating_sub(ticks))
+        let overdue = self.queues.next_overdue().map(|at| now + at.since(time).0);
+        (now + next.saturating_sub(ticks).0)
             .min(overdue.unwrap_or(u64::MAX))
             .max(now + 1)
     }

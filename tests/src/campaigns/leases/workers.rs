@@ -13,7 +13,7 @@ pub(super) struct Belief {
     pub(super) worker: u32,
     pub(super) call: EventId,
     pub(super) valid_until: u64,
-    pub(super) lease_ms: u64,
+    pub(super) lease: u64,
     /// When it has had the task long enough.
     pub(super) ends: u64,
 }

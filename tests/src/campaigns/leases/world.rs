@@ -5,7 +5,7 @@ use super::desk::{Desk, Settled, key_of, leases};
 use super::disk::{Disk, Word};
 use super::workers::{Belief, Beliefs, Task};
 use crate::campaigns::{Chance, Findings};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::QueuedTask;
@@ -127,7 +127,7 @@ impl World {
     }
 
     /// The clock of the queues.
-    fn ticks(&self) -> u64 {
+    fn ticks(&self) -> Millis {
         self.desk.ticks(self.now, self.time())
     }
 
@@ -188,7 +188,7 @@ impl World {
                 let worker = worker_of(&order);
                 if self.lives.get(&worker) == Some(&life) {
                     self.orders.insert(order.id, (worker, sent));
-                    let until = self.ticks() + 20_000;
+                    let until = self.ticks().saturating_add(Millis(20_000));
                     self.desk.queues.add_poll(PollRequest { until, ..order });
                 }
             }
@@ -198,8 +198,8 @@ impl World {
                 let key = (task.0.clone(), call);
                 let ticks = self.ticks();
                 let lease = match self.planted {
-                    Some(Bug::HeartbeatsLost) => Some(self.beliefs.of(&task, worker, call).map_or(0, |it| it.lease_ms)),
-                    _ => self.desk.queues.heartbeat(&key, ticks),
+                    Some(Bug::HeartbeatsLost) => Some(self.beliefs.of(&task, worker, call).map_or(0, |it| it.lease)),
+                    _ => self.desk.queues.heartbeat(&key, ticks).map(|lease| lease.0),
                 };
                 let after = self.delay();
                 self.plan(after, Happening::BeatAnswered(worker, task, call, sent, lease));
@@ -249,9 +249,9 @@ impl World {
             virtual_time,
             order: Timestamp(0),
             since: now,
-            wait_until: impatient.then(|| now.plus_millis(30_000)),
-            timeout_ms: slow.then_some(15_000),
-            heartbeat_ms: Some(heartbeat),
+            wait_until: impatient.then(|| now.plus(Millis(30_000))),
+            timeout: slow.then_some(Millis(15_000)),
+            heartbeat: Some(Millis(heartbeat)),
             message: "{}".to_owned(),
         };
         self.disk.turn(execution, task, ended, Some(make));
@@ -329,8 +329,8 @@ impl World {
             worker: Text::from(worker.to_string()),
             queues,
             limit: limit as usize,
-            lease_ms: self.chance.of(20).then_some(500),
-            until: 0,
+            lease: self.chance.of(20).then_some(Millis(500)),
+            until: Millis::ZERO,
         };
         let (sent, after) = (self.now, self.delay());
         self.plan(after, Happening::Asked(order, sent, life));
@@ -351,13 +351,13 @@ impl World {
             };
             let task = (key.0.clone(), number);
             // It knows how long it may have the task, too.
-            let ends = queued.timeout_ms.map_or(u64::MAX, |millis| sent + millis);
+            let ends = queued.timeout.map_or(u64::MAX, |longest| sent + longest.0);
             let belief = Belief {
                 worker,
                 call: key.1,
-                valid_until: (sent + lease.millis).min(ends),
+                valid_until: (sent + lease.heartbeat.0).min(ends),
                 ends,
-                lease_ms: lease.millis,
+                lease: lease.heartbeat.0,
             };
             if let Some(other) = self.beliefs.take(&task, belief, self.now) {
                 let problem = format!(
@@ -366,7 +366,7 @@ impl World {
                 );
                 self.findings.problem(problem);
             }
-            self.plan(lease.millis / 3, Happening::Beat(worker, task.clone(), key.1));
+            self.plan(lease.heartbeat.0 / 3, Happening::Beat(worker, task.clone(), key.1));
             let long = self.faults() && self.chance.of(10);
             let work = self.chance.from(1, if long { 40_000 } else { 2_000 });
             self.plan(u64::from(work), Happening::Report(worker, task, key.1));
@@ -383,7 +383,7 @@ impl World {
         }
         let (sent, after) = (self.now, self.delay());
         self.plan(after, Happening::BeatArrives(worker, task.clone(), call, sent));
-        self.plan(belief.lease_ms / 3 + 1, Happening::Beat(worker, task, call));
+        self.plan(belief.lease / 3 + 1, Happening::Beat(worker, task, call));
     }
 
     /// A worker reports, where it believes that it still may.

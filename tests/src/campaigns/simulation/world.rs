@@ -11,7 +11,7 @@ use crate::campaigns::kills::{FLOWS, definition};
 use crate::chance::Chance;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::Signal;
 use starbridge_ports::{Append, Refusal};
@@ -422,20 +422,20 @@ impl World {
     }
 
     /// By how much timers are early.
-    fn early(&self) -> u64 {
+    fn early(&self) -> Millis {
         if self.planted == Some(Bug::TimersEarly) {
-            1_000
+            Millis(1_000)
         } else {
-            0
+            Millis::ZERO
         }
     }
 
     fn plan_wake(&mut self, seat: usize) {
-        let (clock, early) = (self.now().plus_millis(self.early()), self.real);
+        let (clock, early) = (self.now().plus(self.early()), self.real);
         let Seat { process, life, .. } = &mut self.seats[seat];
         let Some(process) = process else { return };
         let Some(due) = process.next_due() else { return };
-        let time = early + due.millis_since(clock).max(1);
+        let time = early + due.since(clock).0.max(1);
         if process.wake.is_none_or(|planned| planned > time) {
             process.wake = Some(time);
             let life = *life;
@@ -444,7 +444,7 @@ impl World {
     }
 
     fn wake(&mut self, seat: usize, life: u32) {
-        let now = self.now().plus_millis(self.early());
+        let now = self.now().plus(self.early());
         let Seat {
             process: Some(process),
             life: present,

@@ -4,7 +4,7 @@ use super::Act;
 use serde_json::Value;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{
     CallToSend, Decision, Event, EventId, EventKind, Failure, Fork, Rejection, Resolution, ResolutionAction, Signal,
@@ -108,8 +108,8 @@ impl Run {
     }
 
     /// A further leg.
-    pub(super) fn operate(&mut self, act: &Act, later_ms: u64, case: &Case) -> Result<Outcome, String> {
-        self.now = self.now.plus_millis(later_ms);
+    pub(super) fn operate(&mut self, act: &Act, later: Millis, case: &Case) -> Result<Outcome, String> {
+        self.now = self.now.plus(later);
         self.begin_leg(case);
         let before = self.events.len();
         let taken = match act {
@@ -131,7 +131,7 @@ impl Run {
         self.mocks = Mocks::new(case.mocks.clone());
         self.until_manual = case.expect.status.as_deref() == Some(Status::Manual.as_str());
         self.stop = case.stop.clone().map(|stop| {
-            let at = self.now.plus_millis(millis(stop.at_seconds));
+            let at = self.now.plus(millis(stop.at_seconds));
             (at, stop)
         });
     }
@@ -221,11 +221,11 @@ impl Run {
                 continue;
             }
             let mock = (self.mocks.key(None, &call)).and_then(|key| self.mocks.next(&key, &call.iterations));
-            for (millis, silence) in Silence::of(&call) {
-                self.silences.insert((self.now.plus_millis(millis), call.call, silence));
+            for (span, silence) in Silence::of(&call) {
+                self.silences.insert((self.now.plus(span), call.call, silence));
             }
             if let Some(mock) = mock.filter(|mock| !mock.never) {
-                let due = self.now.plus_millis(millis(mock.delay_seconds));
+                let due = self.now.plus(millis(mock.delay_seconds));
                 self.answers.insert((due, call.call), mock);
             }
         }
@@ -360,6 +360,6 @@ impl Run {
     }
 }
 
-fn millis(seconds: f64) -> u64 {
-    (seconds * 1000.0).round() as u64
+fn millis(seconds: f64) -> Millis {
+    Millis((seconds * 1000.0).round() as u64)
 }

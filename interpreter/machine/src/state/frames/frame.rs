@@ -4,7 +4,7 @@ use crate::event::{Child, EventId, Failure, StepPath};
 use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Flow, InputMode, ListId, NumberSource, Step, StepId, StepKind};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
 
@@ -137,8 +137,8 @@ pub(crate) struct Visit {
     /// When the attempt of a composite or of a polling task times out.
     pub(crate) deadline: Option<Timestamp>,
     /// How long a composite's attempt may take, where a program said it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) timeout_ms: Option<u64>,
+    #[serde(default, rename = "timeout_ms", skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout: Option<Millis>,
     pub(crate) phase: VisitPhase,
 }
 
@@ -155,7 +155,7 @@ pub(crate) enum VisitPhase {
     Failed {
         failure: Failure,
         origin: StepId,
-        retry_after: u64,
+        retry_after: Seconds,
         uncatchable: bool,
     },
     /// The step waits for an operator; `request` is the event that asked.
@@ -211,9 +211,9 @@ pub(crate) enum TaskPhase {
     InFlight {
         call: EventId,
     },
-    /// The answer is no result yet; `retry_after` is in seconds.
+    /// The answer is no result yet.
     Pending {
-        retry_after: u64,
+        retry_after: Seconds,
     },
     /// A result came.
     Answered {
@@ -222,7 +222,7 @@ pub(crate) enum TaskPhase {
     /// The call failed.
     Faulted {
         failure: Failure,
-        retry_after: u64,
+        retry_after: Seconds,
     },
     /// The task waits to call again.
     Sleeping {
@@ -413,12 +413,12 @@ impl Visit {
         }
     }
 
-    /// How long an attempt may take, in milliseconds. Of a task's only what is fixed in the definition.
-    pub(crate) fn bound_ms(&self, step: &Step) -> Option<u64> {
+    /// How long an attempt may take. Of a task's only what is fixed in the definition.
+    pub(crate) fn bound(&self, step: &Step) -> Option<Millis> {
         match &step.timeout {
             None => None,
-            Some(NumberSource::Fixed(millis)) => Some(*millis),
-            Some(NumberSource::Program(_)) => self.timeout_ms,
+            Some(NumberSource::Fixed(bound)) => Some(*bound),
+            Some(NumberSource::Program(_)) => self.timeout,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Which triggers start an execution.
 
 use super::{at, expression};
-use crate::schedule::{CatchUp, Firing, ON_TIME_MS, Overlap, Schedule};
+use crate::schedule::{CatchUp, Firing, ON_TIME, Overlap, Schedule};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 
@@ -30,7 +30,7 @@ fn trigger_on_time_starts() {
             let schedule = schedule("*/10 * * * *", overlap, catch_up);
             let early = schedule.fires(Some(minute(0)), Timestamp(minute(10).0 - 1), false);
             assert_eq!((started(&early), early.next), (vec![], Some(minute(10))));
-            for late in [0, 1, ON_TIME_MS as i64 - 1] {
+            for late in [0, 1, ON_TIME.0 as i64 - 1] {
                 let now = Timestamp(minute(10).0 + late);
                 let firing = schedule.fires(Some(minute(0)), now, false);
                 assert_eq!(started(&firing), [10]);

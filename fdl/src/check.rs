@@ -19,6 +19,7 @@ mod habits;
 mod kind;
 mod local;
 mod mappings;
+mod named_entries;
 mod names;
 mod outline;
 mod parallel;

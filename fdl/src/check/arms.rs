@@ -3,6 +3,7 @@
 use super::Checker;
 use super::cursor::Cursor;
 use super::fields;
+use super::named_entries::CHOICES;
 use super::outline::{Slot, entries, steps_in};
 use crate::diagnostics::Code;
 use crate::graph::{Arm, Choice, Guard, ListId, StepId, StepKind};
@@ -21,7 +22,7 @@ impl Checker<'_> {
             })
             .map(|default| self.arm(&default, id, Slot::Default, list));
         let choices = cursor.member("choices")?;
-        if !self.is_listed(&choices, "choices") {
+        if self.is_by_name(&choices, &CHOICES) || !self.is_listed(&choices, "choices") {
             return None;
         }
         let count = entries(choices.node).len();

@@ -249,10 +249,31 @@ impl Checker<'_> {
             end: first.key_span.start,
         });
         let blank = if blank.trim().is_empty() { blank } else { " " };
-        let inserted = match place {
-            "json" => format!("{blank}{line},"),
-            _ => format!("{line}\n"),
+        let version = root.member("version").filter(|_| field == "type");
+        let (at, inserted) = match (place, version) {
+            ("json", None) => (at, format!("{blank}{line},")),
+            ("json", Some(version)) => (version.node.span.end, format!(",{blank}{line}")),
+            (_, None) => (at, format!("{line}{}", self.line_end())),
+            (_, Some(version)) => self.line_after(version.node.span.end, &line),
         };
         self.report(found.fix(format!("write `{field}`"), Span { start: at, end: at }, inserted));
+    }
+
+    /// Where a line is inserted behind the line of a place, and what is.
+    fn line_after(&self, at: usize, line: &str) -> (usize, String) {
+        let text = self.source.text();
+        let rest = text.get(at..).unwrap_or_default();
+        match rest.find('\n') {
+            Some(end) => (at + end + 1, format!("{line}{}", self.line_end())),
+            None => (text.len(), format!("{}{line}", self.line_end())),
+        }
+    }
+
+    /// How lines end in the definition.
+    fn line_end(&self) -> &'static str {
+        match self.source.text().contains("\r\n") {
+            true => "\r\n",
+            false => "\n",
+        }
     }
 }

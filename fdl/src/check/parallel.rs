@@ -3,6 +3,7 @@
 use super::Checker;
 use super::cursor::Cursor;
 use super::fields;
+use super::named_entries::BRANCHES;
 use super::outline::{Slot, entries, number};
 use crate::diagnostics::Code;
 use crate::graph::{Branch, DEFAULT_PRIORITY, ListId, NumberSource, Parallel, StepId, StepKind, WaitFor};
@@ -13,7 +14,7 @@ impl Checker<'_> {
     pub(super) fn parallel(&self, cursor: &Cursor<'_>, id: StepId) -> Option<StepKind> {
         let concurrency = cursor.member("concurrency").and_then(|field| self.concurrency(&field));
         let branches = cursor.member("branches")?;
-        if !self.is_listed(&branches, "branches") {
+        if self.is_by_name(&branches, &BRANCHES) || !self.is_listed(&branches, "branches") {
             return None;
         }
         let count = entries(branches.node).len();

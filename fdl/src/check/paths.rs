@@ -101,7 +101,7 @@ impl Checker<'_> {
                 .next()
                 .is_some_and(|next| next.is_alphabetic() || matches!(next, '.' | '['))
         {
-            return;
+            return self.check_parts(cursor, text);
         }
         let found = cursor.problem(Code::LooksLikePath, taken_as_it_stands(text));
         let root = text.split(['.', '[']).next().unwrap_or("");
@@ -117,6 +117,32 @@ impl Checker<'_> {
                 self.meant_as(found.help(help), cursor, &format!("{}{rest}", near.word))
             }
             None => found.help("a path starts with `$input`, `$local` or `$context`"),
+        });
+    }
+
+    /// Warns of a constant with parts that look as if they were to be filled in.
+    fn check_parts(&self, cursor: &Cursor<'_>, text: &str) {
+        let Some(at) = part(text) else { return };
+        let whole = cursor.name() == Some("source");
+        if self.leaves_off(Code::LooksLikePath) {
+            return;
+        }
+        let found = cursor.problem(
+            Code::LooksLikePath,
+            format!("`{text}` is taken as it stands, nothing in it is filled in"),
+        );
+        let found = found.help(match cursor.name() {
+            Some("error" | "cause") => "make the text with a `template` in a step before, and name it by its path",
+            _ => "a text with parts is a `template`, and its parts are written `{$input.a}`",
+        });
+        let key = cursor.key_span();
+        let written = self.written(key);
+        // All else in the text must be what a template has it for.
+        let braces = text.get(at..).is_some_and(|part| part.starts_with("{$"));
+        let ready = whole && braces && text.matches('{').count() == text.matches("{$").count() && !text.contains("${");
+        self.report(match ready && written.contains("source") {
+            true => found.guess("make it a `template`", key, written.replace("source", "template")),
+            false => found,
         });
     }
 
@@ -145,6 +171,23 @@ fn braced(text: &str) -> Option<String> {
     let root = inner.split(['.', '[']).next().unwrap_or("");
     let plain = !inner.contains(['{', '}', '"', '\'', ':', ',']);
     (plain && matches!(root, "input" | "local" | "context")).then(|| format!("${inner}"))
+}
+
+/// Where a text has a part that looks like a path in braces.
+fn part(text: &str) -> Option<usize> {
+    let roots = ["input", "local", "context"];
+    let is_part = |(at, _): &(usize, &str)| {
+        let inside = text
+            .get(at + 1..)
+            .unwrap_or_default()
+            .trim_start_matches(['{', ' ', '$']);
+        let dollar = text.get(at + 1..).is_some_and(|inside| inside.starts_with('$'));
+        let rest = roots.iter().find_map(|root| inside.strip_prefix(root));
+        rest.is_some_and(|rest| {
+            rest.contains('}') && (rest.starts_with(['.', '[']) || (dollar && rest.starts_with('}')))
+        })
+    };
+    text.match_indices('{').find(is_part).map(|(at, _)| at)
 }
 
 /// What a path finds in the step's own input.

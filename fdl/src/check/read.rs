@@ -27,7 +27,13 @@ impl Checker<'_> {
                 Some(("take the quotes off", value.to_string()))
             }
             NodeKind::String(value) if numeric => {
-                duration::seconds(value).map(|seconds| ("write the number of seconds", seconds.to_string()))
+                let seconds = duration::seconds(value);
+                // Where only whole numbers are good, no time is cut short.
+                let up = |seconds: Number| match expected.contains("whole") {
+                    true => seconds.as_f64().unwrap_or_default().ceil().to_string(),
+                    false => seconds.to_string(),
+                };
+                seconds.map(|seconds| ("write the number of seconds", up(seconds)))
             }
             NodeKind::String(value) if expected.contains("true") && matches!(&**value, "true" | "false") => {
                 Some(("take the quotes off", value.to_string()))

@@ -2,6 +2,7 @@
 
 mod asks;
 mod evaluate;
+mod functions;
 mod lexer;
 mod parser;
 #[cfg(test)]

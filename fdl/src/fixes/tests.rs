@@ -121,3 +121,59 @@ fn a_change_that_reaches_further_than_its_place_is_seen() {
         assert_eq!(words(&before, &[place]) == words(&after, &[place]), same, "{text}");
     }
 }
+
+/// Texts with one mistake, and what they are after it is fixed.
+const FIXED: &[(&str, &str, &str)] = &[
+    // Seconds that must be whole are not cut short.
+    (
+        "a.json",
+        r#"{"version":"v1","type":"flow","steps":[{"type":"task","name":"a","resourceArn":"queue:q","timeoutSeconds":"1500ms"}]}"#,
+        r#"{"version":"v1","type":"flow","steps":[{"type":"task","name":"a","resourceArn":"queue:q","timeoutSeconds":2}]}"#,
+    ),
+    (
+        "a.json",
+        r#"{"version":"v1","type":"flow","steps":[{"type":"wait","name":"a","duration":"500ms"}]}"#,
+        r#"{"version":"v1","type":"flow","steps":[{"type":"wait","name":"a","duration":0.5}]}"#,
+    ),
+    // Branches and choices by name.
+    (
+        "a.json",
+        r#"{"version":"v1","type":"flow","steps":[{"type":"parallel","name":"p","branches":{"l": {"steps":[{"type":"pass","name":"a"}]}, "r": [{"type":"pass","name":"b"}]}}]}"#,
+        r#"{"version":"v1","type":"flow","steps":[{"type":"parallel","name":"p","branches":[{"name": "l", "steps":[{"type":"pass","name":"a"}]}, {"name": "r", "steps": [{"type":"pass","name":"b"}]}]}]}"#,
+    ),
+    (
+        "a.json",
+        r#"{"version":"v1","type":"flow","steps":[{"type":"choice","name":"c","choices":{"$.a > 1": "z", "$.a": {"goto": "z"}}},{"type":"pass","name":"y"},{"type":"pass","name":"z"}]}"#,
+        r#"{"version":"v1","type":"flow","steps":[{"type":"choice","name":"c","choices":[{"condition": "$.a > 1", "goto": "z"}, {"condition": "$.a", "goto": "z"}]},{"type":"pass","name":"y"},{"type":"pass","name":"z"}]}"#,
+    ),
+    // `type` comes after `version`, in lines that end as the others do.
+    (
+        "a.json",
+        "{\n  \"version\": \"v1\",\n  \"steps\": [{\"type\": \"pass\", \"name\": \"a\"}]\n}\n",
+        "{\n  \"version\": \"v1\",\n  \"type\": \"flow\",\n  \"steps\": [{\"type\": \"pass\", \"name\": \"a\"}]\n}\n",
+    ),
+    (
+        "a.yaml",
+        "version: v1 # ours\r\nsteps:\r\n  - type: pass\r\n    name: a\r\n",
+        "version: v1 # ours\r\ntype: flow\r\nsteps:\r\n  - type: pass\r\n    name: a\r\n",
+    ),
+    (
+        "a.yaml",
+        "steps: [{type: pass, name: a}]\nversion: v1",
+        "steps: [{type: pass, name: a}]\nversion: v1\ntype: flow",
+    ),
+    (
+        "a.yaml",
+        "type: flow\r\nsteps: [{type: pass, name: a}]\r\n",
+        "version: v1\r\ntype: flow\r\nsteps: [{type: pass, name: a}]\r\n",
+    ),
+];
+
+#[test]
+fn what_is_meant_is_written_as_it_should_be() {
+    for (name, before, after) in FIXED {
+        let fixed = fixed(name, before);
+        assert_eq!(fixed.source.text(), *after);
+        assert_eq!(errors(&fixed.checked), 0, "{after}");
+    }
+}

@@ -303,6 +303,15 @@ fn is_data(name: &str) -> bool {
     !test && [".json", ".yaml", ".yml"].iter().any(|ending| name.ends_with(ending))
 }
 
+/// Whether a text is a test file: it has cases and no steps of its own.
+pub fn is_test(source: &Source) -> bool {
+    if !source.name().ends_with(".test.json") {
+        return false;
+    }
+    let root = parse(source).root;
+    root.is_some_and(|root| root.get("cases").is_some() && root.get("steps").is_none())
+}
+
 /// Whether a file is meant as a flow. One that is too broken to tell counts if it speaks of steps.
 fn holds_flow(path: &Path) -> bool {
     let speaks_of_steps = |bytes: &[u8]| bytes.windows(5).any(|word| word == b"steps");

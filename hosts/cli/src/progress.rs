@@ -237,7 +237,7 @@ impl Progress {
             }
             EventKind::ChoiceTaken { arm } if !in_foreach => {
                 let (way, arm) = (mark('◇'), words::arm(scene.choice(), *arm));
-                let nothing = words::nothing_for(nothing);
+                let nothing = words::not_found(nothing);
                 self.line(&format!("{indent}{way} {name}: {arm}{nothing}"));
             }
             EventKind::IterationExited(exit) => self.iteration(scene, exit),
@@ -365,7 +365,7 @@ impl Progress {
         } = scene;
         self.screen.close(key);
         self.open.remove(key);
-        let nothing = words::nothing_for(&self.nothing.remove(key).unwrap_or_default());
+        let nothing = words::not_set(&self.nothing.remove(key).unwrap_or_default());
         let since = self
             .entered
             .remove(key)
@@ -395,7 +395,7 @@ impl Progress {
             return;
         }
         if scene.event.step.is_none() {
-            let nothing = words::nothing_for(missing);
+            let nothing = words::not_set(missing);
             let what = match scene.event.detail {
                 EventKind::StepStarted { .. } => "input",
                 _ => "output",

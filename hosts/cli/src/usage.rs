@@ -3,6 +3,7 @@
 use crate::arguments;
 use crate::exit::Exit;
 use crate::output::Output;
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error;
 use std::ffi::OsString;
@@ -19,6 +20,12 @@ pub fn say(stopped: &clap::Error, arguments: &[OsString]) -> Result<(), Exit> {
     if stopped.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !json {
         let _ = stopped.print();
         return Err(Exit::Bad);
+    }
+    if let Some(command) = command_of_option(stopped, arguments) {
+        let option = text(stopped, ContextKind::InvalidArg);
+        let message = format!("`{option}` stands before the command it belongs to");
+        let help = format!("`{command} {option} …`; `{command} --help` shows how");
+        return Err(output.fail(Exit::Bad, &message, Some(&help)));
     }
     Err(output.fail(Exit::Bad, &message(stopped), Some(&help(stopped, arguments))))
 }
@@ -89,8 +96,32 @@ fn help(stopped: &clap::Error, arguments: &[OsString]) -> String {
     }
 }
 
+/// The command that has an option which stands before it, if that is what is wrong.
+fn command_of_option(stopped: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let option = text(stopped, ContextKind::InvalidArg);
+    let long = option.strip_prefix("--")?;
+    if stopped.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    let place = words.iter().position(|word| {
+        word.strip_prefix(option.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
+    let (name, command) = command_in(arguments);
+    let last = name.split(' ').next_back()?;
+    let behind = words.iter().skip(place).any(|word| *word == last);
+    let has = command.get_arguments().any(|known| known.get_long() == Some(long));
+    (behind && has).then_some(name)
+}
+
 /// The command whose words these are.
 fn meant(arguments: &[OsString]) -> String {
+    command_in(arguments).0
+}
+
+/// The command whose words these are, with its name.
+fn command_in(arguments: &[OsString]) -> (String, Command) {
     let mut command = arguments::command();
     let mut name = command.get_name().to_owned();
     for word in arguments.iter().skip(1).filter_map(|word| word.to_str()) {
@@ -101,7 +132,7 @@ fn meant(arguments: &[OsString]) -> String {
         name.push_str(word);
         command = found;
     }
-    name
+    (name, command)
 }
 
 fn text(stopped: &clap::Error, kind: ContextKind) -> String {

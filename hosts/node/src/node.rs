@@ -357,10 +357,20 @@ impl Node {
     ///
     /// [`NodeError`] if the node has failed.
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
+        // A node that failed ends by itself. A disk that stands still must not hold the drain.
+        let told = self.ended().borrow().is_none();
+        let store = self.store.clone();
+        let noted = tokio::task::spawn_blocking(move || match told {
+            true => runtime::note_stopping(store.as_ref()),
+            false => Ok(()),
+        });
         self.queues.send(QueueCommand::Drain);
         self.owners
             .drain(self.now().plus(patience.into()), &self.queues)
             .await?;
+        if let Ok(noted) = noted.await {
+            noted?;
+        }
         Ok(runtime::note_end(self.store.as_ref())?)
     }
 

@@ -27,6 +27,12 @@ pub const STEP_STATUSES: [&str; 12] = [
     "rollbackFailed",
 ];
 
+/// How many rows are kept of visits that may come to have the status that is asked for.
+const MAX_ROWS: usize = 10_000;
+
+/// So many calls are remembered without a look at whether their visits are kept.
+const CALLS: usize = 1_024;
+
 /// A step at its place: the composites around it as text, and its number. What is inside of a composite has places that begin
 /// with the composite's own place and number.
 type StepPlace = (String, u32);
@@ -40,14 +46,21 @@ pub struct Visits {
     open: BTreeMap<StepPlace, u64>,
     /// The visit of each call: undoing names the call.
     calls: HashMap<u64, u64>,
+    /// At so many calls, those of visits that are not kept are forgotten.
+    calls_room: usize,
     /// The visit that is being undone at each place.
     undoing: HashMap<StepPlace, u64>,
     /// If set, only visits with this status at the end.
     wanted: Option<String>,
     /// Only visits entered after this event.
     after: u64,
+    /// How many rows there are at the end.
     limit: usize,
-    /// Whether there are more visits than the limit.
+    /// How many rows are kept before the end.
+    room: usize,
+    /// The latest visit that was looked at.
+    seen: u64,
+    /// Whether there were visits for which there was no room.
     more: bool,
     /// 1, and one more with each redrive.
     run: u32,
@@ -62,20 +75,26 @@ impl Visits {
             rows: BTreeMap::new(),
             open: BTreeMap::new(),
             calls: HashMap::new(),
+            calls_room: CALLS,
             undoing: HashMap::new(),
             wanted: None,
             after: 0,
             limit,
+            room: limit,
+            seen: 0,
             more: false,
             run: 1,
             time: Timestamp::default(),
         }
     }
 
-    /// Keeps only visits that have this status at the end. Others are dropped when they are over.
+    /// Keeps only visits that have this status at the end. Others are dropped when they are over. Once there are too
+    /// many that may come to have it, later ones are left to the next page, so a page may have fewer rows than its
+    /// limit.
     #[must_use]
     pub fn only(mut self, status: &str) -> Self {
         self.wanted = Some(status.to_owned());
+        self.room = self.limit.max(MAX_ROWS);
         self
     }
 
@@ -126,11 +145,12 @@ impl Visits {
             self.open.remove(&key);
             return;
         }
-        if self.wanted.is_none() && self.rows.len() >= self.limit {
+        if self.more || self.rows.len() >= self.room {
             self.more = true;
             self.open.remove(&key);
             return;
         }
+        self.seen = number;
         self.open.insert(key, number);
         self.rows.insert(number, Row::entered(flow, event, step, self.run));
     }
@@ -145,7 +165,10 @@ impl Visits {
         };
         row.see(event);
         match &event.detail {
-            EventKind::TaskScheduled(_) => drop(self.calls.insert(event.id.0, number)),
+            EventKind::TaskScheduled(_) => {
+                self.calls.insert(event.id.0, number);
+                self.forget_calls();
+            }
             EventKind::StepExited { .. } => {
                 // What was done may be undone later on.
                 let undone = [Status::RolledBack.as_str(), Status::RollbackFailed.as_str()];
@@ -159,6 +182,15 @@ impl Visits {
                 self.open.remove(key);
             }
             _ => {}
+        }
+    }
+
+    /// Forgets the calls of visits that are not kept, from time to time.
+    fn forget_calls(&mut self) {
+        if self.calls.len() >= self.calls_room {
+            let rows = &self.rows;
+            self.calls.retain(|_, visit| rows.contains_key(visit));
+            self.calls_room = (2 * self.calls.len()).max(CALLS);
         }
     }
 
@@ -229,9 +261,13 @@ impl Visits {
             .into_values()
             .filter(|row| wanted.as_deref().is_none_or(|wanted| wanted == row.status()))
             .collect();
-        let more = self.more || rows.len() > self.limit;
-        rows.truncate(self.limit);
-        let next = rows.last().filter(|_| more).map(Row::event);
+        let next = match rows.len() > self.limit {
+            true => {
+                rows.truncate(self.limit);
+                rows.last().map(Row::event)
+            }
+            false => self.more.then_some(self.seen),
+        };
         (rows, next)
     }
 }

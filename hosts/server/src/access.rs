@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use browser::Sent;
-use client_address::client_address;
+use client_address::{client_address, is_passed_on};
 use sha2::{Digest, Sha256};
 use starbridge_flow::hex;
 use starbridge_flow::value::Text;
@@ -135,6 +135,14 @@ pub async fn check(
         has_token: (path == REPORT && request.method() == Method::POST) || bearer(request.headers()).is_some(),
         is_probe: matches!(path, "/healthz" | "/readyz"),
     };
+    if app.access.is_open() && is_passed_on(request.headers()) {
+        app.proxy_said.call_once(|| {
+            tracing::warn!(
+                "a proxy passed a request on, and this server has no tokens: whoever reaches the proxy may do everything here; \
+                 `[[tokens]]` in the configuration says who may do what"
+            );
+        });
+    }
     if let Err(problem) = browser::check(&sent, &app.hosts, app.access.is_open()) {
         return problem.into_response();
     }

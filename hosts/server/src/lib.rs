@@ -60,8 +60,8 @@ use starbridge_node::config::Network;
 use starbridge_node::node::Node;
 use starbridge_node::system::reason;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -91,6 +91,8 @@ struct App {
     hosts: Arc<Vec<String>>,
     trusted_proxies: Arc<Vec<Network>>,
     limiter: Arc<Limiter>,
+    /// Whether it was said that a proxy stands before a server without tokens.
+    proxy_said: Arc<Once>,
     draining: Arc<AtomicBool>,
     bodies: Arc<Bodies>,
     answers: Arc<Answers>,
@@ -119,6 +121,7 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
         hosts: Arc::new(settings.hosts),
         trusted_proxies: Arc::new(settings.trusted_proxies),
         limiter: Arc::default(),
+        proxy_said: Arc::new(Once::new()),
         draining,
     })
 }

@@ -275,7 +275,8 @@ pub const ROUTES: &[Route] = &[
             ("limit", "how many at most: 1 to 10000, 1000 where none is given"),
             (
                 "status",
-                "only those that stand so: `retrying` are those that wait for a retry",
+                "only those that stand so: `retrying` are those that wait for a retry; a page may have fewer than `limit`, and \
+                 `next` all the same",
             ),
         ],
         body: None,

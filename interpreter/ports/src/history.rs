@@ -194,9 +194,9 @@ pub struct Broken {
 pub enum Mark {
     /// The process ended while it ran the execution. Adds one attempt, up to [`SUSPECT`].
     Failed,
-    /// The execution runs alone now. If the process ends now, this execution was the cause.
+    /// The execution runs alone now. Adds one attempt to at least [`SUSPECT`]: if the process ends now, it stays.
     Alone,
-    /// The execution ran alone, and the process survived.
+    /// The execution ran alone, and the process survived. Takes back what [`Mark::Alone`] added.
     Survived,
     /// The execution is set aside: it is asleep, and nothing wakes it.
     Broken(Broken),
@@ -206,16 +206,17 @@ pub enum Mark {
 
 /// From this many attempts on, an execution runs alone.
 pub const SUSPECT: u32 = 2;
-/// This many attempts mean that the execution ran alone when the process ended.
-pub const CULPRIT: u32 = 3;
+/// This many attempts mean that the process ended twice while the execution ran alone. One such end proves nothing:
+/// somebody may have killed the process just then.
+pub const CULPRIT: u32 = SUSPECT + 2;
 
 impl Mark {
     /// Applies the mark to the record of an execution that has not ended.
     pub fn change(&self, record: &mut ExecutionRecord) {
         match self {
             Self::Failed => record.attempts += u32::from(record.attempts < SUSPECT),
-            Self::Alone => record.attempts = CULPRIT,
-            Self::Survived => record.attempts = record.attempts.min(SUSPECT),
+            Self::Alone => record.attempts = record.attempts.max(SUSPECT) + 1,
+            Self::Survived => record.attempts -= u32::from(record.attempts > SUSPECT),
             Self::Broken(broken) => {
                 record.attempts = 0;
                 record.broken = Some(broken.clone());

@@ -83,6 +83,6 @@ pub use shard::{
     ExecutionSeed, ForkFailure, ForkRequest, Loaded, NotEnded, Outgoing, PumpResult, Shard, StartError, StartRequest,
     StartTime, StatusChange, child_id, kept_input, load,
 };
-pub use starts::{note_end, note_start};
+pub use starts::{note_end, note_start, note_stopping};
 pub use stored_events::{each_stored_event, read_stored, stored_events};
 pub use tokens::{TokenError, TokenKeys};

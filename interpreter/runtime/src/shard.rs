@@ -2,6 +2,7 @@
 
 mod aside;
 mod batch;
+mod child_names;
 mod children;
 mod execution_ids;
 mod forks;

@@ -8,25 +8,32 @@ use std::collections::BTreeSet;
 /// The key under which a store says that a node runs on it. It is left there if the node ends unexpectedly.
 const KIND: &str = "node";
 const NAME: &str = "running";
+/// What stands there, in place of a time, once the node was told to stop.
+const STOPPING: &str = "stopping";
 /// How many executions are marked in one transaction.
 const BATCH: usize = 4096;
 
 /// Notes that a node is running. If the one before was not shut down, any of the executions it ran may be the reason: each of
-/// them gets one more failed attempt. Returns how many they are in that case, `None` after a shutdown.
+/// them gets one more failed attempt. If it had been told to stop, none of them is: whoever told it may have ended it too.
+/// Returns how many they are if it was not shut down, `None` after a shutdown.
 ///
 /// # Errors
 ///
 /// The error of the store.
 pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, StoreError> {
     let mut after_crash = None;
-    if store.get_value(KIND, NAME)?.is_some() {
+    if let Some(before) = store.get_value(KIND, NAME)? {
         let mut taken_up: BTreeSet<Text> = store.awake()?.into_iter().collect();
         taken_up.extend(store.due(now, usize::MAX)?.into_iter().map(|(_, execution)| execution));
         taken_up.extend(store.messages()?.into_iter().map(|message| message.id.to));
         after_crash = Some(taken_up.len());
+        let mark = match before == STOPPING {
+            true => Mark::Survived,
+            false => Mark::Failed,
+        };
         let marks: Vec<(Text, Mark)> = taken_up
             .into_iter()
-            .map(|execution| (execution, Mark::Failed))
+            .map(|execution| (execution, mark.clone()))
             .collect();
         for marks in marks.chunks(BATCH) {
             store.mark(marks, None)?;
@@ -34,6 +41,18 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, St
     }
     store.put_value(KIND, NAME, &now.to_string(), None)?;
     Ok(after_crash)
+}
+
+/// Notes that a node that is running was told to stop.
+///
+/// # Errors
+///
+/// [`StoreError`] if the store can't be read or written.
+pub fn note_stopping(store: &dyn Store) -> Result<(), StoreError> {
+    match store.get_value(KIND, NAME)? {
+        Some(_) => store.put_value(KIND, NAME, STOPPING),
+        None => Ok(()),
+    }
 }
 
 /// Records that the node has ended regularly.

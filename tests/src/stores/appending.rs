@@ -53,8 +53,11 @@ fn who_is_set_aside(tried: &mut Tried<'_>) {
     let failed = vec![Mark::Failed; 4];
     assert_eq!(attempts(tried, &failed[..1]), 1);
     assert_eq!(attempts(tried, &failed), SUSPECT);
-    assert_eq!(attempts(tried, &[Mark::Alone]), CULPRIT);
+    assert_eq!(attempts(tried, &[Mark::Alone]), SUSPECT + 1);
     assert_eq!(attempts(tried, &[Mark::Survived]), SUSPECT);
+    assert_eq!(attempts(tried, &[Mark::Survived]), SUSPECT);
+    assert_eq!(attempts(tried, &[Mark::Alone, Mark::Failed, Mark::Alone]), CULPRIT);
+    assert_eq!(attempts(tried, &[Mark::Survived]), SUSPECT + 1);
     let marks = ["a", "c", "nowhere"].map(|id| (id.into(), Mark::Broken(broken.clone())));
     tried.store().mark(&marks, None).unwrap();
     let query = Query {

@@ -1,6 +1,7 @@
 //! A condition's text to tokens.
 
 use super::ConditionError;
+use super::functions::{argument, method, no_functions};
 use crate::path::Query;
 use crate::quoted::{self, Rules};
 use crate::value::{Number, Value};
@@ -85,6 +86,13 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
             continue;
         }
         let (kind, end) = token(text, at, rest, first)?;
+        if matches!(kind, TokenKind::Path(_))
+            && text.get(end..).is_some_and(|rest| rest.starts_with('('))
+            && let Some((on, name)) = text.get(at..end).and_then(method)
+        {
+            let on = Some(on).filter(|on| *on != "$");
+            return Err(no_functions(end - name.len(), name, on));
+        }
         if matches!(kind, TokenKind::Path(_)) && text.get(end..).is_some_and(|rest| rest.starts_with('-')) {
             return Err(ConditionError::new(end, 1, "`-` right after a path").help(
                 "a key with `-` in it stands in brackets and quotes, as in `$[\"a-b\"]`; there is no arithmetic in conditions",
@@ -220,6 +228,13 @@ pub(super) fn negative(digits: &str) -> Option<Value> {
     format!("-{digits}").parse::<Number>().ok().map(Value::Number)
 }
 
+/// Whether a word is followed by a parenthesis and is no operator of another language.
+fn is_call(rest: &str, name: &str) -> bool {
+    let after = rest.get(name.len()..).unwrap_or_default();
+    let operator = ["and", "or", "not", "true", "false", "null", "in"];
+    after.trim_start().starts_with('(') && !operator.contains(&name.to_ascii_lowercase().as_str())
+}
+
 fn named(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
     let name = word(rest);
     let kind = match name {
@@ -227,6 +242,11 @@ fn named(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
         "false" => TokenKind::Literal(Value::Bool(false)),
         "null" => TokenKind::Literal(Value::Null),
         "in" => TokenKind::Compare(Comparison::In),
+        _ if is_call(rest, name) => {
+            let inside = rest.get(name.len()..).unwrap_or_default().trim_start();
+            let on = inside.strip_prefix('(').and_then(argument);
+            return Err(no_functions(at, name, on.as_deref()));
+        }
         _ => {
             let help = match name.to_ascii_lowercase().as_str() {
                 "and" => "write `&&`".to_owned(),

@@ -258,6 +258,9 @@ impl<'a> Scanner<'a> {
     }
 
     fn bare_word(&mut self, word: &str, span: Span) -> NodeKind {
+        if let Some(text) = self.bare_address(span.start) {
+            return NodeKind::String(Text::from(text));
+        }
         let (kind, json) = match word.to_lowercase().as_str() {
             "true" => (NodeKind::Bool(true), "true"),
             "false" => (NodeKind::Bool(false), "false"),
@@ -296,6 +299,42 @@ impl<'a> Scanner<'a> {
         self.problems
             .add(problem(Code::Syntax, span, message).fix(format!("write `{json}`"), span, json));
         kind
+    }
+
+    /// A text such as `http://localhost/a` or `queue:jobs` without the quote that begins it, or without both. It is a
+    /// value, so its colon separates nothing.
+    fn bare_address(&mut self, start: usize) -> Option<&'a str> {
+        let is_value = self.text.get(..start)?.trim_end().ends_with(':');
+        let more = self.rest().strip_prefix(':')?;
+        let ends = |letter: char| letter.is_whitespace() || matches!(letter, '"' | ',');
+        let more = more.split_once(ends).map_or(more, |(more, _)| more);
+        if !is_value || more.is_empty() {
+            return None;
+        }
+        let after = self.rest().get(1 + more.len()..).unwrap_or_default();
+        let closed = after.strip_prefix('"').is_some_and(|after| !self.has_odd_quotes(after));
+        let more = match closed {
+            true => more,
+            // What ends the containers is no part of it.
+            false => more.trim_end_matches(['}', ']']),
+        };
+        self.at += 1 + more.len();
+        let span = self.since(start);
+        let text = self.text.get(start..self.at)?;
+        self.problems.add(match closed {
+            true => {
+                self.at += 1;
+                let at = Span { start, end: start };
+                let message = format!("a `\"` is missing before `{}`", excerpt(text));
+                problem(Code::Syntax, span, message).guess("insert the quote", at, "\"")
+            }
+            false => {
+                let message = format!("`{}` must stand in double quotes", excerpt(text));
+                let title = "put it in double quotes";
+                problem(Code::Syntax, span, message).guess(title, span, format!("\"{text}\""))
+            }
+        });
+        Some(text)
     }
 
     /// Goes past characters that can't begin anything.

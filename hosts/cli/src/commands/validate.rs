@@ -121,6 +121,14 @@ fn files(options: &Options, output: Output) -> (Vec<PathBuf>, Result<(), Exit>) 
 
 fn check(file: &Path, fix: bool, reach: Option<&SupportedResources>, output: Output) -> Result<Report, Exit> {
     let source = definitions::read(file, output)?;
+    if definitions::is_test(&source) {
+        let message = format!("`{}` is a test file, no flow", source.name());
+        let help = format!(
+            "`starbridge test {}` checks the flow it tests, and runs its cases",
+            source.name()
+        );
+        return Err(output.fail(Exit::Bad, &message, Some(&help)));
+    }
     let source = match fix {
         true => fixes::fix_file(file, source, output)?,
         false => source,

@@ -63,18 +63,27 @@ pub(super) fn unfound(choice: &Choice, taken: Option<Option<u32>>, input: &Objec
     unfound
 }
 
-/// That some targets got nothing, if so: ` (nothing for t, u)`.
-pub(super) fn nothing_for(targets: &[Text]) -> String {
-    if targets.is_empty() {
+/// That some targets are not set because nothing was found for them, if so: ` (not set: t, u)`.
+pub(super) fn not_set(targets: &[Text]) -> String {
+    in_brackets("not set", targets)
+}
+
+/// That some paths of conditions found nothing, if so: ` (not found: $.a)`.
+pub(super) fn not_found(paths: &[Text]) -> String {
+    in_brackets("not found", paths)
+}
+
+fn in_brackets(what: &str, names: &[Text]) -> String {
+    if names.is_empty() {
         return String::new();
     }
-    let named: Vec<String> = targets
+    let named: Vec<String> = names
         .iter()
         .take(MAX_TARGETS)
-        .map(|target| short(target, CONDITION_CHARS))
+        .map(|name| short(name, CONDITION_CHARS))
         .collect();
-    let more = if targets.len() > MAX_TARGETS { " and more" } else { "" };
-    format!(" \x1b[33m(nothing for {}{more})\x1b[0m", named.join(", "))
+    let more = if names.len() > MAX_TARGETS { " and more" } else { "" };
+    format!(" \x1b[2m({what}: {}{more})\x1b[0m", named.join(", "))
 }
 
 /// An error with its cause, if it has one.
@@ -163,13 +172,13 @@ mod tests {
     fn what_found_nothing_is_named_but_not_all_of_it() {
         let plain = |targets: &[&str]| {
             let targets: Vec<Text> = targets.iter().map(|target| Text::from(*target)).collect();
-            anstream::adapter::strip_str(&nothing_for(&targets)).to_string()
+            anstream::adapter::strip_str(&not_set(&targets)).to_string()
         };
         assert_eq!(plain(&[]), "");
-        assert_eq!(plain(&["t", "u"]), " (nothing for t, u)");
+        assert_eq!(plain(&["t", "u"]), " (not set: t, u)");
         assert_eq!(
             plain(&["a", "b", "c", "d", "e", "f"]),
-            " (nothing for a, b, c, d, e and more)"
+            " (not set: a, b, c, d, e and more)"
         );
     }
 }

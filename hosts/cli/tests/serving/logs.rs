@@ -2,6 +2,8 @@
 
 use crate::server::Server;
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -114,4 +116,23 @@ fn people_are_told_once() {
         said.contains(" serving ") && said.contains("listening on http://"),
         "{said}"
     );
+}
+
+#[test]
+fn a_proxy_before_a_server_without_tokens_is_said_once() {
+    let folder = folder("text");
+    let server = Server::start(folder.path(), &[]);
+    for header in ["", "X-Forwarded-For: 203.0.113.7\r\n", "Forwarded: for=203.0.113.7\r\n"] {
+        let address = server.address.trim_start_matches("http://");
+        let mut connection = TcpStream::connect(address).unwrap();
+        let request = format!("GET /v1/flows HTTP/1.1\r\nHost: {address}\r\n{header}Connection: close\r\n\r\n");
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    server.send("-TERM");
+    let said = server.end().1;
+    assert_eq!(said.matches("a proxy passed a request on").count(), 1, "{said}");
+    assert!(said.contains("WARN") && said.contains("[[tokens]]"), "{said}");
 }

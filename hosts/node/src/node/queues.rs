@@ -3,11 +3,12 @@
 use super::queue_thread::KIND;
 use super::task_message::task_message;
 use super::{Node, NotTaken, Operator};
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Signal};
 use starbridge_ports::{AuditEntry, AuditKind, DeadTask, StoreError};
 use starbridge_runtime::{Command, PollOptions, QueueCommand, QueueSettings, QueueView, QueuesViewed, Reply, TaskKey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
@@ -119,6 +120,16 @@ impl Node {
         let dead = dead.map_or(0, |(_, dead)| dead);
         let known = view.or_else(|| (dead > 0).then(|| QueueView::of_nothing(name.clone())));
         Ok(known.map(|view| ShownQueue { view, dead }))
+    }
+
+    /// Which workers hold these tasks, and since when. It blocks, so it is for threads that may.
+    pub fn holders(&self, tasks: Vec<TaskKey>) -> HashMap<TaskKey, (Text, Timestamp)> {
+        if tasks.is_empty() {
+            return HashMap::new();
+        }
+        let (reply, answer) = oneshot::channel();
+        self.queues.send(QueueCommand::Holders(tasks, reply));
+        answer.blocking_recv().unwrap_or_default()
     }
 
     async fn views(&self, viewed: QueuesViewed) -> Vec<QueueView> {

@@ -4,7 +4,9 @@
 //! started execution contains the schedule's name and the instant, so a trigger that is handled twice starts one
 //! execution.
 
+use super::queries::QueryError;
 use super::{Node, Operator};
+use crate::offload;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_ports::{AuditEntry, AuditKind, StoreError};
@@ -442,11 +444,39 @@ impl Node {
     async fn start_trigger(&self, schedule: &Schedule, trigger: &Trigger) -> Result<Result<Text, String>, ()> {
         match self.begin(start_of(schedule, trigger), false).await {
             Ok(start) => Ok(Ok(start.snapshot.execution)),
-            Err(StartFailure::Exists(execution)) => Ok(Ok(execution)),
+            Err(StartFailure::Exists(execution)) => self.started_before(schedule, trigger, execution).await,
             Err(StartFailure::Busy | StartFailure::Stopping) => Err(()),
             // The flow was hidden, or its schema refuses the input. The next trigger may succeed.
             Err(StartFailure::Refused(error)) => Ok(Err(self.refused(schedule, error.to_string()))),
             Err(StartFailure::NoFork(error)) => Ok(Err(self.refused(schedule, error.to_string()))),
+        }
+    }
+
+    /// The execution that has the name of a trigger's, if the same trigger started it; else why nothing was started.
+    async fn started_before(
+        &self,
+        schedule: &Schedule,
+        trigger: &Trigger,
+        execution: Text,
+    ) -> Result<Result<Text, String>, ()> {
+        let stored = match self.stored(&execution) {
+            Ok(stored) => stored,
+            // It was deleted meanwhile: the next check starts the trigger's own.
+            Err(QueryError::NoSuchExecution) => return Err(()),
+            Err(error) => return Ok(Err(self.refused(schedule, error.to_string()))),
+        };
+        let input = trigger.input.clone();
+        match offload::work(stored.bytes(), move || stored.has_input(&input)).await {
+            Ok(Ok(true)) => Ok(Ok(execution)),
+            Ok(Ok(false)) => {
+                let error = format!(
+                    "the name `{}` is taken: the execution {execution} of the flow `{}` has it, with another input",
+                    trigger.name, schedule.flow
+                );
+                Ok(Err(self.refused(schedule, error)))
+            }
+            Ok(Err(error)) => Ok(Err(self.refused(schedule, error.to_string()))),
+            Err(offload::NotDone) => Err(()),
         }
     }
 

@@ -5,7 +5,7 @@ use starbridge_flow::graph::{Flow, Pattern, StepId, StepKind, Wait};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{Event, EventKind, Failure, ScheduledCall};
+use starbridge_machine::{Event, EventId, EventKind, Failure, ScheduledCall};
 
 /// Where a visit or its undoing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,7 @@ pub struct Row {
 /// A call that is out.
 #[derive(Debug)]
 struct Call {
+    number: EventId,
     since: Timestamp,
     resource: Text,
     reported: bool,
@@ -77,8 +78,9 @@ struct Call {
 }
 
 impl Call {
-    fn of(scheduled: &ScheduledCall, since: Timestamp) -> Self {
+    fn of(scheduled: &ScheduledCall, number: EventId, since: Timestamp) -> Self {
         Self {
+            number,
             since,
             resource: scheduled.resource.clone(),
             reported: scheduled.pattern == Pattern::WaitForCallback,
@@ -146,10 +148,10 @@ impl Row {
         self.status.as_str()
     }
 
-    /// The queue whose worker it waits for.
-    pub fn awaited_queue(&self) -> Option<&str> {
+    /// The call that waits for a worker of a queue, and the queue.
+    pub fn awaited_worker(&self) -> Option<(EventId, &str)> {
         let call = self.call.as_ref().filter(|_| self.status == Status::Running)?;
-        call.queue()
+        Some((call.number, call.queue()?))
     }
 
     pub(super) fn see(&mut self, event: &Event) {
@@ -163,7 +165,7 @@ impl Row {
             EventKind::PollScheduled { due, .. } => self.wait(Status::Polling, *due),
             EventKind::TaskScheduled(scheduled) => {
                 self.run();
-                self.call = Some(Call::of(scheduled, event.time));
+                self.call = Some(Call::of(scheduled, event.id, event.time));
             }
             EventKind::TaskSubmitted {
                 execution: Some(child), ..
@@ -312,8 +314,8 @@ impl Row {
         }
     }
 
-    /// The row as JSON. `queue` says more of a queue that is waited for.
-    pub fn into_value(self, queue: impl Fn(&str) -> Option<String>) -> Value {
+    /// The row as JSON. `queue` says more of a call that waits for a worker of a queue.
+    pub fn into_value(self, queue: impl Fn(EventId, &str) -> Option<String>) -> Value {
         let waiting_for = self.waiting_for(queue);
         let (error, cause) = self.failure.map(|failure| (failure.error, failure.cause)).unzip();
         let text = |text: Option<Text>| text.map(Value::from).unwrap_or_default();
@@ -344,7 +346,7 @@ impl Row {
     }
 
     /// What it waits for: a word for programs, words for people, and since when.
-    fn waiting_for(&self, queue: impl Fn(&str) -> Option<String>) -> Option<Value> {
+    fn waiting_for(&self, queue: impl Fn(EventId, &str) -> Option<String>) -> Option<Value> {
         let (reason, mut text) = match (self.status, &self.call) {
             (Status::Running, Some(call)) => call.awaited(),
             (Status::Waiting, _) => ("time", "a time".to_owned()),
@@ -353,7 +355,7 @@ impl Row {
             (Status::Manual, _) => ("operator", "an operator's decision".to_owned()),
             _ => return None,
         };
-        if let Some(more) = self.awaited_queue().and_then(queue) {
+        if let Some(more) = self.awaited_worker().and_then(|(call, name)| queue(call, name)) {
             text = format!("{text}: {more}");
         }
         let since = self.call.as_ref().map(|call| call.since);

@@ -25,6 +25,11 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) ->
     last.copied().flatten().unwrap_or(peer)
 }
 
+/// Whether a proxy says in a request that it passed it on.
+pub fn is_passed_on(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::FORWARDED) || headers.contains_key("x-forwarded-for")
+}
+
 /// All lines of a header as one; `None` if there are none. A line that is not text has no entries.
 fn lines(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<String> {
     let text = |line: &HeaderValue| line.to_str().unwrap_or("?").to_owned();

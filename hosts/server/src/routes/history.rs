@@ -12,7 +12,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::node::{Follower, Heard};
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_node::visits::{STEP_STATUSES, Visits};
+use starbridge_node::visits::{Row, STEP_STATUSES, Visits};
 use starbridge_runtime::QueueView;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -193,7 +193,13 @@ pub async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parame
         })?;
         let over = node.store().record(&id)?.is_some_and(|record| record.ended.is_some());
         let (rows, next) = visits.into_rows(ended.filter(|_| over));
-        let standing = |queue: &str| queues.get(queue).map(queue_in_words);
+        let task = |call: EventId| (Text::from(id.as_str()), call);
+        let waiting = rows.iter().filter_map(Row::awaited_worker);
+        let holders = node.holders(waiting.map(|(call, _)| task(call)).collect());
+        let standing = |call: EventId, queue: &str| match holders.get(&task(call)) {
+            Some((worker, since)) => Some(format!("`{worker}` has it since {since}")),
+            None => queues.get(queue).map(queue_in_words),
+        };
         let items = rows.into_iter().map(|row| row.into_value(standing)).collect();
         Ok::<_, Problem>(shapes::page(items, next.map(Value::from)))
     };

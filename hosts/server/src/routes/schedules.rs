@@ -10,7 +10,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use starbridge_flow::value::Object;
+use starbridge_flow::value::{Object, Value};
 use starbridge_node::node::{Operator, RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
 
@@ -38,6 +38,12 @@ pub async fn change(
 ) -> Answer {
     let body = body.read(MEMBERS).await?;
     check(&body)?;
+    for member in ["flow", "cron"] {
+        if body.members().get(member) == Some(&Value::Null) {
+            let detail = format!("`{member}` must be a string, not null: leave it out to keep what it is");
+            return Err(Problem::bad(detail));
+        }
+    }
     let changed = app.node.change_schedule(&name, body.members(), &operator);
     answer(&app, &name, changed).await
 }

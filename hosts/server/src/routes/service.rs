@@ -216,7 +216,7 @@ fn notifications(text: &mut String, targets: &[ShownTarget]) {
 
 fn standing(text: &mut String, counts: Vec<(Status, u64)>, broken: u64) {
     let name = "starbridge_executions_broken";
-    let help = "Executions that are set aside: going on with them failed three times in a row.";
+    let help = "Executions that are set aside: going on with them failed several times in a row.";
     head(text, name, help, "gauge");
     line(text, name, "", broken);
     let name = "starbridge_executions";

@@ -148,3 +148,51 @@ async fn set_aside_execution_is_listed_and_may_be_resumed() {
     let stopped = server.post(&format!("{one}/stop"), json!({})).await;
     assert_eq!(stopped.body["status"], "Stopped", "{stopped:?}");
 }
+
+/// A child whose default name somebody has taken is started all the same: who knows the id of an execution must not
+/// block its children.
+#[tokio::test]
+async fn the_name_of_a_child_that_is_given_none_can_not_be_taken() {
+    let server = Running::start().await;
+    server.flow("child", json!([{"type": "pass", "name": "p"}])).await;
+    let call = |parameters: serde_json::Value| {
+        json!([
+            {"type": "wait", "name": "w", "duration": 1},
+            {"type": "task", "name": "call", "resourceArn": "flow:child", "pattern": "sync", "serviceParams": parameters},
+        ])
+    };
+    server.flow("parent", call(json!({}))).await;
+    let named = call(json!({"ExecutionName": "mine", "Input": "$"}));
+    server.flow("names", named).await;
+    let first = server
+        .post("/v1/flows/parent/executions?wait=10", json!({"name": "first"}))
+        .await;
+    assert_eq!(first.body["status"], "Succeeded", "{first:?}");
+    let children = server.get("/v1/executions?flow=child").await.body;
+    let usual = children["items"][0]["name"].as_str().unwrap();
+    let taken = usual.replace("first", "second");
+    for name in [taken.as_str(), "mine"] {
+        let somebody = server
+            .post(
+                "/v1/flows/child/executions",
+                json!({"name": name, "input": {"by": "me"}}),
+            )
+            .await;
+        assert_eq!(somebody.status, 201, "{somebody:?}");
+    }
+    let second = server
+        .post("/v1/flows/parent/executions?wait=10", json!({"name": "second"}))
+        .await;
+    assert_eq!(second.body["status"], "Succeeded", "{second:?}");
+    let id = second.body["id"].as_str().unwrap();
+    let call = taken.rsplit('-').next().unwrap();
+    let child = server.get(&format!("/v1/flows/child/executions/{id}.{call}")).await;
+    assert_eq!(
+        (child.status, &child.body["parent"]["execution"]),
+        (200, &json!(id)),
+        "{child:?}"
+    );
+    // A name that the flow gives is the flow's own affair.
+    let refused = server.post("/v1/flows/names/executions?wait=10", json!({})).await;
+    assert_eq!(refused.body["error"], "fnf.ExecutionAlreadyExists", "{refused:?}");
+}

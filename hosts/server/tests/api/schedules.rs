@@ -44,8 +44,20 @@ pub async fn only_what_is_named_of_a_schedule_changes() {
         (422, "InvalidSchedule")
     );
     assert_eq!(change(json!({"flow": "none"})).await.code(), (422, "NoSuchFlow"));
+    for member in ["flow", "cron"] {
+        let refused = change(json!({ member: null })).await;
+        assert_eq!(refused.code(), (400, "BadRequest"), "{member}");
+        let detail = refused.body["detail"].as_str().unwrap();
+        assert!(detail.contains(member) && detail.contains("leave it out"), "{detail}");
+    }
+    // What has a default goes back to it.
+    let unset = change(json!({"overlap": null, "catchUp": null, "paused": null})).await;
+    assert_eq!(
+        (&unset.body["overlap"], &unset.body["catchUp"], &unset.body["paused"]),
+        (&json!("skip"), &json!("none"), &json!(false))
+    );
     let kept = server.get("/v1/schedules/nightly").await.body;
-    assert_eq!(kept["flow"], "g");
+    assert_eq!((&kept["flow"], &kept["cron"]), (&json!("g"), &json!("0 4 * * *")));
     let none = server.ask(Method::PATCH, "/v1/schedules/none", Some(json!({}))).await;
     assert_eq!(none.code(), (404, "NoSuchSchedule"));
     for verb in ["pause", "resume", "run"] {
@@ -154,4 +166,58 @@ async fn a_trigger_that_could_start_nothing_is_seen() {
     let metrics = server.get("/metrics").await.body;
     let metrics = metrics.as_str().unwrap();
     assert!(metrics.contains("starbridge_schedule_refusals_total 1"), "{metrics}");
+}
+
+/// The name of the execution that a schedule's next trigger starts.
+fn next_name(schedule: &str, shown: &Value) -> String {
+    let next = shown["nextTime"].as_str().unwrap().replace(".000", "");
+    let plain: String = next.chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("{schedule}-{plain}")
+}
+
+#[tokio::test]
+async fn a_trigger_whose_name_is_taken_by_another_input_has_started_nothing() {
+    let clock = StandingClock::new();
+    let own = clock.clone();
+    let server = Running::with(Access::default(), |settings| settings.clock = own).await;
+    server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
+    let mut ids = Vec::new();
+    for name in ["own", "taken"] {
+        let schedule = json!({"flow": "f", "cron": "@every 1s"});
+        let put = server.put(&format!("/v1/schedules/{name}"), schedule).await;
+        let mut input = json!({"payload": null, "triggerTime": "2026-01-01T00:00:01Z", "triggerName": "own"});
+        if name == "taken" {
+            input = json!({"by": "somebody"});
+        }
+        let start = json!({"name": next_name(name, &put.body), "input": input});
+        let started = server.post("/v1/flows/f/executions", start).await;
+        assert_eq!(started.status, 201, "{started:?}");
+        ids.push(started.body["id"].clone());
+    }
+    tokio::spawn(server.node.clone().keep_schedules());
+    clock.pass(1_000);
+    let mut shown = json!(null);
+    for _ in 0..500 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        shown = server.get("/v1/schedules/taken").await.body;
+        if shown["latestTime"].is_string() {
+            break;
+        }
+    }
+    let error = shown["latestError"].as_str().unwrap_or_default();
+    assert!(
+        error.contains("taken") && error.contains(ids[1].as_str().unwrap()),
+        "{shown}"
+    );
+    assert_eq!(shown["latestExecution"], Value::Null);
+    // The same trigger, handled a second time after a crash, has started its execution.
+    let own = server.get("/v1/schedules/own").await.body;
+    assert_eq!((&own["latestExecution"], &own["latestError"]), (&ids[0], &Value::Null));
+    let metrics = server.get("/metrics").await.body;
+    assert!(
+        metrics
+            .as_str()
+            .unwrap()
+            .contains("starbridge_schedule_refusals_total 1")
+    );
 }

@@ -199,3 +199,49 @@ async fn a_stopped_execution_says_where_it_stood() {
         (&json!("Stopped"), &json!("nap"))
     );
 }
+
+#[tokio::test]
+async fn a_page_of_steps_of_one_status_keeps_no_more_rows_than_a_page_of_all() {
+    let server = Running::start().await;
+    let each = json!([{"type": "foreach", "name": "all", "iterationMapping": {"collection": "$.items", "item": "item"}, "steps": [{"type": "pass", "name": "p"}]}]);
+    server.flow("f", each).await;
+    let items: Vec<u32> = (0..10_100).collect();
+    let body = json!({"input": {"items": items}});
+    let ended = server.post("/v1/flows/f/executions?wait=60", body).await.body;
+    assert_eq!(ended["status"], "Succeeded");
+    let id = ended["id"].as_str().unwrap();
+    // All of them may still be undone, so each is kept until its page is full.
+    let first = steps(&server, id, "?status=rolledBack&limit=10").await;
+    assert_eq!((rows(&first).len(), first["next"].is_null()), (0, false), "{first}");
+    let second = steps(
+        &server,
+        id,
+        &format!("?status=rolledBack&limit=10&cursor={}", first["next"]),
+    )
+    .await;
+    assert_eq!((rows(&second).len(), second["next"].is_null()), (0, true), "{second}");
+    let mut seen = 0;
+    let mut cursor = json!(0);
+    while !cursor.is_null() {
+        let page = steps(&server, id, &format!("?status=succeeded&limit=5000&cursor={cursor}")).await;
+        assert!(rows(&page).iter().all(|row| row["status"] == "succeeded"));
+        seen += rows(&page).len();
+        cursor = page["next"].clone();
+    }
+    assert_eq!(seen, 10_101);
+}
+
+#[tokio::test]
+async fn a_task_that_a_worker_has_names_the_worker() {
+    let server = Running::start().await;
+    server.flow("f", naps()).await;
+    let id = start(&server, "f").await;
+    let held = server.post("/v1/queues/nobody/hold", json!({"worker": "w-1"})).await;
+    assert_eq!(held.body["tasks"].as_array().map(Vec::len), Some(1), "{held:?}");
+    let call = rows(&steps(&server, &id, "").await)[2]["waitingFor"].clone();
+    let text = call["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("a worker of the queue `nobody`: `w-1` has it since 20"),
+        "{call}"
+    );
+}

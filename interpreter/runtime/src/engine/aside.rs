@@ -10,7 +10,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind, Failure, Rejection, Signal, Status, StepPath, history};
 use starbridge_ports::{
-    Append, AuditEntry, Broken, DeadTasksCleared, ExecutionRecord, Mark, Message, MessageBody, MessageId,
+    Append, AuditEntry, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, Mark, Message, MessageBody, MessageId,
     RecordedFailure, StoreError, StoredHistory,
 };
 
@@ -57,7 +57,9 @@ impl Engine {
         let after = step
             .map(|step| format!(", last seen at step `{step}`"))
             .unwrap_or_default();
-        let cause = format!("the process came to its end three times while it was gone on with{after}");
+        let cause = format!(
+            "the process came to its end {CULPRIT} times while it was gone on with, twice of them with nothing beside it{after}"
+        );
         self.set_broken(&execution.into(), &cause)
     }
 

@@ -5,6 +5,7 @@ use super::settings::QueueSettings;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::{QueuedTask, TaskLease};
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -103,6 +104,8 @@ pub enum QueueCommand {
     Configure(Text, QueueSettings),
     /// View the state of queues.
     View(QueuesViewed, oneshot::Sender<Vec<QueueView>>),
+    /// Say which workers hold these tasks, and since when. Tasks that nobody holds are not in the answer.
+    Holders(Vec<TaskKey>, oneshot::Sender<HashMap<TaskKey, (Text, Timestamp)>>),
     /// Give out no more tasks.
     Drain,
     /// Stop serving.

@@ -326,6 +326,14 @@ impl QueueEngine {
                 self.queues.configure(&name, settings, now);
             }
             QueueCommand::View(viewed, reply) => drop(reply.send(self.view(&viewed))),
+            QueueCommand::Holders(keys, reply) => {
+                let holder = |key: TaskKey| {
+                    let (worker, since) = self.queues.holder(&key)?;
+                    let holder = (worker.clone(), since);
+                    Some((key, holder))
+                };
+                let _ = reply.send(keys.into_iter().filter_map(holder).collect());
+            }
             QueueCommand::Drain => {
                 self.draining = true;
                 for (id, reply) in std::mem::take(&mut self.workers) {

@@ -1,13 +1,12 @@
 //! Child flows: executions that a task of another one starts (section "tasks", `flow:`), and the messages between
 //! parents and children. A family belongs to one shard. What must not be lost is in the store until it is handled.
 
+use super::child_names::{default_name, given_name, reserved_name};
 use super::execution_ids::parent_of;
 use super::loaded::Origin;
 use super::{Shard, StartError, StartRequest};
 use crate::references::references_in;
-use starbridge_flow::fnv::fnv1a_32;
 use starbridge_flow::graph::{FaultKind, Origin as ErrorOrigin, Pattern, Pointer};
-use starbridge_flow::limits::{NAME_CHARS, is_execution_name};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{
@@ -27,6 +26,8 @@ pub(super) enum Incoming {
         parent: Text,
         /// The call, with the child's input.
         call: Box<CallToSend>,
+        /// Whether the default name of the child is taken.
+        taken: bool,
     },
     /// Roll the execution back, for this call.
     Undo(Parent),
@@ -80,7 +81,9 @@ impl Shard {
                 // A signal for a call that is over changes nothing: the receiver's state decides.
                 Incoming::Signal(signal) => drop(self.signal(&to, *signal, now)),
                 Incoming::Refused(call, refused) => self.take_refusal(&to, call, refused, now),
-                Incoming::Start { parent, call } => self.take_child_start(&to, here, &parent, &call, now),
+                Incoming::Start { parent, call, taken } => {
+                    self.take_child_start(&to, here, &parent, (&call, taken), now);
+                }
                 Incoming::Undo(parent) => self.take_undo(&to, parent, now),
                 Incoming::Message(message) if here => self.take_message(message, now),
                 Incoming::Message(message) => self.drop_message(message.id),
@@ -168,13 +171,20 @@ impl Shard {
             Some(child) => self.inbox.push_back((child, Incoming::Undo(parent))),
             None => {
                 let child = self.id_of_child(parent);
-                let parent = execution.clone();
-                self.inbox.push_back((child, Incoming::Start { parent, call }));
+                let (parent, taken) = (execution.clone(), false);
+                self.inbox.push_back((child, Incoming::Start { parent, call, taken }));
             }
         }
     }
 
-    fn take_child_start(&mut self, child: &Text, here: bool, parent: &Text, call: &CallToSend, now: Timestamp) {
+    fn take_child_start(
+        &mut self,
+        child: &Text,
+        here: bool,
+        parent: &Text,
+        (call, taken): (&CallToSend, bool),
+        now: Timestamp,
+    ) {
         // It may have been given up meanwhile.
         if !self.state(parent).is_some_and(|state| state.is_to_be_sent(call.call)) {
             return;
@@ -186,7 +196,7 @@ impl Shard {
             return;
         }
         let started = self
-            .child_request(parent, call)
+            .child_request(parent, call, taken)
             .and_then(|request| self.start_child(request, now));
         if let Err(refused) = started {
             // If the child had begun, it would be loaded. So this holds for an earlier sending too.
@@ -205,8 +215,8 @@ impl Shard {
         })
     }
 
-    /// The start that a call asks for.
-    fn child_request(&self, execution: &Text, call: &CallToSend) -> Result<StartRequest, Refused> {
+    /// The start that a call asks for. `taken`: whether the default name is taken.
+    fn child_request(&self, execution: &Text, call: &CallToSend, taken: bool) -> Result<StartRequest, Refused> {
         let params = call.params.as_ref().and_then(Value::as_object);
         let param = |name: &str| params.and_then(|params| params.get(name));
         let target = self
@@ -259,8 +269,9 @@ impl Shard {
             }
         };
         let name = match param("ExecutionName") {
-            None => outer.map(|started| default_child_name(&started.name, execution, call.call)),
-            Some(name) => Some(child_name(name).map_err(invalid)?),
+            None if taken => Some(reserved_name(execution, call.call)),
+            None => outer.map(|started| default_name(&started.name, execution, call.call)),
+            Some(name) => Some(given_name(name).map_err(invalid)?),
         };
         Ok(StartRequest {
             flow,
@@ -358,19 +369,38 @@ impl Shard {
         Some((parent.execution, signal))
     }
 
-    /// Tells the parent that a child could not be started because its name is taken.
+    /// Tells the parent that a child could not be started because its name is taken. If the call gave no name, the
+    /// child is started with another one: an execution from outside must not block it.
     pub(super) fn notify_parent_of_refusal(&mut self, child: &Text, refusal: &Refusal) {
         let Some(started) = self.state(child).and_then(|state| state.started()) else {
             return;
         };
-        let (Some(parent), Refusal::Exists { .. }) = (started.parent.clone(), refusal) else {
+        let (Some(parent), Refusal::Exists { execution, .. }) = (started.parent.clone(), refusal) else {
             return;
         };
+        let call = self.unnamed(&parent, &started.name).filter(|_| execution != child);
+        if let Some(call) = call {
+            let (parent, taken) = (parent.execution, true);
+            let call = Box::new(call);
+            self.inbox
+                .push_back((child.clone(), Incoming::Start { parent, call, taken }));
+            return;
+        }
         let cause = format!(
             "the flow `{}` has an execution named `{}` already",
             started.flow, started.name
         );
         self.refuse_call(parent.execution, parent.event, Refused::new(FaultKind::Exists, cause));
+    }
+
+    /// The call that started a child, if the child got the default name.
+    fn unnamed(&self, parent: &Parent, name: &Text) -> Option<CallToSend> {
+        let outer = self.executions.get(&parent.execution)?;
+        let call = outer.state.call_to_send(&outer.flow, parent.event)?;
+        let params = call.params.as_ref().and_then(Value::as_object);
+        let named = params.is_some_and(|params| params.get("ExecutionName").is_some());
+        let default = default_name(&outer.state.started()?.name, &parent.execution, parent.event);
+        (!named && default == *name).then_some(call)
     }
 
     /// Rolls the child back.
@@ -530,29 +560,6 @@ fn submitted(call: EventId, child: Text, version: u64) -> Signal {
         execution: Some(child),
         version: Some(version),
     }
-}
-
-/// The name that a call gives its child. An error says what is wrong with it.
-fn child_name(name: &Value) -> Result<Text, String> {
-    match name {
-        Value::String(name) if is_execution_name(name) => Ok(name.clone()),
-        Value::String(_) => Err(format!(
-            "the child's `ExecutionName` is no name: it has 1 to {NAME_CHARS} of A-Z, a-z, 0-9, `_` and `-`, and does not begin with `-`"
-        )),
-        other => Err(format!("the child's `ExecutionName` is {}, not a string", other.kind())),
-    }
-}
-
-/// The name of a child that is given none: its parent's name and the number of the call. Of a parent's long name the beginning,
-/// and a hash of the parent's id, which tells apart those that begin alike.
-fn default_child_name(parent: &str, parent_id: &Text, call: EventId) -> Text {
-    let name = format!("{parent}-{call}");
-    if name.len() <= NAME_CHARS {
-        return Text::from(name);
-    }
-    let end = format!("-{:08x}-{call}", fnv1a_32(parent_id.as_str().bytes()));
-    let begin: String = parent.chars().take(NAME_CHARS - end.len()).collect();
-    Text::from(begin + &end)
 }
 
 fn failed(call: EventId, error: &str, cause: &str) -> Signal {

@@ -78,10 +78,11 @@ fn has_ended(shown: &Shown) -> bool {
     !matches!(&*shown.status, "Running" | "RollingBack" | "Manual")
 }
 
-/// Whether an execution is taken for what ended the process: a kill from outside looks like it.
+/// Whether an execution is taken for what ended the process: two kills from outside, each while it ran alone, look
+/// like it.
 fn ended_the_process(shown: &Shown) -> bool {
     let cause = shown.broken.as_deref().unwrap_or_default();
-    cause.starts_with("the process came to its end three times")
+    cause.starts_with("the process came to its end")
 }
 
 /// What an operator does with an execution that is set aside.

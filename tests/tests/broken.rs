@@ -300,7 +300,7 @@ fn ended_while_alone(store: &Arc<dyn Store>, before: &[Mark]) -> Text {
     let id = engine.start("waits");
     let marks = before.iter().chain([&Mark::Alone]);
     let marks: Vec<_> = marks.map(|mark| (id.clone(), mark.clone())).collect();
-    store.mark(&marks).unwrap();
+    store.mark(&marks, None).unwrap();
     id
 }
 
@@ -313,7 +313,7 @@ fn one_end_of_the_process_while_a_suspect_runs_alone_proves_nothing() {
         assert_eq!(next.record(&id).broken, None);
         // It is remembered until a turn of it is durable: at the second such end it is the cause.
         assert_eq!(next.record(&id).attempts, 3);
-        store.mark(&[(id.clone(), Mark::Alone)]).unwrap();
+        store.mark(&[(id.clone(), Mark::Alone)], None).unwrap();
         let last = Running::over(&store, &Poison::new(0, false));
         last.start("passes");
         let cause = last.until(&id, is_broken).broken.unwrap().cause;
@@ -330,7 +330,7 @@ fn ends_of_a_process_that_was_told_to_stop_count_for_nothing() {
             let next = Running::over(&store, &Poison::new(0, false));
             next.start("passes");
             assert_eq!((next.record(&id).broken, next.record(&id).attempts), (None, 2));
-            store.mark(&[(id.clone(), Mark::Alone)]).unwrap();
+            store.mark(&[(id.clone(), Mark::Alone)], None).unwrap();
         }
     });
 }

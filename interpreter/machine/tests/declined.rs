@@ -92,7 +92,15 @@ fn declined_start_can_be_redriven() {
         let (mut state, _) = declined(end);
         let mut events = Vec::new();
         state
-            .advance(&flow, Signal::Redrive { by: None }, Timestamp(3_000), &mut events)
+            .advance(
+                &flow,
+                Signal::Redrive {
+                    by: None,
+                    inputs: Vec::new(),
+                },
+                Timestamp(3_000),
+                &mut events,
+            )
             .unwrap();
         assert_eq!(state.status(), Status::Running);
         assert_eq!(state.calls_to_send_after(&flow, EventId(0)).count(), 1);
@@ -144,6 +152,7 @@ fn fork_has_not_the_key_of_the_old_execution() {
         .advance(&flow, Signal::Start(waited()), Timestamp(2_000), &mut events)
         .unwrap();
     let fork = Fork {
+        by: None,
         of: "e".into(),
         event: EventId(2),
         execution: "f".into(),

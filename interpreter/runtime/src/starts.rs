@@ -50,7 +50,7 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, St
 /// [`StoreError`] if the store can't be read or written.
 pub fn note_stopping(store: &dyn Store) -> Result<(), StoreError> {
     match store.get_value(KIND, NAME)? {
-        Some(_) => store.put_value(KIND, NAME, STOPPING),
+        Some(_) => store.put_value(KIND, NAME, STOPPING, None),
         None => Ok(()),
     }
 }

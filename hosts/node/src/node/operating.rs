@@ -78,7 +78,7 @@ impl Decisions {
         self.last = event.id;
         if event.id == self.of {
             let is_request = matches!(event.detail, EventKind::ManualRequested(_));
-            if is_request || event.detail == EventKind::StepEntered {
+            if is_request || matches!(event.detail, EventKind::StepEntered { .. }) {
                 self.place = Some((event.clone(), is_request));
             }
             return true;
@@ -91,7 +91,7 @@ impl Decisions {
             return true;
         }
         match &event.detail {
-            EventKind::StepEntered => return false,
+            EventKind::StepEntered { .. } => return false,
             EventKind::ManualResolved(resolution) if !is_request || event.caused_by == self.of => {
                 self.found = Some(ResolvedStep {
                     event: event.id,

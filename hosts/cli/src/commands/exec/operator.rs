@@ -119,6 +119,7 @@ impl Asking {
         let command = Command::Signal {
             execution: request.execution,
             signal: Box::new(signal),
+            audit: None,
             reply: Some(reply),
         };
         // A run that is over takes no decision and needs none.

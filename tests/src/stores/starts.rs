@@ -118,7 +118,7 @@ fn a_start_is_kept(tried: &mut Tried<'_>) {
         request: RequestChange::Begin,
         ..start_as("a", begun.clone())
     };
-    tried.append(&[begin.clone()]);
+    tried.append(std::slice::from_ref(&begin));
     assert_eq!(tried.refused(&[begin]), [(0, Refusal::Conflict)]);
     let expected = ExecutionRecord {
         requested: delayed("a").requested,

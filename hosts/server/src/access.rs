@@ -9,7 +9,7 @@ pub use limiter::Limiter;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::routes::ROUTES;
+use crate::routes::routes;
 use crate::scope::Scope;
 use axum::RequestExt;
 use axum::extract::{ConnectInfo, MatchedPath, RawPathParams, Request, State};
@@ -229,7 +229,7 @@ enum Needed {
 fn needed(path: &str, method: &Method) -> Needed {
     // HEAD is answered like GET.
     let method = if *method == Method::HEAD { &Method::GET } else { method };
-    let mut routes = ROUTES.iter().filter(|route| route.path == path).peekable();
+    let mut routes = routes().filter(|route| route.path == path).peekable();
     if routes.peek().is_none() {
         return Needed::Any;
     }

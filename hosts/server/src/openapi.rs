@@ -2,14 +2,14 @@
 
 mod schemas;
 
-use crate::routes::{ROUTES, Route};
+use crate::routes::{Route, routes};
 use schemas::{reference, schemas};
 use serde_json::{Map, Value, json};
 
 /// The document (OpenAPI 3.1).
 pub fn openapi() -> Value {
     let mut paths: Map<String, Value> = Map::new();
-    for route in ROUTES {
+    for route in routes() {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         if let Some(path) = path.as_object_mut() {
             path.insert(route.method.to_lowercase(), operation(route));

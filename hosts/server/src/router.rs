@@ -1,6 +1,6 @@
 //! The router: the routes of the table, and what every request passes before it reaches one.
 
-use crate::routes::ROUTES;
+use crate::routes::routes;
 use crate::{App, access, reports};
 use axum::Router;
 use axum::http::StatusCode;
@@ -22,7 +22,7 @@ impl Reports for App {
 /// All routes, with what every request passes first.
 pub fn router(app: App) -> Router {
     let mut router: Router<App> = Router::new();
-    for route in ROUTES {
+    for route in routes() {
         if let Some(handler) = route.handler {
             router = router.route(route.path, handler());
         }

@@ -6,51 +6,25 @@ mod flows;
 mod history;
 mod operating;
 mod queues;
+mod route;
 mod schedules;
 mod service;
 mod start_terms;
 
-use crate::App;
+pub use route::{Route, largest_body};
+
 use crate::answers::aside;
 use crate::scope::Scope;
-use axum::routing::{MethodRouter, delete, get, patch, post, put};
-use starbridge_flow::limits::Limits;
-
-/// A route.
-pub struct Route {
-    /// The method.
-    pub method: &'static str,
-    /// The path, in the notation that the router and OpenAPI share.
-    pub path: &'static str,
-    /// The scope that a token needs; `None` if no token is needed.
-    pub scope: Option<Scope>,
-    /// What it does, in one line.
-    pub summary: &'static str,
-    /// The parameters of the query: names and meanings.
-    pub query: &'static [(&'static str, &'static str)],
-    /// The schema of the body, if it takes one.
-    pub body: Option<&'static str>,
-    /// The statuses of answers, with their meaning and schema.
-    pub answers: &'static [(u16, &'static str, Option<&'static str>)],
-    /// The handler; `None` if another part of the program answers.
-    pub handler: Option<fn() -> MethodRouter<App>>,
-}
-
-/// How many bytes a body may have beside its data.
-const ENVELOPE_BYTES: usize = 64 * 1024;
-
-/// How many bytes the body of a request may have.
-pub fn largest_body(limits: &Limits) -> usize {
-    limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE_BYTES
-}
-
-const PAGE: &[(&str, &str)] = &[
-    ("cursor", "`next` of the page before"),
-    ("limit", "how many at most: 1 to 1000, 100 where none is given"),
-];
+use axum::routing::{delete, get, patch, post, put};
+use route::PAGE;
 
 /// All routes.
-pub const ROUTES: &[Route] = &[
+pub fn routes() -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter().chain(queues::ROUTES)
+}
+
+/// All routes but those of queues.
+const ROUTES: &[Route] = &[
     Route {
         method: "GET",
         path: "/v1/flows",
@@ -497,93 +471,6 @@ pub const ROUTES: &[Route] = &[
         body: None,
         answers: &[(204, "done", None), (404, "there is none", Some("Problem"))],
         handler: Some(|| delete(schedules::discard)),
-    },
-    Route {
-        method: "POST",
-        path: "/v1/queues/hold",
-        scope: Some(Scope::Worker),
-        summary: "Gives a worker tasks of several queues, as soon as there are some",
-        query: &[],
-        body: Some("HoldSeveral"),
-        answers: &[(
-            200,
-            "tasks the worker has now; none, if it waited in vain",
-            Some("HeldTasks"),
-        )],
-        handler: Some(|| post(queues::hold_several)),
-    },
-    Route {
-        method: "POST",
-        path: "/v1/queues/{queue}/hold",
-        scope: Some(Scope::Worker),
-        summary: "Gives a worker tasks of a queue, as soon as there are some",
-        query: &[],
-        body: Some("Hold"),
-        answers: &[(
-            200,
-            "tasks the worker has now; none, if it waited in vain",
-            Some("HeldTasks"),
-        )],
-        handler: Some(|| post(queues::hold_one)),
-    },
-    Route {
-        method: "GET",
-        path: "/v1/queues",
-        scope: Some(Scope::Read),
-        summary: "The queues that have tasks, settings or workers that wait, in the order of their names",
-        query: &[
-            ("cursor", "`next` of the page before"),
-            ("limit", "how many at most: 1 to 1000, 1000 where none is given"),
-        ],
-        body: None,
-        answers: &[(200, "a page of them", Some("QueuePage"))],
-        handler: Some(|| get(queues::list)),
-    },
-    Route {
-        method: "GET",
-        path: "/v1/queues/{queue}",
-        scope: Some(Scope::Read),
-        summary: "A queue: what waits, and what is set",
-        query: &[],
-        body: None,
-        answers: &[
-            (200, "the queue", Some("Queue")),
-            (404, "nothing is known of it", Some("Problem")),
-        ],
-        handler: Some(|| get(queues::get)),
-    },
-    Route {
-        method: "PUT",
-        path: "/v1/queues/{queue}",
-        scope: Some(Scope::Operate),
-        summary: "Sets a queue; what is left out is as if nothing was set",
-        query: &[],
-        body: Some("QueueSettings"),
-        answers: &[
-            (200, "what is set now", Some("QueueSet")),
-            (422, "these are no settings", Some("Problem")),
-        ],
-        handler: Some(|| put(queues::put)),
-    },
-    Route {
-        method: "GET",
-        path: "/v1/queues/{queue}/dead",
-        scope: Some(Scope::Read),
-        summary: "Tasks that failed for good, in the order of their executions",
-        query: PAGE,
-        body: None,
-        answers: &[(200, "a page of them", Some("DeadTaskPage"))],
-        handler: Some(|| get(queues::dead)),
-    },
-    Route {
-        method: "POST",
-        path: "/v1/queues/{queue}/dead",
-        scope: Some(Scope::Operate),
-        summary: "Queues dead tasks anew, or lists them no longer: those named, or up to 1000",
-        query: &[],
-        body: Some("DeadTasksChange"),
-        answers: &[(200, "for how many it was done", Some("DeadTasksChanged"))],
-        handler: Some(|| post(queues::discard_dead)),
     },
     Route {
         method: "GET",

@@ -79,7 +79,7 @@ fn later_format_is_refused() {
     alter(&path, "PRAGMA user_version = 99");
     let refused = SqliteStore::open(&path).unwrap_err();
     let said = refused.to_string();
-    assert!(said.contains("format 99") && said.contains("up to 6"), "{said}");
+    assert!(said.contains("format 99") && said.contains("up to 7"), "{said}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn damaged_file_is_refused() {
 fn full_disk_keeps_nothing_in_part() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
-        most_pages: 60,
+        most_pages: 120,
         ..Options::default()
     };
     let path = folder.path().join("store.db");

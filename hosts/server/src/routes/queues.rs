@@ -1,13 +1,16 @@
 //! Worker queues: tasks for workers, settings of queues, and dead tasks.
 
+use super::route::{PAGE, Route};
 use crate::App;
 use crate::body::Sent;
 use crate::caller::Caller;
 use crate::reading::{Body, Query};
+use crate::scope::Scope;
 use crate::shapes;
 use axum::Extension;
 use axum::extract::{Path, Query as Parameters, State};
 use axum::http::StatusCode;
+use axum::routing;
 use starbridge_flow::limits::is_name;
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Array, Object, Text, Value};
@@ -17,6 +20,97 @@ use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{DeadTask, ExecutionRecord, StoreError};
 use starbridge_runtime::{PollOptions, QueueSettings};
 use std::time::Duration;
+
+/// The routes of queues.
+pub(super) const ROUTES: &[Route] = &[
+    Route {
+        method: "POST",
+        path: "/v1/queues/hold",
+        scope: Some(Scope::Worker),
+        summary: "Gives a worker tasks of several queues, as soon as there are some",
+        query: &[],
+        body: Some("HoldSeveral"),
+        answers: &[(
+            200,
+            "tasks the worker has now; none, if it waited in vain",
+            Some("HeldTasks"),
+        )],
+        handler: Some(|| routing::post(hold_several)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/queues/{queue}/hold",
+        scope: Some(Scope::Worker),
+        summary: "Gives a worker tasks of a queue, as soon as there are some",
+        query: &[],
+        body: Some("Hold"),
+        answers: &[(
+            200,
+            "tasks the worker has now; none, if it waited in vain",
+            Some("HeldTasks"),
+        )],
+        handler: Some(|| routing::post(hold_one)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/queues",
+        scope: Some(Scope::Read),
+        summary: "The queues that have tasks, settings or workers that wait, in the order of their names",
+        query: &[
+            ("cursor", "`next` of the page before"),
+            ("limit", "how many at most: 1 to 1000, 1000 where none is given"),
+        ],
+        body: None,
+        answers: &[(200, "a page of them", Some("QueuePage"))],
+        handler: Some(|| routing::get(list)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/queues/{queue}",
+        scope: Some(Scope::Read),
+        summary: "A queue: what waits, and what is set",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "the queue", Some("Queue")),
+            (404, "nothing is known of it", Some("Problem")),
+        ],
+        handler: Some(|| routing::get(get)),
+    },
+    Route {
+        method: "PUT",
+        path: "/v1/queues/{queue}",
+        scope: Some(Scope::Operate),
+        summary: "Sets a queue; what is left out is as if nothing was set",
+        query: &[],
+        body: Some("QueueSettings"),
+        answers: &[
+            (200, "what is set now", Some("QueueSet")),
+            (422, "these are no settings", Some("Problem")),
+        ],
+        handler: Some(|| routing::put(put)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/queues/{queue}/dead",
+        scope: Some(Scope::Read),
+        summary: "Tasks that failed for good, in the order of their executions",
+        query: PAGE,
+        body: None,
+        answers: &[(200, "a page of them", Some("DeadTaskPage"))],
+        handler: Some(|| routing::get(dead)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/queues/{queue}/dead",
+        scope: Some(Scope::Operate),
+        summary: "Queues dead tasks anew, or lists them no longer: those named, or up to 1000",
+        query: &[],
+        body: Some("DeadTasksChange"),
+        answers: &[(200, "for how many it was done", Some("DeadTasksChanged"))],
+        handler: Some(|| routing::post(discard_dead)),
+    },
+];
 
 /// How many tasks one answer has, and how many queues one request may name.
 const MAX_TASKS: u64 = 1_000;

@@ -10,7 +10,8 @@ use starbridge_machine::history::write_path;
 use starbridge_machine::{OpenStep, State};
 use starbridge_ports::ExecutionRecord;
 
-/// A state as JSON: its last event, the version of the machine that its history needs, its status, the flow's input and local, and the open steps, outer before inner.
+/// A state as JSON: its last event, the version of the machine that its history needs, its status, the flow's input
+/// and local, and the open steps, outer before inner.
 pub fn describe_state(flow: &Flow, state: &State) -> Value {
     let steps: Array = state
         .open_steps()
@@ -33,6 +34,8 @@ pub fn describe_waiting(record: &ExecutionRecord, input: Object) -> Value {
     object([
         ("event", 0_u64.into()),
         ("time", record.asked().to_string().into()),
+        // A history without events is read by every version.
+        ("machine", 1_u64.into()),
         ("status", record.status.as_str().into()),
         ("input", input.into()),
         ("local", Object::new().into()),

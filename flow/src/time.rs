@@ -31,6 +31,11 @@ impl Timestamp {
 
     /// Reads RFC 3339, any offset; parts of a millisecond are rounded up, so that a timer is never early.
     pub fn parse(text: &str) -> Option<Self> {
+        // An offset of RFC 3339 has hours up to 23; the library takes more.
+        let offset = jiff::fmt::temporal::Pieces::parse(text).ok()?.to_numeric_offset()?;
+        if offset.seconds().abs() >= 24 * 60 * 60 {
+            return None;
+        }
         let nanos = match text.parse::<jiff::Timestamp>() {
             Ok(parsed) => parsed.as_nanosecond(),
             Err(_) => near_the_end(text)?,

@@ -4,7 +4,7 @@ use starbridge_fdl::check;
 use starbridge_flow::graph::{Fault, Flow, FlowParts, Output, OutputMode, Program, Scope};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::{Format, Source};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{Signal, Status};
 use starbridge_memory::MemoryStore;
@@ -12,7 +12,7 @@ use starbridge_node::system::{EnvironmentSecrets, SystemClock, fresh_token_keys,
 use starbridge_ports::{Broken, Connector, ExecutionRecord, Mark, OutcomeFuture, Query, Request, SUSPECT, Store};
 use starbridge_runtime::{
     Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, Reply, ResourceMap, SecretUse, Shard,
-    StartRequest, TokenKeys, Vault, Writer, note_end, note_start, note_stopping,
+    StartRequest, StartTime, TokenKeys, Vault, Writer, note_end, note_start, note_stopping,
 };
 use starbridge_sqlite::SqliteStore;
 use std::path::Path;
@@ -132,9 +132,14 @@ impl Running {
     }
 
     fn start(&self, flow: &str) -> Text {
+        self.start_at(flow, StartTime::Now)
+    }
+
+    fn start_at(&self, flow: &str, time: StartTime) -> Text {
         let (reply, answer) = oneshot::channel();
         let request = StartRequest {
             flow: flow.into(),
+            time,
             ..StartRequest::default()
         };
         let command = Command::Start {
@@ -332,6 +337,44 @@ fn ends_of_a_process_that_was_told_to_stop_count_for_nothing() {
             assert_eq!((next.record(&id).broken, next.record(&id).attempts), (None, 2));
             store.mark(&[(id.clone(), Mark::Alone)], None).unwrap();
         }
+    });
+}
+
+#[test]
+fn a_suspect_whose_time_has_come_begins() {
+    each_store(|store| {
+        let before = Running::over(&store, &Poison::new(0, false));
+        let id = before.start_at("passes", StartTime::After(Millis(100)));
+        drop(before);
+        store
+            .mark(&[(id.clone(), Mark::Failed), (id.clone(), Mark::Failed)], None)
+            .unwrap();
+        let due = store.record(&id).unwrap().unwrap().wake_at;
+        while due.is_some_and(|due| now() < due) {
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        let next = Running::over(&store, &Poison::new(0, false));
+        next.until(&id, |record| record.status == Status::Succeeded);
+    });
+}
+
+#[test]
+fn set_aside_before_it_began_it_can_be_stopped() {
+    each_store(|store| {
+        let before = Running::over(&store, &Poison::new(0, false));
+        let id = before.start_at("passes", StartTime::After(Millis::from_secs(3_600)));
+        drop(before);
+        let broken = Broken {
+            since: now(),
+            cause: "a plan of the test".into(),
+        };
+        store.mark(&[(id.clone(), Mark::Broken(broken))], None).unwrap();
+        let next = Running::over(&store, &Poison::new(0, false));
+        assert_eq!(next.signal(&id, stop()), Reply::Taken);
+        let record = next.until(&id, |record| record.ended.is_some());
+        assert_eq!((record.status, record.broken), (Status::Stopped, None));
+        let turns = store.load_whole(&id).unwrap().unwrap().turns;
+        assert_eq!(turns.iter().map(|turn| turn.events).sum::<u32>(), 2);
     });
 }
 

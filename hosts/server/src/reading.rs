@@ -128,6 +128,12 @@ impl Query {
         (!given.is_empty()).then_some(given.as_str())
     }
 
+    /// Whether a parameter is given without a value.
+    pub fn is_empty(&self, key: &str) -> bool {
+        let given = self.parameters.get(key).and_then(|values| values.last());
+        given.is_some_and(String::is_empty)
+    }
+
     /// A parameter that must be a whole number within bounds.
     pub fn number(&self, key: &str, usual: u64, least: u64, most: u64) -> Answer<u64> {
         let Some(given) = self.get(key) else {

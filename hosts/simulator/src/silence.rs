@@ -8,7 +8,7 @@ use starbridge_machine::{CallToSend, EventId, Signal};
 pub enum Silence {
     /// A missed heartbeat.
     Heartbeat,
-    /// The timeout of a worker, which takes a task at once.
+    /// The timeout of a worker, which takes a task at once; or, without a bound on its work, that of the wait for one.
     Timeout,
 }
 
@@ -16,9 +16,12 @@ impl Silence {
     /// After how long each of them ends a call.
     pub fn of(call: &CallToSend) -> impl Iterator<Item = (Millis, Self)> {
         let heartbeat = call.heartbeat.map(|every| (every, Self::Heartbeat));
+        // Without them nobody takes the task: it waits in its queue, if it may.
+        let is_bound = call.heartbeat.is_some() || call.timeout.is_some();
+        let wait = call.wait.filter(|_| !is_bound);
         heartbeat
             .into_iter()
-            .chain(call.timeout.map(|longest| (longest, Self::Timeout)))
+            .chain(call.timeout.or(wait).map(|longest| (longest, Self::Timeout)))
     }
 
     /// The signal that this gives to the machine.

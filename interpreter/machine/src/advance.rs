@@ -6,10 +6,23 @@ use crate::event::{
 };
 use crate::signal::{EndBeforeStart, Rejection, Signal, Timer};
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
-use crate::turn::{EventAddress, Turn, failure};
+use crate::turn::{EventAddress, Turn, cut, failure};
 use starbridge_flow::graph::{Budget, FaultKind, Flow, OnTimeout, SchemaViolation};
+use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
+
+/// A decision whose texts are cut to their limits.
+fn within_limits(mut resolution: Box<Resolution>) -> Box<Resolution> {
+    if let Decision::Fail {
+        failure: Some(given), ..
+    } = &mut resolution.decision
+    {
+        *given = failure(&given.error, &given.cause);
+    }
+    resolution.note = resolution.note.map(|note| cut(&note, ERROR_CAUSE_CHARS));
+    resolution
+}
 
 impl State {
     /// Takes a signal at the time `now` and pushes the events of one turn to `out`. Each event is applied by the same
@@ -118,6 +131,7 @@ impl State {
             Signal::Resolve { request, resolution } => {
                 let (request, frame) = self.manual_request(request).ok_or(Rejection::NotManual)?;
                 self.check_resolution(&resolution)?;
+                let resolution = within_limits(resolution);
                 let place = EventAddress {
                     caused_by: request,
                     ..self.place(frame)
@@ -264,7 +278,7 @@ impl State {
         let (frame, of) = self.failed_undo().ok_or(Rejection::NothingToSkip)?;
         let place = self.undo_place(frame, self.data.last);
         let by = Text::from(by.unwrap_or_default());
-        let cause = Text::from(cause);
+        let cause = cut(cause, ERROR_CAUSE_CHARS);
         self.emit(turn, place, EventKind::RollbackSkipped { of, by, cause });
         Ok(())
     }

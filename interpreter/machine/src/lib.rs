@@ -93,6 +93,7 @@ pub use inspect::{FailedRollback, ManualRequest, OpenStep, StepState};
 pub use replay::turn_length;
 pub use signal::{EndBeforeStart, Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, State, Status};
+pub use turn::cut;
 pub use turn::{TURN_BYTES, TURN_EVENTS};
 
 /// The version of the machine: it reads histories that need this one or a lower one.

@@ -70,7 +70,8 @@ pub(crate) fn failure(error: &str, cause: &str) -> Failure {
     }
 }
 
-fn cut(text: &str, chars: usize) -> Text {
+/// The first characters of a text.
+pub fn cut(text: &str, chars: usize) -> Text {
     match text.char_indices().nth(chars) {
         Some((end, _)) => Text::from(text.get(..end).unwrap_or_default()),
         None => Text::from(text),

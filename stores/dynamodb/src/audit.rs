@@ -55,7 +55,7 @@ impl Audit for DynamoStore {
         if query.cursor.as_ref().is_some_and(|cursor| !is_place(cursor)) {
             return Err(StoreError::BadCursor);
         }
-        let first = query.from.map_or_else(String::new, sortable);
+        let first = query.from.map_or_else(|| "0".to_owned(), sortable);
         let last = match (&query.cursor, query.to) {
             (Some(cursor), _) => cursor.to_string(),
             (None, Some(to)) => sortable(to),

@@ -1,6 +1,7 @@
 //! Conditions against shapes: comparisons that never hold or always do, and values of types that are not compared.
 
 use super::find::{Data, find};
+use super::schema::EXACT;
 use super::shape::{Kinds, Known, Others};
 use super::similar::likely;
 use super::warn::with;
@@ -243,7 +244,7 @@ fn none_of(a: &Known, b: &Known, together: impl Fn(&Value, &Value) -> bool) -> b
 /// The number that a constant is.
 fn number(known: &Known) -> Option<f64> {
     match known.values.as_deref() {
-        Some([Value::Number(number)]) => number.as_f64(),
+        Some([Value::Number(number)]) => number.as_f64().filter(|number| number.abs() < EXACT),
         _ => None,
     }
 }

@@ -30,6 +30,9 @@ pub(super) fn shape_of(schema: &Node) -> Shape {
     reader.schema(schema, MAX_DEPTH)
 }
 
+/// From here on, not every integer has a double of its own.
+pub(super) const EXACT: f64 = 9_007_199_254_740_992.0;
+
 impl<'n> Reader<'n> {
     // `depth` bounds the recursion schema → keywords → schema.
     fn schema(&mut self, node: &'n Node, depth: usize) -> Shape {
@@ -64,7 +67,12 @@ impl<'n> Reader<'n> {
         let Some(mut known) = whole else {
             return Shape::default();
         };
-        if is_false(node.get("unevaluatedProperties")) && node.get("patternProperties").is_none() {
+        let elsewhere = |to: &str| to != "#" && !to.starts_with("#/");
+        let unread = node.get("if").is_some()
+            || node.get("$dynamicRef").is_some()
+            || node.get("$ref").and_then(Node::as_str).is_some_and(elsewhere);
+        let is_closed = is_false(node.get("unevaluatedProperties"));
+        if is_closed && !unread && known.members.others != Others::Any {
             Rc::make_mut(&mut known.members).others = Others::None;
         }
         if known.kinds == Kinds::NONE {
@@ -87,7 +95,8 @@ impl<'n> Reader<'n> {
         }
         let bound = |keywords: [&str; 2]| {
             keywords.iter().find_map(|keyword| match &node.get(keyword)?.kind {
-                NodeKind::Number(number) => number.as_f64(),
+                // A bound that is rounded would be one that nobody wrote.
+                NodeKind::Number(number) => number.as_f64().filter(|bound| bound.abs() < EXACT),
                 _ => None,
             })
         };

@@ -6,8 +6,8 @@ use super::lists::Edge;
 use super::shape::{Items, Kinds, Members, Room, Shape};
 use super::{DataCheck, Roots};
 use crate::check::cursor::Cursor;
-use crate::expression::Path;
-use crate::graph::{Choice, Foreach, ListId, Parallel, Step, StepId, StepKind, WaitFor};
+use crate::expression::{Path, RetryNumber, Setting};
+use crate::graph::{CatchTarget, Choice, Foreach, ListId, Parallel, Step, StepId, StepKind, WaitFor};
 use crate::syntax::NodeKind;
 use crate::time::Timestamp;
 use crate::value::Value;
@@ -30,7 +30,8 @@ impl DataCheck<'_, '_> {
             None => input.under(local),
         };
         self.retries(&cursor, parents);
-        let edges = match &step.kind {
+        self.numbers(&cursor, &own);
+        let mut edges = match &step.kind {
             StepKind::Choice(choice) => self.choice(&cursor, step, choice, &own),
             kind => self
                 .own_local(&cursor, step, kind, &own)
@@ -43,6 +44,17 @@ impl DataCheck<'_, '_> {
                     }]
                 }),
         };
+        // An operator may end such a step well with any output.
+        if step
+            .catch
+            .iter()
+            .any(|catch| matches!(catch.target, CatchTarget::Manual))
+        {
+            edges.push(Edge {
+                target: step.next,
+                output: Rc::new(Members::open()),
+            });
+        }
         let caught = (!step.catch.is_empty()).then(|| {
             // Other members of the error are warned of where the paths are read.
             let error = Data::Value(error_shape(true));
@@ -87,6 +99,27 @@ impl DataCheck<'_, '_> {
             Some(made) => members_of(&made),
             None if matches!(kind, StepKind::Parallel(_) | StepKind::Foreach(_)) => Rc::new(Members::none()),
             None => members_of(&data.to_shape()),
+        }
+    }
+
+    /// Paths in place of numbers: they see the step's own input.
+    fn numbers(&self, cursor: &Cursor<'_>, own: &Data) {
+        for field in Setting::OF_STEP.map(Setting::field) {
+            self.number(cursor, field, own);
+        }
+        let Some(retry) = cursor.member("retry") else { return };
+        for policy in retry.entries() {
+            for field in RetryNumber::ALL.map(RetryNumber::field) {
+                self.number(&policy, field, own);
+            }
+        }
+    }
+
+    fn number(&self, cursor: &Cursor<'_>, field: &str, own: &Data) {
+        if let Some(member) = cursor.member(field)
+            && let Some(found) = self.looked_up_at(&member, "$", own)
+        {
+            self.warn_of_kind(&member, &found.shape, Kinds::NUMBER, "a number is needed here");
         }
     }
 

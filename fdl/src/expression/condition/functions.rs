@@ -6,9 +6,12 @@ use super::ConditionError;
 pub(super) fn no_functions(at: usize, name: &str, on: Option<&str>) -> ConditionError {
     let path = on.unwrap_or("$.a");
     let help = match name.to_ascii_lowercase().as_str() {
-        "size" | "length" | "len" | "count" | "isempty" | "is_empty" | "empty" => {
-            format!("`{path}[2] == {path}[2]` holds where a list has more than 2 items")
+        "isempty" | "is_empty" | "empty" => {
+            format!("`!({path}[0] == {path}[0])` holds where a list has no item")
         }
+        "size" | "length" | "len" | "count" => format!(
+            "`{path}[0] == {path}[0]` holds where a list has an item, `{path}[2] == {path}[2]` where it has more than 2"
+        ),
         "contains" | "includes" | "has" | "some" | "any" => {
             format!("`\"b\" in {path}` holds where a list has such an item")
         }

@@ -82,15 +82,19 @@ fn pieces<'a>(source: &'a Source, found: &'a Diagnostic) -> Vec<Element<'a>> {
     let mut clusters: Vec<Vec<Mark<'a>>> = Vec::new();
     for mark in marks {
         match clusters.last_mut() {
-            Some(cluster) if cluster.iter().any(|other| mark.lines.start <= other.lines.end + NEAR) => {
-                cluster.push(mark)
-            }
+            Some(cluster) if cluster.iter().any(|other| is_near(&mark, other)) => cluster.push(mark),
             _ => clusters.push(vec![mark]),
         }
     }
     let has_problem = |cluster: &Vec<Mark<'a>>| cluster.iter().any(|mark| mark.kind == AnnotationKind::Primary);
     clusters.sort_by_key(|cluster| !has_problem(cluster));
     clusters.iter().flat_map(|cluster| piece(source, cluster)).collect()
+}
+
+/// Whether a place is shown in one piece with an earlier one: near by lines, and within a long line by bytes.
+fn is_near(mark: &Mark<'_>, earlier: &Mark<'_>) -> bool {
+    let in_another_line = mark.lines.start > earlier.lines.end;
+    mark.lines.start <= earlier.lines.end + NEAR && (in_another_line || mark.span.start <= earlier.span.end + 2 * WIDE)
 }
 
 /// A piece of the text with its marks, below the place it is from.

@@ -6,7 +6,7 @@ use crate::text::clean;
 use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
-use starbridge_machine::{Child, Event, EventKind, Exit, Failure, StepPath};
+use starbridge_machine::{Child, Decision, Event, EventKind, Exit, Failure, StepPath};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -145,9 +145,20 @@ impl Fold {
             EventKind::PollScheduled { .. } => self.waits(step, path, "waiting to poll"),
             EventKind::WaitStarted { .. } => self.waits(step, path, "waiting"),
             EventKind::ManualRequested(_) => self.waits(step, path, "waiting for an operator"),
-            EventKind::TimerFired { .. } | EventKind::ManualResolved(_) | EventKind::TaskScheduled(_) => {
+            EventKind::TimerFired { .. } | EventKind::TaskScheduled(_) => {
                 self.becomes(step, path, Status::Running, None);
             }
+            EventKind::ManualResolved(resolution) => match &resolution.decision {
+                Decision::Retry => self.becomes(step, path, Status::Running, None),
+                Decision::Succeed { .. } => self.becomes(step, path, Status::Succeeded, None),
+                Decision::Fail { failure: Some(failure) } => {
+                    self.becomes(step, path, Status::Failed, Some(&failure.error));
+                }
+                Decision::Fail { failure: None } => {
+                    let error = self.place(step, path.clone()).error.clone();
+                    self.becomes(step, path, Status::Failed, error.as_ref());
+                }
+            },
             EventKind::TaskCancelled { .. } => self.becomes(step, path, Status::Cancelled, None),
             _ => {}
         }

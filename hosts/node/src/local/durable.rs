@@ -146,6 +146,11 @@ impl LocalRun {
         };
         let family = kept.family(&id)?;
         engine.take_up_only(&family)?;
+        if engine.shard().waits_to_begin(&id) {
+            let until = record.wake_at.map(|at| format!(" until {at}")).unwrap_or_default();
+            let message = format!("the execution {id} waits to begin{until}: a server with this store begins it");
+            return Err(LocalError::System(message));
+        }
         if engine.shard().state(&id).is_none() {
             // Reading it again gives the reason.
             if let Some(flow) = kept.flows.running(&record.flow, record.version) {

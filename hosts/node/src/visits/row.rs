@@ -5,7 +5,7 @@ use starbridge_flow::graph::{Flow, Pattern, StepId, StepKind, Wait};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{Event, EventId, EventKind, Failure, ScheduledCall};
+use starbridge_machine::{Decision, Event, EventId, EventKind, Failure, ScheduledCall};
 
 /// Where a visit or its undoing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +179,7 @@ impl Row {
                 self.status = Status::Manual;
                 self.failure = Some(failure.clone());
             }
+            EventKind::ManualResolved(resolution) => self.resolve(&resolution.decision, event.time),
             EventKind::StepSucceeded { .. } => self.status = Status::Succeeded,
             EventKind::StepFailed { failure, .. } => {
                 self.status = Status::Failed;
@@ -195,6 +196,23 @@ impl Row {
                 self.until = None;
             }
             _ => {}
+        }
+    }
+
+    /// An operator decided for the step.
+    fn resolve(&mut self, decision: &Decision, time: Timestamp) {
+        match decision {
+            Decision::Retry => self.run(),
+            Decision::Succeed { .. } => {
+                self.status = Status::Succeeded;
+                self.failure = None;
+            }
+            Decision::Fail { failure } => {
+                self.status = Status::Failed;
+                self.failure = failure.clone().or(self.failure.take());
+                self.ended = Some(time);
+                self.until = None;
+            }
         }
     }
 

@@ -176,10 +176,11 @@ async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room
     let id = kept.execution.clone();
     let taken = || {
         taken(&request.flow, request.name.as_ref(), &id)
-            .with_detail(|detail| format!("{detail}, started with another input or version"))
+            .with_detail(|detail| format!("{detail}, started with another input, version or key"))
     };
     let version = request.version.is_none_or(|version| version == kept.record.version);
-    if !version {
+    // A key that is kept nowhere would begin another execution next time.
+    if !version || request.once_key.is_some() {
         return Err(taken());
     }
     let input = request.input.clone();
@@ -314,8 +315,8 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         statuses,
         broken: query.get("reason").map(is_broken).transpose()?.unwrap_or(false),
         name: query.get("name").map(Text::from),
-        parent: query.get("parent").map(Text::from),
-        root: query.get("root").map(Text::from),
+        parent: family(&query, "parent")?,
+        root: family(&query, "root")?,
         labels,
         from: query.time("from")?,
         to: query.time("to")?,
@@ -333,11 +334,19 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     app.answers.value(StatusCode::OK, page.await??).await
 }
 
+/// The id of an execution whose family is asked for. An empty one is a mistake: without it everything is listed.
+fn family(query: &Query, key: &str) -> Answer<Option<Text>> {
+    if query.is_empty(key) {
+        return Err(Problem::bad(format!("`{key}` is empty: give the id of an execution")));
+    }
+    Ok(query.get(key).map(Text::from))
+}
+
 fn is_broken(word: &str) -> Answer<bool> {
     match word {
         "broken" => Ok(true),
         _ => Err(Problem::bad(format!(
-            "there is no reason `{word}` to ask for: known is broken"
+            "there is no reason `{word}` to ask for: known is broken; `status=Delayed` finds what waits for its time"
         ))),
     }
 }

@@ -10,8 +10,9 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::value::{Text, Value};
-use starbridge_machine::{Decision, EditedInput, EventId, Failure, Resolution, ResolutionAction, Signal};
+use starbridge_machine::{Decision, EditedInput, EventId, Failure, Resolution, ResolutionAction, Signal, cut};
 use starbridge_node::node::{Operator, QueryError, WantedFork};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
@@ -234,6 +235,19 @@ pub async fn delete(
     Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
 ) -> Answer<Response> {
+    let (node, of) = (app.node.clone(), id.clone());
+    let needed = offload::work(usize::MAX, move || {
+        let parent = node.store().record(&of)?.and_then(|record| record.parent);
+        let parent = parent
+            .map(|parent| node.store().record(&parent.execution))
+            .transpose()?;
+        Ok::<_, QueryError>(parent.flatten().is_some_and(|parent| parent.ended.is_none()))
+    });
+    if needed.await?? {
+        let detail =
+            "the execution that started it has not ended and may have to undo it: wait for that one, or stop it";
+        return Err(Problem::new(StatusCode::CONFLICT, "NotEnded", detail));
+    }
     match app.node.delete_execution(&Text::from(id), &operator).await? {
         Reply::Taken => Ok(StatusCode::NO_CONTENT.into_response()),
         Reply::NotEnded => {
@@ -245,10 +259,20 @@ pub async fn delete(
     }
 }
 
-/// What the audit list says of a request about an execution: its members are the detail.
+/// Members that are data of the execution, which the list would keep longer than the execution.
+const DATA: [&str; 3] = ["input", "inputs", "output"];
+
+/// What the audit list says of a request about an execution: its members are the detail, but for data.
 fn audit(app: &App, operator: &Operator, action: &str, id: &str, body: &Body) -> AuditEntry {
+    let members = body.members().iter().filter(|(key, _)| !DATA.contains(&key.as_str()));
+    let short = |(key, value): (&Text, &Value)| {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.clone(), |text| cut(text, ERROR_CAUSE_CHARS).into());
+        (key.clone(), value)
+    };
     AuditEntry {
-        detail: body.members().clone(),
+        detail: members.map(short).collect(),
         ..app.node.audit_entry(operator, action, AuditKind::Execution, id)
     }
 }

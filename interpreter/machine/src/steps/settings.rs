@@ -43,9 +43,10 @@ impl State {
         let (Some(reader), Some(frame)) = (&step.settings, self.frame(id)) else {
             return Ok(None);
         };
-        let mapped = match &step.enter {
-            InputMode::Merged | InputMode::Input => None,
-            InputMode::Program(program) => {
+        let mapped = match (&frame.edited, &step.enter) {
+            (Some(edited), _) => Some(edited.as_ref().clone()),
+            (None, InputMode::Merged | InputMode::Input) => None,
+            (None, InputMode::Program(program)) => {
                 let visits = turn
                     .flow
                     .step_named(&step.name)

@@ -142,6 +142,15 @@ impl Engine {
         let Some(mut stored) = self.deps.history.load(id)? else {
             return Ok(Reply::NoSuchExecution);
         };
+        if stored.record.status.is_before_start() {
+            // It has no history to go on with: the stop enters no step.
+            self.shard.take_back(id);
+            self.shard.hold_waiting(id, stored)?;
+            return Ok(match self.shard.signal_audited(id, signal, audit, now) {
+                Ok(()) => Reply::Taken,
+                Err(rejection) => Reply::Rejected(rejection),
+            });
+        }
         let broken = stored.record.broken.is_some();
         if !broken || stored.record.attempts == 0 {
             if broken {

@@ -55,7 +55,9 @@ impl Engine {
         let mail = std::mem::take(&mut stored.messages);
         let wake_at = stored.record.wake_at;
         let alone = self.alone.clone();
-        let _alone = (stored.record.attempts >= SUSPECT).then(|| alone.enter(&id));
+        // One that waits to begin enters when it begins: the lock can't be taken twice.
+        let is_suspect = stored.record.attempts >= SUSPECT && !stored.record.status.is_before_start();
+        let _alone = is_suspect.then(|| alone.enter(&id));
         self.expect_messages();
         let (history, limits) = (self.deps.history.clone(), self.shard.shared_limits());
         let taken = self.shard.guarded(&id, now, |shard| {

@@ -108,6 +108,13 @@ impl Shard {
         stored: StoredHistory,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        self.hold_waiting(id, stored)?;
+        self.look_at_waiting(id, now);
+        Ok(())
+    }
+
+    /// Takes an execution that waits to begin, as it was read. It does not begin, even if it is time.
+    pub(crate) fn hold_waiting(&mut self, id: &Text, stored: StoredHistory) -> Result<(), StoreError> {
         let corrupt = |why: &str| StoreError::Corrupt(format!("execution {id}: {why}"));
         let record = stored.record;
         let text = stored.request.ok_or_else(|| corrupt("how it begins is gone"))?;
@@ -123,7 +130,6 @@ impl Shard {
         if !self.waits_to_begin(id) {
             self.waiting.insert(id.clone(), waiting);
         }
-        self.look_at_waiting(id, now);
         Ok(())
     }
 
@@ -241,7 +247,7 @@ impl Shard {
     }
 
     /// Whether an execution is here that waits to begin.
-    pub(crate) fn waits_to_begin(&self, execution: &str) -> bool {
+    pub fn waits_to_begin(&self, execution: &str) -> bool {
         self.waiting.contains_key(execution)
     }
 

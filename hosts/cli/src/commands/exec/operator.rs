@@ -5,6 +5,7 @@ use crate::output::Output;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Decision, EventId, Failure, Resolution, Signal, State};
+use starbridge_node::escaping::escaped;
 use starbridge_runtime::{Command, Reply};
 use std::io::{BufRead, IsTerminal};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -51,7 +52,8 @@ impl Operator {
             let step = flow.step(request.step).map(|step| step.name.as_str());
             let Failure { error, cause } = &request.failure;
             let colon = if cause.is_empty() { "" } else { ": " };
-            let question = format!("{} failed with {error}{colon}{cause}", step.unwrap_or_default());
+            let (step, error, cause) = (escaped(step.unwrap_or_default()), escaped(error), escaped(cause));
+            let question = format!("{step} failed with {error}{colon}{cause}");
             // A thread that is gone has said so.
             let _ = self.requests.send(Request {
                 execution: execution.clone(),
@@ -93,11 +95,11 @@ impl Asking {
     /// The next decision; `None` where nothing more can be read.
     fn read(&self) -> Option<Decision> {
         loop {
-            let mut line = String::new();
-            if std::io::stdin().lock().read_line(&mut line).ok()? == 0 {
+            let mut line = Vec::new();
+            if std::io::stdin().lock().read_until(b'\n', &mut line).ok()? == 0 {
                 return None;
             }
-            match parse(&line) {
+            match parse(&String::from_utf8_lossy(&line)) {
                 Ok(decision) => return Some(decision),
                 Err(problem) => self.say(&problem),
             }

@@ -2,6 +2,8 @@
 //!
 //! The suite is not kept here. `STARBRIDGE_JSONPATH_SUITE` names its `cts.json`; `cargo xtask test` fetches it.
 
+#![expect(clippy::disallowed_methods, reason = "a test reads its data")]
+
 use serde::Deserialize;
 use starbridge_flow::graph::{Budget, Root};
 use starbridge_flow::limits::Limits;

@@ -108,13 +108,17 @@ impl DynamoStore {
         if let Some(session) = self.sessions.get(execution) {
             return Ok(Some(exists(execution, &session.record)));
         }
-        // Nothing but the write finds out about keys.
-        if record.name != *execution || record.once_key.is_some() || execution.len() == UUID_CHARS {
+        if record.name != *execution || execution.len() == UUID_CHARS {
             return Ok(None);
         }
+        // The write finds out which it is: the id or the key go before the name.
         if self.head(execution)?.is_some() {
-            // The write finds out which it is.
             return Ok(None);
+        }
+        for place in places(execution, record) {
+            if self.holder(&place)?.is_some() {
+                return Ok(None);
+            }
         }
         let key = (table::name(&record.flow, &record.name), HEAD.to_owned());
         self.holder(&key)

@@ -333,7 +333,9 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let runs = |state: &starbridge_machine::State| !state.status().is_ended();
+        // An end that is not durable yet is still to be told.
+        let id = Text::from(execution);
+        let runs = |state: &starbridge_machine::State| !state.status().is_ended() || self.shard.is_unsettled(&id);
         Ok(self.shard.is_aside(execution)
             || self.shard.waits_to_begin(execution)
             || self.shard.state(execution).is_some_and(runs))

@@ -6,8 +6,9 @@ pub(crate) use frame::{ArmRun, Frame, FramePosition, StepRun, TaskPhase, TaskRun
 
 use super::{FrameId, ROOT, Undoing};
 use crate::event::{EventId, Failure, StepPath};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 /// The tree of frames and the ready queue.
 ///
@@ -17,9 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// perhaps later [`Frames::resume_rollback`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frames {
-    /// An ordered map, because most executions have one frame or a few, and each event looks frames up some ten
-    /// times: that is a comparison here and a hash there.
-    by_id: BTreeMap<FrameId, Box<Frame>>,
+    by_id: FxHashMap<FrameId, Frame>,
     /// The frames with something to do, in the order in which they became ready.
     ready: VecDeque<FrameId>,
     /// How many rollbacks are in progress.
@@ -30,7 +29,7 @@ pub(crate) struct Frames {
 
 /// The frames in the form of a checkpoint.
 pub(super) struct WrittenFrames<'a> {
-    pub(super) frames: Cow<'a, BTreeMap<FrameId, Box<Frame>>>,
+    pub(super) frames: Cow<'a, FxHashMap<FrameId, Frame>>,
     pub(super) ready: Cow<'a, VecDeque<FrameId>>,
     pub(super) rollbacks: u32,
 }
@@ -38,11 +37,11 @@ pub(super) struct WrittenFrames<'a> {
 /// Methods of the tree.
 impl Frames {
     pub(crate) fn get(&self, id: FrameId) -> Option<&Frame> {
-        self.by_id.get(&id).map(Box::as_ref)
+        self.by_id.get(&id)
     }
 
     pub(crate) fn get_mut(&mut self, id: FrameId) -> Option<&mut Frame> {
-        self.by_id.get_mut(&id).map(Box::as_mut)
+        self.by_id.get_mut(&id)
     }
 
     pub(crate) fn contains(&self, id: FrameId) -> bool {
@@ -55,7 +54,9 @@ impl Frames {
 
     /// All frames in the order in which they were made: outer before inner.
     pub(crate) fn ids(&self) -> Vec<FrameId> {
-        self.by_id.keys().copied().collect()
+        let mut ids: Vec<FrameId> = self.by_id.keys().copied().collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// Whether a condition holds for each frame.
@@ -63,15 +64,15 @@ impl Frames {
         self.by_id.iter().all(|(id, frame)| holds(*id, frame))
     }
 
-    /// Changes each frame.
-    pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut Frame)) {
-        self.by_id.values_mut().for_each(|frame| change(frame));
+    /// Changes each frame, in no particular order.
+    pub(crate) fn for_each_mut(&mut self, change: impl FnMut(&mut Frame)) {
+        self.by_id.values_mut().for_each(change);
     }
 
     /// Adds a frame at the front of the ready queue: it runs before its composite goes on.
     pub(crate) fn add(&mut self, id: FrameId, mut frame: Frame) {
         frame.queued = true;
-        self.by_id.insert(id, Box::new(frame));
+        self.by_id.insert(id, frame);
         self.ready.push_front(id);
     }
 
@@ -84,7 +85,7 @@ impl Frames {
         if frame.is_rolling_back() {
             self.rollbacks = self.rollbacks.saturating_sub(1);
         }
-        Some(*frame)
+        Some(frame)
     }
 
     /// A frame, then the frames around it, from inside out.

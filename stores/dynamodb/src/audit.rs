@@ -42,10 +42,10 @@ fn is_place(text: &str) -> bool {
 }
 
 impl DynamoStore {
-    /// The writes that add entries.
+    /// The writes that add entries. A repeated write writes the same once more: no other write has its key.
     pub(crate) fn audit_ops<'a>(&self, entries: impl IntoIterator<Item = &'a AuditEntry>) -> Vec<Op> {
         let entries = entries.into_iter();
-        let put = |entry: &AuditEntry| Op::put_new(item(entry, self.next_orders(1), &self.write_id()));
+        let put = |entry: &AuditEntry| Op::put(item(entry, self.next_orders(1), &self.write_id()));
         entries.map(put).collect()
     }
 }

@@ -63,7 +63,7 @@ impl DynamoStore {
         // INVARIANT: from here on nobody sees it, and it stays in the index until nothing else of it is left.
         let gone = Op::update(key.clone(), "SET #gone = :gone").when("#due = :due");
         let gone = gone.with(":gone", AttributeValue::Bool(true)).with(":due", text(due));
-        if self.client.write(&[&[gone], audit].concat(), "")? != Written::Done {
+        if self.client.write(&[&[gone], audit].concat(), &self.write_id())? != Written::Done {
             return Ok(false);
         }
         self.sessions.forget(execution);

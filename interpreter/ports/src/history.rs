@@ -1,5 +1,6 @@
 //! The port for histories.
 
+use crate::admission::AdmissionChange;
 use crate::audit::AuditEntry;
 use crate::error::StoreError;
 use crate::message::{Message, MessageId};
@@ -44,6 +45,8 @@ pub struct Append {
     /// Leases of tasks that workers took or gave back, of any execution. A task that is gone is ignored. An append
     /// with nothing else names no execution.
     pub leases: Vec<TaskLeaseChange>,
+    /// What changes of what admission keeps. An append of admission names no execution.
+    pub admission: Vec<AdmissionChange>,
     /// What operators did that this append does. It is added to the audit list.
     pub audit: Vec<AuditEntry>,
     /// Set if the execution is deleted, with everything that belongs to it, including messages and notices to others

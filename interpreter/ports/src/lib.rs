@@ -45,6 +45,7 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
+mod admission;
 mod audit;
 mod backoff;
 mod call_metadata;
@@ -66,6 +67,7 @@ mod replies;
 mod secrets;
 mod shards;
 
+pub use admission::{ADMISSION, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, NeededKey, PoolKey};
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, LOCAL_OPERATOR};
 pub use backoff::{Backoff, Failures};
 pub use call_metadata::{CallField, CallMetadata};

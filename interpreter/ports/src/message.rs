@@ -1,9 +1,10 @@
 //! Messages between executions: stored with the turn that sends them, until the receiver's turn is stored.
 
+use crate::admission::{Ask, DeclineReason};
 use crate::audit::AuditEntry;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::EventId;
+use starbridge_machine::{EventId, Status};
 
 /// The identity of a message: its sender, the sender's event, and its receiver.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,5 +81,28 @@ pub enum MessageBody {
         /// What the audit list says of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audit: Option<Box<AuditEntry>>,
+    },
+    /// From an execution to admission: it waits to be admitted.
+    Ask(Box<Ask>),
+    /// From admission to an execution that asked: it may begin.
+    Admit,
+    /// From admission to an execution that asked: it does not begin.
+    Decline {
+        /// Why not.
+        reason: DeclineReason,
+    },
+    /// From admission to an execution: admission is to be told of its end.
+    Watch,
+    /// From an execution to admission: it has ended, or what it asked for is no longer wanted.
+    Ended {
+        /// How it ended.
+        status: Status,
+    },
+    /// From an execution to admission: it was started under a name that somebody waits for.
+    Appeared {
+        /// Its flow.
+        flow: Text,
+        /// Its name.
+        name: Text,
     },
 }

@@ -47,6 +47,7 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
+mod admission;
 mod engine;
 mod express;
 mod flows;
@@ -63,6 +64,7 @@ mod stored_events;
 mod suspect_lock;
 mod tokens;
 
+pub use admission::{AdmissionCommand, AdmissionHandle};
 pub use engine::{
     Command, Connectors, Engine, EngineDeps, EngineSettings, Reply, Report, Snapshot, StartFailure, StartedExecution,
     SuspendedExecution, Writer,

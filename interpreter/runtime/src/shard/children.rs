@@ -517,6 +517,12 @@ impl Shard {
                     rollback,
                 }
             }
+            MessageBody::Ask(_)
+            | MessageBody::Admit
+            | MessageBody::Decline { .. }
+            | MessageBody::Watch
+            | MessageBody::Ended { .. }
+            | MessageBody::Appeared { .. } => return self.drop_message(id),
         };
         let awaited = match self.state(&to) {
             None => self.waits_to_begin(&to),

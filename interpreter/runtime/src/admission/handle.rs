@@ -1,0 +1,47 @@
+//! The handle to admission.
+
+use super::command::AdmissionCommand;
+use starbridge_flow::value::Text;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::mpsc;
+
+/// The handle to admission.
+#[derive(Clone, Debug)]
+pub struct AdmissionHandle {
+    commands: mpsc::UnboundedSender<AdmissionCommand>,
+    /// The flows with a limit or a pause that an operator set.
+    governed: Arc<RwLock<BTreeSet<Text>>>,
+}
+
+impl AdmissionHandle {
+    /// A handle, and the channel on which its commands arrive.
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<AdmissionCommand>) {
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let handle = Self {
+            commands,
+            governed: Arc::default(),
+        };
+        (handle, inbox)
+    }
+
+    /// Sends a command. It is dropped if admission has stopped.
+    pub fn send(&self, command: AdmissionCommand) {
+        let _ = self.commands.send(command);
+    }
+
+    /// Whether starts of a flow have to be admitted whatever their keys, because an operator limits or pauses the flow.
+    pub fn governs(&self, flow: &str) -> bool {
+        let governed = self.governed.read().unwrap_or_else(PoisonError::into_inner);
+        governed.contains(flow)
+    }
+
+    /// Notes that an operator limits or pauses a flow, or no longer does.
+    pub fn govern(&self, flow: Text, governed: bool) {
+        let mut flows = self.governed.write().unwrap_or_else(PoisonError::into_inner);
+        match governed {
+            true => flows.insert(flow),
+            false => flows.remove(&flow),
+        };
+    }
+}

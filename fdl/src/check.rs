@@ -6,6 +6,7 @@
 mod arms;
 mod catch;
 mod compile;
+mod concurrency;
 mod cursor;
 mod data;
 mod depends;

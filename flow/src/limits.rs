@@ -77,6 +77,12 @@ pub const LABELS: usize = 64;
 pub const LABEL_CHARS: usize = 256;
 /// The longest `onceKey` of a start, in bytes.
 pub const ONCE_KEY_BYTES: usize = 256;
+/// Concurrency keys of a flow.
+pub const CONCURRENCY_KEYS: usize = 8;
+/// The longest concurrency key, in bytes.
+pub const CONCURRENCY_KEY_BYTES: usize = 256;
+/// Executions that a start may wait for.
+pub const DEPENDENCIES: usize = 100;
 
 /// Whether flows, branches and queues may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
 /// (section "limits").

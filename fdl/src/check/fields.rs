@@ -115,7 +115,7 @@ shape!(
         "child"
     ]
 );
-shape!(CONCURRENCY, "a concurrency limit", ["key", "limit"], []);
+shape!(CONCURRENCY, "a concurrency limit", ["key", "limit"], ["pool"]);
 
 /// All shapes, to tell where else a field is allowed.
 static SHAPES: [&Shape; 20] = [

@@ -7,12 +7,9 @@ use super::fields;
 use super::foreign;
 use super::local::MappingContext;
 use super::outline::number;
-use super::paths::looked_up;
 use crate::diagnostics::Code;
-use crate::expression::Path;
-use crate::graph::{ConcurrencyKey, FlowParts, OnTimeout, Source, StepId};
+use crate::graph::{FlowParts, OnTimeout, StepId};
 use crate::limits::EXECUTION_TIMEOUT;
-use crate::path::Query;
 use crate::syntax::{Format, NodeKind};
 
 /// Reads a whole definition. The parts are complete if nothing but warnings was reported.
@@ -107,58 +104,5 @@ impl Checker<'_> {
         let title = format!("change it to `{word}`");
         let found = found.help(format!("write `{replacement}`"));
         self.report(found.fixed_by(title, span, replacement, sure));
-    }
-
-    fn concurrency_keys(&self, root: &Cursor<'_>) -> Vec<ConcurrencyKey> {
-        let Some(cursor) = root.member("concurrency") else {
-            return Vec::new();
-        };
-        if !self.is_listed(&cursor, "limits, each with `key` and `limit`") {
-            return Vec::new();
-        }
-        let found = cursor.problem_of_key(Code::NotRunYet, "`concurrency` of a flow is not run by this version");
-        self.report(found.help("`exec` and the server refuse the flow; leave it out"));
-        cursor
-            .entries()
-            .filter_map(|item| {
-                if !self.check_fields(&item, &fields::CONCURRENCY, &[]) {
-                    return None;
-                }
-                let limit = item.member("limit").and_then(|field| self.whole(&field, 1..=u64::MAX));
-                let key = item.member("key").and_then(|field| self.concurrency_key(&field));
-                Some(ConcurrencyKey {
-                    key: key?,
-                    limit: limit?,
-                })
-            })
-            .collect()
-    }
-
-    /// A constant, or a path on the execution's input: `$input.a` or `$.a`.
-    fn concurrency_key(&self, cursor: &Cursor<'_>) -> Option<Source> {
-        let text = match &cursor.node.kind {
-            NodeKind::String(_) => self.filled(cursor)?,
-            NodeKind::Number(_) | NodeKind::Bool(_) => {
-                return Some(Source::Constant(cursor.node.to_value()));
-            }
-            _ => {
-                self.wrong_type(cursor, "a string, or a path");
-                return None;
-            }
-        };
-        if let Some(rest) = text.strip_prefix("$input").filter(|_| Path::is_path(&text)) {
-            self.path(cursor, &text)?;
-            return Query::parse(&format!("${rest}")).ok().map(looked_up);
-        }
-        if Path::is_path(&text) {
-            let message = format!("`key` must be a constant or a path on the input, not `{text}`");
-            let found = cursor.problem(Code::PathExpected, message);
-            self.report(found.help("nothing has run yet: only `$input`, the execution's input, can be seen here"));
-            return None;
-        }
-        if text.starts_with('$') {
-            return self.query(cursor, &text).map(looked_up);
-        }
-        Some(Source::Constant(cursor.node.to_value()))
     }
 }

@@ -91,6 +91,7 @@ codes! {
     DuplicateBranch "FDL0212" Error "two branches of one name";
     WaitForTooMany "FDL0213" Error "`waitFor` can never be met";
     DependencyTwice "FDL0214" Warning "dependency given twice";
+    DuplicateConcurrencyKey "FDL0215" Error "concurrency key given twice";
     BadPath "FDL0301" Error "not a path";
     BadTemplate "FDL0302" Error "not a template";
     DuplicateTarget "FDL0303" Error "target given twice";
@@ -144,6 +145,7 @@ codes! {
     TimeoutTooLong "FDL0607" Error "time over the limit";
     SchemaTooCostly "FDL0608" Error "schema takes too many steps";
     NegativeWait "FDL0609" Warning "wait of less than no time";
+    TooManyKeys "FDL0610" Error "too many concurrency keys";
     Placeholder "FDL0701" Warning "placeholder left in a resource";
     BadResource "FDL0702" Error "incomplete resource";
     SecretNotResolved "FDL0703" Warning "secret where none is resolved";

@@ -68,7 +68,9 @@ pub struct List {
 /// Mutex and job limits (section "starting").
 #[derive(Clone, Debug)]
 pub struct ConcurrencyKey {
-    /// A constant, or a path on the input.
+    /// The pool that the key belongs to; `None`: the flow's own.
+    pub pool: Option<Text>,
+    /// A constant, or what is found in the execution's input.
     pub key: Source,
     /// How many executions with the same key may run.
     pub limit: u64,
@@ -117,11 +119,6 @@ impl Flow {
     /// The step of that name.
     pub fn step_named(&self, name: &str) -> Option<StepId> {
         self.names.get(name).copied()
-    }
-
-    /// What it asks for that needs a server: other executions to wait for.
-    pub fn needs_server(&self) -> Option<&'static str> {
-        (!self.concurrency.is_empty()).then_some("`concurrency`")
     }
 
     /// Whether one of its steps may ask an operator.

@@ -26,6 +26,7 @@ pub const FAULT_NAMES: FaultNames = FaultNames::new(
         "FnF.Failed",
         "fnf.ExecutionAlreadyExists",
         "FnF.StartDeadlineExceeded",
+        "FnF.ConcurrencyDeadlock",
     ],
 );
 

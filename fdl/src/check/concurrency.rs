@@ -74,7 +74,9 @@ impl Checker<'_> {
             let pool = item.member("pool").map(|field| self.pool(&field));
             let key = item.member("key").and_then(|field| {
                 let key = self.concurrency_key(&field)?;
-                let written = field.str().map_or_else(|| field.node.to_value().to_plain_text(), str::to_owned);
+                let written = field
+                    .str()
+                    .map_or_else(|| field.node.to_value().to_plain_text(), str::to_owned);
                 let one = (pool.clone().flatten(), Text::from(written));
                 if seen.contains(&one) {
                     let message = format!("the key `{}` is given twice", one.1);

@@ -40,6 +40,8 @@ pub enum FaultKind {
     Exists,
     /// The execution could not begin in time.
     StartDeadline,
+    /// The executions above this one hold what it waits for.
+    Deadlock,
     /// Named by the flow, a function or a worker.
     Custom(Text),
     /// Named by somebody outside, who may not speak as the interpreter does.
@@ -111,12 +113,12 @@ pub struct FaultNames {
     /// What the names begin with that only the interpreter may use.
     own: &'static str,
     /// Name of each kind that is not custom, in the order of [`FaultNames::KINDS`].
-    names: [&'static str; 17],
+    names: [&'static str; 18],
 }
 
 impl FaultNames {
     /// The kinds which have a name.
-    pub const KINDS: [FaultKind; 17] = [
+    pub const KINDS: [FaultKind; 18] = [
         FaultKind::Timeout,
         FaultKind::Heartbeat,
         FaultKind::Result,
@@ -134,10 +136,11 @@ impl FaultNames {
         FaultKind::Failed,
         FaultKind::Exists,
         FaultKind::StartDeadline,
+        FaultKind::Deadlock,
     ];
 
     /// Names in the order of [`FaultNames::KINDS`]; those that begin with `own` are the interpreter's, and nobody else can say them.
-    pub const fn new(own: &'static str, names: [&'static str; 17]) -> Self {
+    pub const fn new(own: &'static str, names: [&'static str; 18]) -> Self {
         Self { own, names }
     }
 

@@ -153,6 +153,34 @@ pub struct Waited {
     /// The time before which it was not to begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
+    /// The executions that were to end first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<WaitedFor>,
+    /// The concurrency keys of which it got a slot each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<WaitedKey>,
+}
+
+/// An execution that was to end before another one began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitedFor {
+    /// Its flow, where it is named; nothing for an id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Text>,
+    /// Its name in that flow, or its id.
+    pub execution: Text,
+    /// Whether any end would do. Otherwise it had to succeed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_end: bool,
+}
+
+/// A concurrency key of an execution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitedKey {
+    /// The pool: the name of the flow, unless the flow names another one.
+    pub pool: Text,
+    /// The key.
+    pub key: Text,
 }
 
 impl StartTerms {

@@ -86,7 +86,7 @@ pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
     Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
     Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant,
-    Waited,
+    Waited, WaitedFor, WaitedKey,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::{FailedRollback, ManualRequest, OpenStep, StepState};

@@ -7,7 +7,8 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::history::{read_event, read_turn, write_event, write_turn};
 use starbridge_machine::{
-    EndBeforeStart, Event, EventId, EventKind, Fork, Signal, StartRecord, State, Status, Waited, turn_length,
+    EndBeforeStart, Event, EventId, EventKind, Fork, Signal, StartRecord, State, Status, Waited, WaitedFor, WaitedKey,
+    turn_length,
 };
 use std::sync::Arc;
 
@@ -19,6 +20,22 @@ fn waited() -> Box<StartRecord> {
     started.terms.priority = Some(9);
     started.terms.order_time = Some(-7);
     started.terms.waited = Some(Waited {
+        after: vec![
+            WaitedFor {
+                flow: Some("other".into()),
+                execution: "first".into(),
+                any_end: false,
+            },
+            WaitedFor {
+                flow: None,
+                execution: "an-id".into(),
+                any_end: true,
+            },
+        ],
+        keys: vec![WaitedKey {
+            pool: "f".into(),
+            key: "c-1".into(),
+        }],
         requested_time: Timestamp(1_000),
         start_at: Some(Timestamp(5_000)),
     });
@@ -119,7 +136,7 @@ fn first_event_says_what_was_waited_for_in_both_forms() {
     let detail = written.get("detail").unwrap().as_object().unwrap();
     assert_eq!(
         detail.get("waited").unwrap().to_json(),
-        r#"{"requestedTime":"1970-01-01T00:00:01.000Z","startAt":"1970-01-01T00:00:05.000Z"}"#
+        r#"{"requestedTime":"1970-01-01T00:00:01.000Z","startAt":"1970-01-01T00:00:05.000Z","after":[{"flow":"other","execution":"first"},{"execution":"an-id","when":"ended"}],"keys":[{"pool":"f","key":"c-1"}]}"#
     );
     assert_eq!(read_event(&flow, &written.into()).unwrap(), events[0]);
     let turn = write_turn(&flow, &events);

@@ -62,9 +62,12 @@ pub enum RequestChange {
     None,
     /// The execution is new and has no history yet: the append has a record and no turn. The text says how it begins.
     Keep(String),
-    /// The turn is the first one of an execution whose start was kept. The text is deleted, and the record also says
-    /// when the execution began.
+    /// Of an execution that exists: it waits to begin, or to go on. The text says how, in place of the one before.
+    Replace(String),
+    /// The turn carries out what was kept. The text is deleted, and the record also says when the execution began.
     Begin,
+    /// What was kept is not carried out. The text is deleted.
+    Drop,
 }
 
 /// Which dead tasks of an execution are no longer listed.
@@ -86,8 +89,8 @@ impl Append {
         let checkpoint = self.checkpoint.as_ref().map_or(0, Vec::len);
         let queued: usize = self.queued.iter().map(|task| task.message.len()).sum();
         let request = match &self.request {
-            RequestChange::Keep(text) => text.len(),
-            RequestChange::None | RequestChange::Begin => 0,
+            RequestChange::Keep(text) | RequestChange::Replace(text) => text.len(),
+            RequestChange::None | RequestChange::Begin | RequestChange::Drop => 0,
         };
         turn + checkpoint + queued + request
     }
@@ -98,7 +101,7 @@ impl Append {
             && match &self.request {
                 RequestChange::None => self.turn.is_some(),
                 RequestChange::Keep(_) => true,
-                RequestChange::Begin => false,
+                RequestChange::Replace(_) | RequestChange::Begin | RequestChange::Drop => false,
             }
     }
 
@@ -174,6 +177,8 @@ pub struct ExecutionRecord {
     pub failure: Option<RecordedFailure>,
     /// What could not be undone, where it ended for that.
     pub rollback: Option<FailedUndo>,
+    /// Whether admission is to be told of its end.
+    pub watched: bool,
     /// The execution and event it goes on from, if it is a fork.
     pub forked: Option<Parent>,
     /// How often the process ended while it ran this execution, without a durable turn of it since; see [`Mark`].
@@ -290,6 +295,7 @@ impl ExecutionRecord {
         self.wake_at = later.wake_at;
         self.ended = later.ended;
         self.awaited = later.awaited;
+        self.watched = later.watched;
         self.failure.clone_from(&later.failure);
         self.rollback.clone_from(&later.rollback);
         self.attempts = later.attempts;
@@ -345,11 +351,18 @@ pub struct StoredHistory {
     pub checkpoint: Option<(EventId, Vec<u8>)>,
     /// The turns after the checkpoint, in order; all turns if there is none.
     pub turns: Vec<Turn>,
-    /// How it begins, if it waits to: the text of [`RequestChange::Keep`]. There are no turns then.
+    /// How it begins or goes on, if it waits to: the text of [`RequestChange::Keep`] or [`RequestChange::Replace`].
     pub request: Option<String>,
     /// Messages to the execution that are not handled. Only stores that lease executions to one process at a time
     /// fill this; others give all messages at once ([`History::messages`]).
     pub messages: Vec<Message>,
+}
+
+impl StoredHistory {
+    /// Whether the execution has not begun.
+    pub fn has_not_begun(&self) -> bool {
+        self.turns.is_empty() && self.checkpoint.is_none() && self.record.status.is_before_start()
+    }
 }
 
 /// Stores histories.

@@ -1,8 +1,10 @@
-//! Starts that are carried out later.
+//! Starts and redrives that are carried out later.
 
+use crate::admission::{Dependency, NeededKey};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
-use starbridge_machine::StartRecord;
+use starbridge_flow::value::{Object, Text};
+use starbridge_machine::{EventId, StartRecord, Status};
 
 /// How an execution begins that waits to. As JSON it is the text of [`RequestChange::Keep`](crate::RequestChange::Keep).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,4 +19,31 @@ pub struct KeptStart {
     /// The time after which it is not to begin any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// The concurrency keys of which it needs a slot each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<NeededKey>,
+    /// The executions it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<Dependency>,
+    /// Its ancestors, the parent first, as far as executions may wait for one another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ancestors: Vec<Text>,
+}
+
+/// A redrive that waits to be admitted. As JSON it is the text of [`RequestChange::Replace`](crate::RequestChange::Replace).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptRedrive {
+    /// The number under which admission was asked.
+    pub asked: EventId,
+    /// When it was asked for.
+    pub requested: Timestamp,
+    /// The status to go back to, if it is not carried out.
+    pub former: Status,
+    /// The name of the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The inputs that were given, each with the event of its step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<(EventId, Object)>,
 }

@@ -80,7 +80,7 @@ pub use history::{
     Append, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, Mark, RecordedFailure, Refusal,
     RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
 };
-pub use kept_start::KeptStart;
+pub use kept_start::{KeptRedrive, KeptStart};
 pub use leases::{ExecutionLeases, Heartbeat};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention, Store};
 pub use message::{Message, MessageBody, MessageId};

@@ -1,5 +1,6 @@
 //! A shard: the single-threaded owner of executions. [`Shard`] says in which order to call it.
 
+mod admission;
 mod aside;
 mod batch;
 mod child_names;
@@ -7,14 +8,17 @@ mod children;
 mod execution_ids;
 mod forks;
 mod loaded;
+mod messages;
 mod notices;
 mod operating;
 mod recover;
+mod redrives;
 mod tasks;
 #[cfg(test)]
 mod tests;
 mod waiting;
 
+pub(crate) use admission::ended_message;
 pub(crate) use aside::MAX_TRIES;
 pub(crate) use batch::stored_turn;
 pub use execution_ids::{ExecutionSeed, child_id};
@@ -25,10 +29,12 @@ pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
 pub use waiting::kept_input;
 
+use crate::admission::AdmissionHandle;
 use crate::flows::FlowTable;
 use crate::queues::FairQueue;
 use crate::resources::ResourceMap;
 use crate::suspect_lock::SuspectLock;
+use admission::needed_keys;
 use children::Incoming;
 use execution_ids::IdSource;
 use loaded::LoadedExecution;
@@ -39,10 +45,12 @@ use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{
     CallToSend, Event, EventId, Parent, Rejection, Signal, StartRecord, StartTerms, State, Status, TokenGrant,
 };
-use starbridge_ports::{Append, AuditEntry, ExecutionRecord, Message, MessageId, QueuedTask, Refusal, SUSPECT};
+use starbridge_ports::{
+    Append, AuditEntry, Dependency, ExecutionRecord, KeptStart, Message, MessageId, QueuedTask, Refusal, SUSPECT,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use waiting::{StartTimes, WaitingStart};
+use waiting::WaitingStart;
 
 /// Whether a call is answered from outside, whatever its resource.
 type InterceptCall = Box<dyn Fn(&StartRecord, &CallToSend) -> bool + Send>;
@@ -114,6 +122,10 @@ pub struct Shard {
     alone: Option<Arc<SuspectLock>>,
     /// What the next append is done for, if an operator wants it.
     audited: Option<AuditEntry>,
+    /// Decides when executions may run that wait for others, if there is admission.
+    admission: Option<AdmissionHandle>,
+    /// The largest number under which a redrive asked admission.
+    last_ask: u64,
 }
 
 /// What leaves a shard, once what it follows from is durable.
@@ -230,6 +242,8 @@ pub struct StartRequest {
     pub time: StartTime,
     /// How long after this request it may begin at the latest.
     pub deadline: Option<Millis>,
+    /// The executions that have to end first.
+    pub after: Vec<Dependency>,
 }
 
 /// When an execution may begin.
@@ -251,6 +265,10 @@ pub enum StartError {
     NoSuchFlow,
     /// The input does not match the flow's `inputSchema`.
     InvalidInput(Vec<SchemaViolation>),
+    /// A concurrency key of the flow can't be made of the input. The text says why.
+    InvalidKey(String),
+    /// It is to wait for other executions, and nothing here knows when they end.
+    NoAdmission,
     /// The machine rejected the start for another reason.
     Refused(Rejection),
     /// The first turn panicked, and nothing of it was kept. The text is what the panic said.
@@ -262,6 +280,8 @@ impl std::fmt::Display for StartError {
         match self {
             Self::NoSuchFlow => f.write_str("there is no such flow"),
             Self::InvalidInput(violations) => Rejection::InvalidInput(violations.clone()).fmt(f),
+            Self::InvalidKey(why) => f.write_str(why),
+            Self::NoAdmission => f.write_str("`after` can't be honoured here: it needs a server"),
             Self::Refused(rejection) => rejection.fmt(f),
             Self::Panicked(cause) => write!(f, "its first turn panicked, and nothing of it was kept: {cause}"),
         }
@@ -317,6 +337,8 @@ impl Shard {
             panicked: Vec::new(),
             alone: None,
             audited: None,
+            admission: None,
+            last_ask: 0,
         }
     }
 
@@ -351,6 +373,7 @@ impl Shard {
             .flows
             .get(&request.flow, request.version)
             .ok_or(StartError::NoSuchFlow)?;
+        let keys = needed_keys(&flow, &request.flow, &request.input, &self.limits)?;
         let seed = (self.id_source)(&request, now);
         let id = seed.id;
         let origin = self.origin(&id, &request);
@@ -377,12 +400,20 @@ impl Shard {
             StartTime::At(time) => time,
             StartTime::After(delay) => now.plus(delay),
         };
-        if start_at > now {
-            let times = StartTimes {
+        if self.admission.is_none() && !request.after.is_empty() {
+            return Err(StartError::NoAdmission);
+        }
+        if start_at > now || self.must_ask(&started.flow, &keys, &request.after) {
+            let kept = KeptStart {
+                start: Box::new(started),
+                requested: now,
                 start_at,
                 deadline: request.deadline.map(|deadline| now.plus(deadline)),
+                keys,
+                after: request.after,
+                ancestors: origin.family.iter().skip(1).cloned().collect(),
             };
-            return self.keep_start(&id, flow, started, times, now).map(|()| id);
+            return self.keep_start(&id, flow, kept, &origin, now).map(|()| id);
         }
         let mut live = LoadedExecution::new(flow, State::new(id.clone(), self.limits.clone()), origin);
         live.queues = self.fair_queue.is_some();
@@ -421,6 +452,14 @@ impl Shard {
             return self.signal_waiting(&Text::from(execution), signal, message, now);
         }
         let Some((id, live)) = self.live_mut(execution) else {
+            return Err(Rejection::Unknown);
+        };
+        let is_asking = live.asking.is_some() || matches!(signal, Signal::Redrive { .. });
+        let asked = is_asking.then(|| self.signal_asking(&id, &signal, message.as_ref(), now));
+        if let Some(taken) = asked.flatten() {
+            return taken;
+        }
+        let Some(live) = self.executions.get(&id) else {
             return Err(Rejection::Unknown);
         };
         let suspect = live.attempts >= SUSPECT;
@@ -514,6 +553,12 @@ impl Shard {
     /// The state of a loaded execution.
     pub fn state(&self, execution: &str) -> Option<&State> {
         self.executions.get(execution).map(|live| &live.state)
+    }
+
+    /// What a loaded execution was started with, whether it has begun or waits to.
+    pub(crate) fn start_of(&self, execution: &str) -> Option<&StartRecord> {
+        let begun = self.state(execution).and_then(|state| state.started());
+        begun.or_else(|| self.waiting_record(execution))
     }
 
     /// The flow that a loaded execution runs.

@@ -58,6 +58,11 @@ impl DynamoStore {
         let Some(first) = appends.first() else {
             return Ok((0, None));
         };
+        let waits = |entry: &Entry<'_>| matches!(entry.append.request, RequestChange::Replace(_) | RequestChange::Drop);
+        if appends.iter().any(waits) {
+            let why = "only starts are kept here until they are carried out";
+            return Err(StoreError::Unavailable(why.to_owned()));
+        }
         if !is_consistent(first) {
             return Ok((0, Some(Refusal::Conflict)));
         }

@@ -133,6 +133,8 @@ fn of_json(json: &Value) -> Option<ExecutionRecord> {
         forked: json
             .get("forked")
             .and_then(|forked| serde_json::from_value(forked.clone()).ok()),
+        // Nobody asks for that here: there is no admission.
+        watched: false,
         attempts: json
             .get("attempts")
             .and_then(Value::as_u64)

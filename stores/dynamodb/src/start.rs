@@ -253,7 +253,9 @@ impl DynamoStore {
 fn held_by_head(first: &Append, add: &Addition) -> Vec<u8> {
     match &first.request {
         RequestChange::Keep(text) => text.clone().into_bytes(),
-        RequestChange::None | RequestChange::Begin => written(&add.turns),
+        RequestChange::None | RequestChange::Replace(_) | RequestChange::Begin | RequestChange::Drop => {
+            written(&add.turns)
+        }
     }
 }
 

@@ -72,7 +72,9 @@ impl DynamoStore {
                 let known = add.record.get_or_insert_with(|| base.clone());
                 match append.request {
                     RequestChange::Begin => known.take_beginning(record),
-                    RequestChange::None | RequestChange::Keep(_) => known.take_changes(record),
+                    RequestChange::None | RequestChange::Keep(_) | RequestChange::Replace(_) | RequestChange::Drop => {
+                        known.take_changes(record)
+                    }
                 }
             }
             if let Some(state) = &append.checkpoint {

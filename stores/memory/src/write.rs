@@ -78,8 +78,8 @@ impl Kept {
             }
             match &append.request {
                 RequestChange::None => {}
-                RequestChange::Keep(text) => execution.request = Some(text.clone()),
-                RequestChange::Begin => execution.request = None,
+                RequestChange::Keep(text) | RequestChange::Replace(text) => execution.request = Some(text.clone()),
+                RequestChange::Begin | RequestChange::Drop => execution.request = None,
             }
             if let Some(state) = &append.checkpoint {
                 execution.checkpoint = Some((execution.last(), state.clone()));

@@ -167,9 +167,9 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
         .prepare_cached(
             "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
                 parent_execution, parent_event, root, depth, awaited, error, cause, step, failed_undo, forked,
-                requested, once_key, priority, order_time)
+                requested, once_key, priority, order_time, watched)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                ?23, ?24, ?25, ?26)",
+                ?23, ?24, ?25, ?26, ?27)",
         )?
         .execute(params![
             number,
@@ -198,6 +198,7 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
             record.once_key.as_ref().map(Text::as_str),
             record.priority,
             record.order_time,
+            record.watched,
         ])?;
     *work.next += 1;
     for (label, value) in labels.into_iter().flat_map(|labels| labels.iter()) {
@@ -220,14 +221,23 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
     Ok(Ok(head))
 }
 
-/// Keeps how an execution begins that waits to.
+/// Keeps how an execution begins or goes on that waits to, or deletes that.
 fn keep_request(connection: &Connection, number: i64, append: &Append) -> rusqlite::Result<()> {
-    let RequestChange::Keep(text) = &append.request else {
-        return Ok(());
+    let (kind, text) = match &append.request {
+        RequestChange::Keep(text) => ("start", text),
+        RequestChange::Replace(text) if append.expected.0 == 0 => ("start", text),
+        RequestChange::Replace(text) => ("redrive", text),
+        RequestChange::Begin | RequestChange::Drop => {
+            return connection
+                .prepare_cached("DELETE FROM requests WHERE number = ?1")?
+                .execute([number])
+                .map(drop);
+        }
+        RequestChange::None => return Ok(()),
     };
     connection
-        .prepare_cached("INSERT INTO requests (number, kind, text) VALUES (?1, 'start', ?2)")?
-        .execute(params![number, text])
+        .prepare_cached("INSERT OR REPLACE INTO requests (number, kind, text) VALUES (?1, ?2, ?3)")?
+        .execute(params![number, kind, text])
         .map(drop)
 }
 
@@ -247,11 +257,7 @@ fn append_existing(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusq
         work.counts[status] += 1;
         head.status = status;
     }
-    if append.request == RequestChange::Begin {
-        work.connection
-            .prepare_cached("DELETE FROM requests WHERE number = ?1")?
-            .execute([head.number])?;
-    }
+    keep_request(work.connection, head.number, append)?;
     keep_head(work, append, head);
     Ok(head)
 }
@@ -284,7 +290,7 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
     connection
         .prepare_cached(
             "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
-                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14
+                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14, watched = ?15
              WHERE number = ?1",
         )?
         .execute(params![
@@ -302,6 +308,7 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
             record.broken.as_ref().map(|broken| broken.since.0),
             record.broken.as_ref().map(|broken| broken.cause.as_str()),
             to_json(record.rollback.as_ref()),
+            record.watched,
         ])
         .map(drop)
 }

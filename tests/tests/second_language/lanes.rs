@@ -21,7 +21,7 @@ use std::sync::Arc;
 const NAMES: FaultNames = FaultNames::new("Lanes.", [
     "Lanes.Late", "Lanes.Silent", "Lanes.BadResult", "Lanes.Missing", "Lanes.BadOutput", "Lanes.TooLarge", "Lanes.TooMuch",
     "Lanes.Nowhere", "Lanes.Broken", "Lanes.Branch", "Lanes.Poll", "Lanes.Before", "Lanes.TooLong", "Lanes.Halted",
-    "Lanes.Failed", "Lanes.Taken", "Lanes.StartedLate",
+    "Lanes.Failed", "Lanes.Taken", "Lanes.StartedLate", "Lanes.Locked",
 ]);
 
 /// `/a/b`: members inside each other.

@@ -56,7 +56,7 @@ pub struct StoredExecution {
     first: Option<Turn>,
     /// The last turn, if it is not the first one.
     last: Option<Turn>,
-    /// How it begins, if it waits to: it has no turns then.
+    /// How it begins or goes on, if it waits to.
     request: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl StoredExecution {
     }
 
     fn data(&self) -> QueryResult<(Object, Option<Object>)> {
-        if let Some(request) = &self.request {
+        if let Some(request) = self.request.as_ref().filter(|_| self.first.is_none()) {
             return Ok((kept_input(&self.execution, request)?, None));
         }
         let (mut input, mut output) = (None, None);

@@ -1,11 +1,12 @@
 //! Reading events from JSON values.
 
+mod terms;
+
 use super::names::short_key;
 use crate::MACHINE_VERSION;
 use crate::event::{
     Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
-    Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant,
-    Waited,
+    Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, Settings, StepId};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
@@ -424,31 +425,6 @@ impl<'a> Members<'a> {
             },
             "TaskStarted" => EventKind::TaskStarted,
             other => return self.execution_detail(other),
-        })
-    }
-
-    fn start_terms(&self) -> Result<StartTerms, HistoryError> {
-        Ok(StartTerms {
-            once_key: self.maybe("onceKey", Self::text)?,
-            priority: self.maybe("priority", |m, key| {
-                u8::try_from(m.number(key)?).map_err(|_| error(format!("`{key}` is too large")))
-            })?,
-            order_time: self.maybe("orderTime", |m, key| {
-                let value = m.value(key)?;
-                let whole = value.as_number().and_then(serde_json::Number::as_i64);
-                whole.ok_or_else(|| Self::wrong(key, "a whole number", value))
-            })?,
-            waited: self.maybe("waited", |m, key| {
-                let waited = Members {
-                    flow: m.flow,
-                    object: m.object(key)?,
-                    keys: Keys::Long,
-                };
-                Ok(Waited {
-                    requested_time: waited.time("requestedTime")?,
-                    start_at: waited.maybe("startAt", Members::time)?,
-                })
-            })?,
         })
     }
 

@@ -1,7 +1,9 @@
 //! Writing events as JSON values.
 
 use super::read::not_sent_by_name;
-use crate::event::{Child, Decision, EditedInput, Event, EventKind, Exit, Failure, StartTerms, StepPath, TokenGrant};
+use crate::event::{
+    Child, Decision, EditedInput, Event, EventKind, Exit, Failure, StartTerms, StepPath, TokenGrant, Waited,
+};
 use starbridge_flow::graph::{Flow, RetrySettings, Settings, StepId};
 use starbridge_flow::value::{Array, Object, Text, Value};
 
@@ -329,7 +331,30 @@ fn set_terms(o: &mut impl Members, terms: &StartTerms) {
         set(&mut object, "requestedTime", waited.requested_time.to_string());
         let start_at = waited.start_at.map(|at| at.to_string());
         set_some(&mut object, "startAt", start_at);
+        set_waited(&mut object, waited);
         set(o, "waited", object);
+    }
+}
+
+fn set_waited(object: &mut Object, waited: &Waited) {
+    if !waited.after.is_empty() {
+        let after = waited.after.iter().map(|other| {
+            let mut object = Object::new();
+            set_some(&mut object, "flow", other.flow.clone());
+            set(&mut object, "execution", other.execution.clone());
+            set_some(&mut object, "when", other.any_end.then_some("ended"));
+            Value::from(object)
+        });
+        set(object, "after", after.collect::<Array>());
+    }
+    if !waited.keys.is_empty() {
+        let keys = waited.keys.iter().map(|slot| {
+            let mut object = Object::new();
+            set(&mut object, "pool", slot.pool.clone());
+            set(&mut object, "key", slot.key.clone());
+            Value::from(object)
+        });
+        set(object, "keys", keys.collect::<Array>());
     }
 }
 

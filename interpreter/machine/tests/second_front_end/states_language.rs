@@ -14,7 +14,7 @@ const NAMES: FaultNames = FaultNames::new("States.", [
     "States.OutputPathFailure", "States.DataLimitExceeded", "States.LimitExceeded", "States.ResourceNotFound",
     "States.Runtime", "States.BranchFailed", "States.PollFailed", "States.DependencyFailed",
     "States.ExecutionTimeout", "States.Aborted", "States.Failed", "States.ExecutionAlreadyExists",
-    "States.StartDeadline",
+    "States.StartDeadline", "States.ConcurrencyDeadlock",
 ]);
 
 /// Data made from a state's input: a member `x.$` is a path, every other one a constant. Without members, the input

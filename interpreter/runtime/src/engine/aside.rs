@@ -4,7 +4,7 @@
 
 use super::Engine;
 use super::commands::Reply;
-use crate::shard::{MAX_TRIES, Outgoing, stored_turn};
+use crate::shard::{MAX_TRIES, Outgoing, ended_message, stored_turn};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -142,7 +142,7 @@ impl Engine {
         let Some(mut stored) = self.deps.history.load(id)? else {
             return Ok(Reply::NoSuchExecution);
         };
-        if stored.record.status.is_before_start() {
+        if stored.has_not_begun() {
             // It has no history to go on with: the stop enters no step.
             self.shard.take_back(id);
             self.shard.hold_waiting(id, stored)?;
@@ -228,7 +228,10 @@ impl Engine {
             execution: id.clone(),
             expected: last,
             turn: Some(stored_turn(&flow, last, std::slice::from_ref(&event))),
-            sent: parent_message(id, event.id, &record).into_iter().collect(),
+            sent: parent_message(id, event.id, &record)
+                .into_iter()
+                .chain(record.watched.then(|| ended_message(id, event.id, Status::Stopped)))
+                .collect(),
             record: Some(record),
             dead_cleared: DeadTasksCleared::None,
             audit: stop.audit.into_iter().collect(),

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::shard::fold_up;
 use starbridge_flow::value::Text;
-use starbridge_ports::{CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
+use starbridge_ports::{ADMISSION, CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -56,12 +56,12 @@ impl Engine {
         let wake_at = stored.record.wake_at;
         let alone = self.alone.clone();
         // One that waits to begin enters when it begins: the lock can't be taken twice.
-        let is_suspect = stored.record.attempts >= SUSPECT && !stored.record.status.is_before_start();
+        let is_suspect = stored.record.attempts >= SUSPECT && !stored.has_not_begun();
         let _alone = is_suspect.then(|| alone.enter(&id));
         self.expect_messages();
         let (history, limits) = (self.deps.history.clone(), self.shard.shared_limits());
         let taken = self.shard.guarded(&id, now, |shard| {
-            if stored.record.status.is_before_start() {
+            if stored.has_not_begun() {
                 return shard.take_up_waiting(&id, stored, now);
             }
             let loaded = fold_up(history.as_ref(), shard.flows(), &limits, execution, stored)?;
@@ -148,6 +148,7 @@ impl Engine {
             }
         }
         let mut messages = self.deps.history.messages()?;
+        messages.retain(|message| message.id.to != ADMISSION);
         messages.retain(|message| executions.contains(&message.id.to) || executions.contains(&message.id.from));
         self.shard.redeliver(messages);
         Ok(())
@@ -165,7 +166,7 @@ impl Engine {
             }
         }
         let mut messages = self.deps.history.messages()?;
-        messages.retain(|message| self.is_mine(&message.id.to));
+        messages.retain(|message| message.id.to != ADMISSION && self.is_mine(&message.id.to));
         self.shard.redeliver(messages);
         let now = self.now();
         self.look_for_sleepers(now)

@@ -1,12 +1,13 @@
 //! Batches: what is decided and not durable yet, and what waits for that.
 
+use super::admission::ended_message;
 use super::loaded::LoadedExecution;
 use super::{Outgoing, Shard};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
-use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, RequestChange, Turn};
+use starbridge_ports::{ADMISSION, Append, Message, MessageBody, MessageId, Refusal, Turn};
 
 /// How long the list of idle executions may get before stale entries are removed.
 const IDLE_LIST_TRIM: usize = 1024;
@@ -74,11 +75,21 @@ impl Shard {
             sent: live.parent_message(ended).into_iter().collect(),
             received: message.into_iter().collect(),
             turn: Some(turn),
-            request: live.request_change(before),
+            request: std::mem::take(&mut live.change),
             queued,
             audit: audit.into_iter().collect(),
             ..Append::default()
         };
+        if ended && live.watched {
+            append
+                .sent
+                .push(ended_message(id, live.state.last_event(), standing.status));
+        }
+        if before == EventId(0)
+            && let Some(start) = self.start_of(id)
+        {
+            append.sent.extend(self.appeared(id, start));
+        }
         self.end_tasks(id, &events, &mut append);
         self.collect_notices(id, told, &events, &mut append);
         append.sent.extend(self.child_cancellations(id, &events));
@@ -240,7 +251,8 @@ impl Shard {
         let held: Vec<Outgoing> = batch.held.into_iter().filter(stands).collect();
         // A parent hears that its children began before it hears how any of them ended.
         for outgoing in &held {
-            if let Outgoing::Started { execution, .. } = outgoing {
+            if let Outgoing::Started { execution, .. } | Outgoing::Requested { execution } = outgoing {
+                self.tell_of_appearance(execution);
                 self.notify_parent_of_start(execution);
             }
         }
@@ -274,6 +286,7 @@ impl Shard {
             Outgoing::Send { execution, call } if self.is_for_child(&execution, &call) => {
                 self.call_child(&execution, call);
             }
+            Outgoing::Message(message) if message.id.to == ADMISSION => self.tell_admission(message),
             Outgoing::Message(message) => self.deliver(message),
             Outgoing::Ended { ref execution, status } => {
                 self.notify_parent_of_undo(execution, status);
@@ -351,18 +364,6 @@ impl Shard {
 }
 
 impl LoadedExecution {
-    /// Whether the turn after this event carries out a start that was kept.
-    fn request_change(&self, before: EventId) -> RequestChange {
-        let waited = self
-            .state
-            .started()
-            .is_some_and(|started| started.terms.waited.is_some());
-        match before == EventId(0) && waited {
-            true => RequestChange::Begin,
-            false => RequestChange::None,
-        }
-    }
-
     /// The message to the parent that waits for this execution, if it has ended.
     fn parent_message(&self, ended: bool) -> Option<Message> {
         let started = self.state.started().filter(|_| ended && self.origin.awaited)?;

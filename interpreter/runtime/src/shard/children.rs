@@ -6,7 +6,7 @@ use super::execution_ids::parent_of;
 use super::loaded::Origin;
 use super::{Shard, StartError, StartRequest};
 use crate::references::references_in;
-use starbridge_flow::graph::{FaultKind, Origin as ErrorOrigin, Pattern, Pointer};
+use starbridge_flow::graph::{FaultKind, Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{
@@ -86,7 +86,7 @@ impl Shard {
                 }
                 Incoming::Undo(parent) => self.take_undo(&to, parent, now),
                 Incoming::Message(message) if here => self.take_message(message, now),
-                Incoming::Message(message) => self.drop_message(message.id),
+                Incoming::Message(message) => self.take_message_of_absent(message),
             }
         }
         None
@@ -123,7 +123,7 @@ impl Shard {
     }
 
     /// Posts a durable message to its receiver.
-    pub(super) fn deliver(&mut self, message: Message) {
+    pub fn deliver(&mut self, message: Message) {
         self.inbox
             .push_back((message.id.to.clone(), Incoming::Message(message)));
     }
@@ -210,6 +210,7 @@ impl Shard {
         started.map_err(|error| match error {
             StartError::NoSuchFlow => Refused::no_such_flow(format!("there is no flow `{flow}`")),
             StartError::InvalidInput(_) => Refused::new(FaultKind::Input, error.to_string()),
+            StartError::InvalidKey(_) | StartError::NoAdmission => Refused::new(FaultKind::Input, error.to_string()),
             StartError::Refused(_) => Refused::new(FaultKind::TooLarge, error.to_string()),
             StartError::Panicked(_) => Refused::new(FaultKind::Runtime, error.to_string()),
         })
@@ -329,8 +330,13 @@ impl Shard {
         origin
     }
 
-    /// Tells the parent that a child has begun: the call goes on, or begins to wait.
+    /// Tells the parent that a child has begun, or waits to: the call goes on, or begins to wait.
     pub(super) fn notify_parent_of_start(&mut self, child: &Text) {
+        let begun = self.state(child).and_then(|state| state.started());
+        if begun.is_some_and(|started| started.terms.waited.is_some()) {
+            // The parent heard of it when it began to wait.
+            return;
+        }
         if let Some((parent, signal)) = self.started_signal(child) {
             self.send_signal(parent, signal);
         }
@@ -345,7 +351,7 @@ impl Shard {
 
     /// The parent of a child, and the signal that the child has begun.
     fn started_signal(&self, child: &Text) -> Option<(Text, Signal)> {
-        let started = self.state(child)?.started()?;
+        let started = self.start_of(child)?;
         let parent = started.parent.clone()?;
         let call = parent.event;
         let outer = self.executions.get(&parent.execution)?;
@@ -372,7 +378,7 @@ impl Shard {
     /// Tells the parent that a child could not be started because its name is taken. If the call gave no name, the
     /// child is started with another one: an execution from outside must not block it.
     pub(super) fn notify_parent_of_refusal(&mut self, child: &Text, refusal: &Refusal) {
-        let Some(started) = self.state(child).and_then(|state| state.started()) else {
+        let Some(started) = self.start_of(child) else {
             return;
         };
         let (Some(parent), Refusal::Exists { execution, .. }) = (started.parent.clone(), refusal) else {
@@ -418,6 +424,11 @@ impl Shard {
             Some(Status::RollbackFailed) => {
                 let failed = self.not_undone(parent.event, child);
                 self.send_signal(parent.execution, failed);
+            }
+            None if self.waits_to_begin(child) => {
+                // It takes a stop.
+                let _ = self.signal(child, stop("the execution that started it is being undone"), now);
+                self.send_signal(parent.execution, undone(parent.event));
             }
             // It is rolled back already, or never did anything lasting.
             _ => self.send_signal(parent.execution, undone(parent.event)),
@@ -469,81 +480,6 @@ impl Shard {
         }
         words
     }
-
-    fn take_message(&mut self, message: Message, now: Timestamp) {
-        let Message { id, body } = message;
-        let to = id.to.clone();
-        let signal = match body {
-            MessageBody::GivenUp => stop("the task that waited for it was given up"),
-            MessageBody::Succeeded { call, version, output } => {
-                self.take_submitted(&to, call, &id.from, version, now);
-                Signal::Succeeded {
-                    call,
-                    result: output.into(),
-                    worker: None,
-                    held_time: None,
-                }
-            }
-            MessageBody::Failed {
-                call,
-                version,
-                error,
-                cause,
-            } => {
-                self.take_submitted(&to, call, &id.from, version, now);
-                failed(call, &error, &cause)
-            }
-            MessageBody::Reported { call, output } => Signal::Succeeded {
-                call,
-                result: output.into(),
-                worker: None,
-                held_time: None,
-            },
-            MessageBody::ReportedFailed { call, error, cause } => {
-                self.reported_failed(&to, call, &error, cause.to_string())
-            }
-            MessageBody::Stopped {
-                error,
-                cause,
-                by,
-                rollback,
-                audit,
-            } => {
-                self.audited = audit.map(|audit| *audit);
-                Signal::Stop {
-                    error: error.map(|error| self.error_name(&to, &FaultKind::Outside(ErrorOrigin::Operator, error))),
-                    cause: cause.to_string(),
-                    by: by.map(|by| by.to_string()),
-                    rollback,
-                }
-            }
-            MessageBody::Ask(_)
-            | MessageBody::Admit
-            | MessageBody::Decline { .. }
-            | MessageBody::Watch
-            | MessageBody::Ended { .. }
-            | MessageBody::Appeared { .. } => return self.drop_message(id),
-        };
-        let awaited = match self.state(&to) {
-            None => self.waits_to_begin(&to),
-            Some(state) => match &signal {
-                Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
-                _ => matches!(state.status(), Status::Running | Status::Manual),
-            },
-        };
-        let taken = awaited && self.signal_with(&to, signal, Some(id.clone()), now).is_ok();
-        self.audited = None;
-        if !taken {
-            self.drop_message(id);
-        }
-    }
-
-    /// Delivers that the child has begun before how it ended, even if a crash came between.
-    fn take_submitted(&mut self, parent: &Text, call: EventId, child: &Text, version: u64, now: Timestamp) {
-        if self.state(parent).is_some_and(|state| state.is_to_be_sent(call)) {
-            let _ = self.signal(parent, submitted(call, child.clone(), version), now);
-        }
-    }
 }
 
 /// The tokens that stand below a place of a call, with their places relative to it.
@@ -559,7 +495,7 @@ fn handed_down(call: &CallToSend, part: CallPart, below: &Pointer) -> Vec<TokenG
     references_in(&call.references, part).filter_map(grant).collect()
 }
 
-fn submitted(call: EventId, child: Text, version: u64) -> Signal {
+pub(super) fn submitted(call: EventId, child: Text, version: u64) -> Signal {
     Signal::Submitted {
         call,
         receipt: None,
@@ -568,7 +504,7 @@ fn submitted(call: EventId, child: Text, version: u64) -> Signal {
     }
 }
 
-fn failed(call: EventId, error: &str, cause: &str) -> Signal {
+pub(super) fn failed(call: EventId, error: &str, cause: &str) -> Signal {
     Signal::Failed {
         call,
         error: error.to_owned(),
@@ -578,7 +514,7 @@ fn failed(call: EventId, error: &str, cause: &str) -> Signal {
     }
 }
 
-fn stop(cause: &str) -> Signal {
+pub(super) fn stop(cause: &str) -> Signal {
     Signal::Stop {
         error: None,
         cause: cause.to_owned(),

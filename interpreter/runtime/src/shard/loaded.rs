@@ -1,10 +1,11 @@
 //! An execution in memory.
 
+use super::redrives::ASKING;
 use starbridge_flow::graph::{Flow, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Parent, State, Status};
-use starbridge_ports::{ExecutionRecord, FailedUndo, RecordedFailure};
+use starbridge_ports::{ExecutionRecord, FailedUndo, KeptRedrive, RecordedFailure, RequestChange};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -33,6 +34,12 @@ pub(super) struct LoadedExecution {
     pub(super) heartbeats: bool,
     /// How often the process ended while it ran this execution, without a turn since; see [`starbridge_ports::Mark`].
     pub(super) attempts: u32,
+    /// Its redrive, if that waits to be admitted. It has ended.
+    pub(super) asking: Option<KeptRedrive>,
+    /// Whether admission is to be told of its end.
+    pub(super) watched: bool,
+    /// What its next turn does to what the store keeps of its start or redrive.
+    pub(super) change: RequestChange,
     /// Its last event when it was loaded from the store; 0 if it began here.
     pub(super) taken_up: EventId,
     events_since: u64,
@@ -93,6 +100,9 @@ impl LoadedExecution {
             queued: BTreeMap::new(),
             listed_idle: false,
             attempts: 0,
+            asking: None,
+            watched: false,
+            change: RequestChange::None,
             taken_up: EventId(0),
             events_since: 0,
             bytes_since: 0,
@@ -102,6 +112,13 @@ impl LoadedExecution {
 
     /// Its current status. An execution that expects heartbeats stays awake, because they are only known in memory.
     pub(super) fn standing(&self) -> StoredStatus {
+        if self.asking.is_some() {
+            return StoredStatus {
+                status: ASKING,
+                awake: false,
+                wake_at: None,
+            };
+        }
         let status = self.state.status();
         let expects = |call| {
             let call = self.state.call_to_send(&self.flow, call);
@@ -159,6 +176,7 @@ impl LoadedExecution {
                 cause: failed.failure.cause,
                 left: failed.left.into_iter().map(|step| self.name_of(step)).collect(),
             }),
+            watched: self.watched,
             forked: self.origin.forked.clone(),
             attempts: 0,
             broken: None,

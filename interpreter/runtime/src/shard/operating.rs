@@ -39,7 +39,7 @@ impl Shard {
         let Some((id, live)) = self.live_mut(execution) else {
             return Err(NotEnded);
         };
-        if !live.state.status().is_ended() {
+        if !live.state.status().is_ended() || live.asking.is_some() {
             return Err(NotEnded);
         }
         // INVARIANT: it stays in memory until the deletion is durable. If it were loaded again meanwhile, its next append would

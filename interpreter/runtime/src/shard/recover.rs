@@ -133,6 +133,8 @@ impl Shard {
         let taken_up = state.last_event();
         let mut live = LoadedExecution::new(flow, state, origin);
         live.attempts = record.attempts;
+        live.watched = record.watched;
+        live.asking = stored.request.as_ref().and_then(|text| serde_json::from_str(text).ok());
         live.taken_up = taken_up;
         live.queues = self.fair_queue.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;

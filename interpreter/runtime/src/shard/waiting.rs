@@ -1,13 +1,17 @@
 //! Starts that are not carried out yet. Such an execution is a record and a text in the store: it has no history, and is
 //! here only while somebody asks for it.
 
+use super::admission::{ASKED_AT_START, ask_of_start, message_to_admission};
 use super::loaded::{LoadedExecution, Origin};
 use super::{Outgoing, Shard, StartError};
 use starbridge_flow::graph::{FaultKind, Flow};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited};
-use starbridge_ports::{Append, ExecutionRecord, KeptStart, MessageId, RequestChange, StoreError, StoredHistory};
+use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited, WaitedFor, WaitedKey};
+use starbridge_ports::{
+    Append, DeclineReason, ExecutionRecord, KeptStart, Message, MessageBody, MessageId, RequestChange, StoreError,
+    StoredHistory,
+};
 use std::sync::Arc;
 
 /// An execution that waits to begin.
@@ -25,6 +29,8 @@ enum Turn {
     Begin,
     TooLate,
     WaitUntil(Timestamp),
+    /// Admission was asked, and there is no deadline.
+    Wait,
 }
 
 /// What becomes of a start that was kept.
@@ -42,55 +48,67 @@ fn turn_at(kept: &KeptStart, now: Timestamp) -> Turn {
     }
 }
 
+/// What becomes of a start for which admission was asked, and which is not admitted yet.
+fn asked_turn_at(kept: &KeptStart, now: Timestamp) -> Turn {
+    match kept.deadline {
+        Some(deadline) if now > deadline => Turn::TooLate,
+        Some(deadline) => Turn::WaitUntil(deadline.plus(Millis(1))),
+        None => Turn::Wait,
+    }
+}
+
 /// What the first event of a start that was kept records.
 fn begun(kept: KeptStart) -> Box<StartRecord> {
     let mut start = kept.start;
+    let after = kept.after.into_iter().map(|dependency| WaitedFor {
+        flow: dependency.flow,
+        execution: dependency.execution,
+        any_end: dependency.any_end,
+    });
+    let keys = kept.keys.into_iter().map(|needed| WaitedKey {
+        pool: needed.key.pool,
+        key: needed.key.key,
+    });
     start.terms.waited = Some(Waited {
         requested_time: kept.requested,
-        start_at: Some(kept.start_at),
+        start_at: Some(kept.start_at).filter(|start_at| *start_at > kept.requested),
+        after: after.collect(),
+        keys: keys.collect(),
     });
     start
 }
 
-/// The times of a start that is to be kept.
-#[derive(Clone, Copy)]
-pub(super) struct StartTimes {
-    pub(super) start_at: Timestamp,
-    pub(super) deadline: Option<Timestamp>,
-}
-
 impl Shard {
-    /// Keeps a start until its time. [`Outgoing::Requested`] leaves when it is durable.
+    /// Keeps a start until its time, or until it is admitted. [`Outgoing::Requested`] leaves when it is durable.
     pub(super) fn keep_start(
         &mut self,
         id: &Text,
         flow: Arc<Flow>,
-        start: StartRecord,
-        times: StartTimes,
+        kept: KeptStart,
+        origin: &Origin,
         now: Timestamp,
     ) -> Result<(), StartError> {
         let checked = self.guarded(id, now, |shard| {
-            State::new(id.clone(), shard.shared_limits()).check_start(&flow, &start.input)
+            State::new(id.clone(), shard.shared_limits()).check_start(&flow, &kept.start.input)
         });
         match checked {
             Some(checked) => checked?,
             None => return Err(StartError::Panicked(self.take_cause(id).unwrap_or_default())),
         }
-        let kept = KeptStart {
-            start: Box::new(start),
-            requested: now,
-            start_at: times.start_at,
-            deadline: times.deadline,
-        };
-        let record = record_of(&kept, now);
+        let mut record = record_of(&kept, origin, now);
+        let question = (kept.start_at <= now).then(|| question(id, &kept, &mut record, now));
         let text = serde_json::to_string(&kept).unwrap_or_default();
+        let appeared = self.appeared(id, &kept.start);
+        let sent: Vec<Message> = question.into_iter().chain(appeared).collect();
+        self.held.push(Outgoing::Requested { execution: id.clone() });
+        self.held.extend(sent.iter().cloned().map(Outgoing::Message));
         self.pending.push(Append {
             execution: id.clone(),
             record: Some(record.clone()),
             request: RequestChange::Keep(text),
+            sent,
             ..Append::default()
         });
-        self.held.push(Outgoing::Requested { execution: id.clone() });
         let waiting = WaitingStart {
             flow,
             record,
@@ -137,40 +155,104 @@ impl Shard {
         let Some(waiting) = self.waiting.get_mut(id) else {
             return;
         };
-        match turn_at(&waiting.kept, now) {
-            Turn::Begin => self.begin_waiting(id, now),
-            Turn::TooLate => {
-                let error = waiting.flow.fault_names.name(&FaultKind::StartDeadline).to_string();
-                let cause = "it had not begun when its `startDeadlineSeconds` were over".to_owned();
-                // A start that is declined is always taken.
-                let _ = self.end_waiting(id, EndBeforeStart::Failed { error, cause }, None, now);
+        let (until, kept) = match waiting.turn_at(now) {
+            Turn::Begin => {
+                let kept = &waiting.kept;
+                let (flow, keys, after) = (kept.start.flow.clone(), kept.keys.clone(), kept.after.clone());
+                return match self.must_ask(&flow, &keys, &after) {
+                    true => self.ask_for_waiting(id, now),
+                    false => self.begin_waiting(id, None, now),
+                };
             }
-            Turn::WaitUntil(until) => {
-                let record = &mut waiting.record;
-                if !record.awake && record.wake_at == Some(until) && record.attempts == 0 {
-                    return;
-                }
-                // An operator released it, or a process ended while it was looked at.
-                record.awake = false;
-                record.wake_at = Some(until);
-                record.attempts = 0;
-                record.broken = None;
-                waiting.unsettled += 1;
-                self.pending.push(Append {
-                    execution: id.clone(),
-                    record: Some(record.clone()),
-                    ..Append::default()
-                });
-            }
+            Turn::TooLate => return self.end_late(id, None, now),
+            Turn::WaitUntil(until) => (Some(until), waiting),
+            Turn::Wait => (None, waiting),
+        };
+        let record = &mut kept.record;
+        if !record.awake && record.wake_at == until && record.attempts == 0 {
+            return;
+        }
+        // An operator released it, or a process ended while it was looked at.
+        record.awake = false;
+        record.wake_at = until;
+        record.attempts = 0;
+        record.broken = None;
+        kept.unsettled += 1;
+        self.pending.push(Append {
+            execution: id.clone(),
+            record: Some(record.clone()),
+            ..Append::default()
+        });
+    }
+
+    /// Fails a start that had not begun in time.
+    fn end_late(&mut self, id: &Text, message: Option<MessageId>, now: Timestamp) {
+        let error = self.error_name(id, &FaultKind::StartDeadline);
+        let cause = "it had not begun when its `startDeadlineSeconds` were over".to_owned();
+        // A start that is declined is always taken.
+        let _ = self.end_waiting(id, EndBeforeStart::Failed { error, cause }, message, now);
+    }
+
+    /// Asks admission for an execution whose time has come.
+    fn ask_for_waiting(&mut self, id: &Text, now: Timestamp) {
+        let Some(waiting) = self.waiting.get_mut(id) else {
+            return;
+        };
+        let question = question(id, &waiting.kept, &mut waiting.record, now);
+        waiting.unsettled += 1;
+        let append = Append {
+            execution: id.clone(),
+            record: Some(waiting.record.clone()),
+            ..Append::default()
+        };
+        self.send_with(append, question);
+    }
+
+    /// Lets an execution begin that is admitted.
+    pub(super) fn take_admit(&mut self, message: MessageId, now: Timestamp) {
+        let id = message.to.clone();
+        match self.waiting.get(&id).map(|waiting| waiting.asked_turn(&message, now)) {
+            Some(Some(Turn::TooLate)) => self.end_late(&id, Some(message), now),
+            Some(Some(_)) => self.begin_waiting(&id, Some(message), now),
+            _ => self.drop_message(message),
         }
     }
 
-    fn begin_waiting(&mut self, id: &Text, now: Timestamp) {
+    /// Fails an execution that is not admitted.
+    pub(super) fn take_decline(&mut self, message: MessageId, reason: &DeclineReason, now: Timestamp) {
+        let id = message.to.clone();
+        let waiting = self.waiting.get(&id);
+        if waiting.is_none_or(|waiting| waiting.asked_turn(&message, now).is_none()) {
+            return self.drop_message(message);
+        }
+        let (error, cause) = self.decline_error(&id, reason);
+        // A start that is declined is always taken.
+        let _ = self.end_waiting(&id, EndBeforeStart::Failed { error, cause }, Some(message), now);
+    }
+
+    /// Notes that admission is to be told of the end of an execution that waits to begin. Returns whether it is one.
+    pub(super) fn watch_waiting(&mut self, message: &MessageId) -> bool {
+        let Some(waiting) = self.waiting.get_mut(&message.to) else {
+            return false;
+        };
+        waiting.record.watched = true;
+        waiting.unsettled += 1;
+        self.pending.push(Append {
+            execution: message.to.clone(),
+            record: Some(waiting.record.clone()),
+            received: vec![message.clone()],
+            ..Append::default()
+        });
+        true
+    }
+
+    fn begin_waiting(&mut self, id: &Text, message: Option<MessageId>, now: Timestamp) {
         let Some(kept) = self.load_waiting(id) else {
             return;
         };
         let again = kept.clone();
-        let started = self.signal(id, Signal::Start(begun(kept)), now);
+        let start = Signal::Start(begun(kept));
+        let started = self.signal_with(id, start, message.clone(), now);
         if let Err(rejection) = started
             && let Some(live) = self.executions.get(id)
         {
@@ -179,7 +261,7 @@ impl Shard {
             let cause = rejection.to_string();
             let end = EndBeforeStart::Failed { error, cause };
             let start = begun(again);
-            let _ = self.signal(id, Signal::Decline { start, end }, now);
+            let _ = self.signal_with(id, Signal::Decline { start, end }, message, now);
         }
     }
 
@@ -199,8 +281,13 @@ impl Shard {
     /// Makes an execution of a start that was kept. It takes [`Signal::Start`] or [`Signal::Decline`] next.
     fn load_waiting(&mut self, id: &Text) -> Option<KeptStart> {
         let waiting = self.waiting.remove(id)?;
+        let record = &waiting.record;
+        let ancestors = waiting.kept.ancestors.iter().cloned();
         let origin = Origin {
-            family: vec![id.clone()],
+            family: [id.clone()].into_iter().chain(ancestors).collect(),
+            root: record.root.clone(),
+            depth: record.depth,
+            awaited: record.awaited,
             ..Origin::default()
         };
         let state = State::new(id.clone(), self.limits.clone());
@@ -209,6 +296,8 @@ impl Shard {
         live.heartbeats &= !self.heartbeats_elsewhere;
         live.attempts = waiting.record.attempts;
         live.unsettled = waiting.unsettled;
+        live.watched = waiting.record.watched;
+        live.change = RequestChange::Begin;
         self.executions.insert(id.clone(), live);
         Some(waiting.kept)
     }
@@ -257,6 +346,12 @@ impl Shard {
         Some((&waiting.record, &waiting.kept.start.input))
     }
 
+    /// What an execution is to begin with that is here and waits to.
+    pub(super) fn waiting_record(&self, execution: &str) -> Option<&StartRecord> {
+        let waiting = self.waiting.get(execution)?;
+        Some(&waiting.kept.start)
+    }
+
     /// The flow of an execution that is here and waits to begin.
     pub(super) fn waiting_flow(&self, execution: &str) -> Option<&Arc<Flow>> {
         self.waiting.get(execution).map(|waiting| &waiting.flow)
@@ -280,12 +375,45 @@ pub fn kept_input(execution: &str, request: &str) -> Result<Object, StoreError> 
     Ok(kept.start.input)
 }
 
+impl WaitingStart {
+    /// What becomes of it now.
+    fn turn_at(&self, now: Timestamp) -> Turn {
+        match self.record.status {
+            Status::Delayed => turn_at(&self.kept, now),
+            _ => asked_turn_at(&self.kept, now),
+        }
+    }
+
+    /// What becomes of it now, if this is the answer to what it asked.
+    fn asked_turn(&self, answer: &MessageId, now: Timestamp) -> Option<Turn> {
+        let asked = self.record.status != Status::Delayed && answer.event == ASKED_AT_START;
+        asked.then(|| asked_turn_at(&self.kept, now))
+    }
+}
+
+/// What an execution asks admission, whose record says from now on that it did.
+fn question(id: &Text, kept: &KeptStart, record: &mut ExecutionRecord, now: Timestamp) -> Message {
+    record.status = match kept.after.is_empty() {
+        true => Status::Queued,
+        false => Status::Blocked,
+    };
+    record.awake = false;
+    record.wake_at = match asked_turn_at(kept, now) {
+        Turn::WaitUntil(until) => Some(until),
+        _ => None,
+    };
+    record.watched = true;
+    let waited_for = usize::try_from(record.depth).unwrap_or(usize::MAX);
+    let ask = ask_of_start(kept, waited_for);
+    message_to_admission(id, ASKED_AT_START, MessageBody::Ask(Box::new(ask)))
+}
+
 /// The record of an execution that waits to begin.
-fn record_of(kept: &KeptStart, now: Timestamp) -> ExecutionRecord {
+fn record_of(kept: &KeptStart, origin: &Origin, now: Timestamp) -> ExecutionRecord {
     let KeptStart { start, .. } = kept;
     let wake_at = match turn_at(kept, now) {
         Turn::WaitUntil(until) => until,
-        Turn::Begin | Turn::TooLate => now,
+        Turn::Begin | Turn::TooLate | Turn::Wait => now,
     };
     ExecutionRecord {
         flow: start.flow.clone(),
@@ -299,6 +427,10 @@ fn record_of(kept: &KeptStart, now: Timestamp) -> ExecutionRecord {
         once_key: start.terms.once_key.clone(),
         priority: start.terms.priority,
         order_time: start.terms.order_time,
+        parent: start.parent.clone(),
+        root: origin.root.clone(),
+        depth: origin.depth,
+        awaited: origin.awaited,
         ..ExecutionRecord::default()
     }
 }
@@ -318,6 +450,9 @@ mod tests {
             requested: Timestamp(0),
             start_at: Timestamp(start_at),
             deadline: deadline.map(Timestamp),
+            keys: Vec::new(),
+            after: Vec::new(),
+            ancestors: Vec::new(),
         }
     }
 

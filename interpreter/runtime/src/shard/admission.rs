@@ -1,0 +1,257 @@
+//! What executions ask of admission and tell it, and what it decides of them (section "operating executions").
+
+use super::loaded::LoadedExecution;
+use super::{Outgoing, Shard, StartError};
+use crate::admission::{AdmissionCommand, AdmissionHandle};
+use starbridge_flow::graph::{Budget, DEFAULT_PRIORITY, FaultKind, Flow, Root, Source};
+use starbridge_flow::limits::{CONCURRENCY_KEY_BYTES, Limits};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
+use starbridge_machine::{EventId, StartRecord, Status};
+use starbridge_ports::{
+    ADMISSION, Append, Ask, DeclineReason, Dependency, KeptStart, Message, MessageBody, MessageId, NeededKey, PoolKey,
+};
+
+/// The number under which an execution asks that has no events yet.
+pub(super) const ASKED_AT_START: EventId = EventId(1);
+/// Under this number an execution says that it has a name that somebody waits for.
+const APPEARED: EventId = EventId(0);
+/// Numbers under which redrives ask are above this one and tell the time, so that no event and no earlier redrive has them.
+const REDRIVES: u64 = 1 << 42;
+
+/// The keys of which an execution of this flow needs a slot, with this input; or why they are not possible.
+pub(super) fn needed_keys(
+    flow: &Flow,
+    name: &Text,
+    input: &Object,
+    limits: &Limits,
+) -> Result<Vec<NeededKey>, StartError> {
+    let mut keys: Vec<NeededKey> = Vec::new();
+    for wanted in &flow.concurrency {
+        let (found, written) = match &wanted.key {
+            Source::Constant(value) => (Some(value.clone()), value.to_plain_text()),
+            Source::Lookup(lookup) => {
+                let budget = Budget::new(limits, input.json_len());
+                let found = lookup.find(Root::Object(input), &budget);
+                let found = found.map_err(|fault| StartError::InvalidKey(fault.cause))?;
+                (found, lookup.text().to_string())
+            }
+        };
+        let invalid = |what: String| StartError::InvalidKey(format!("the concurrency key `{written}` {what}"));
+        let text = match found {
+            Some(Value::String(text)) => text,
+            Some(Value::Number(number)) => Text::from(number.to_string()),
+            Some(other) => return Err(invalid(format!("is {}, not a string or a number", other.kind()))),
+            None => return Err(invalid("finds nothing in the input".to_owned())),
+        };
+        if text.is_empty() || text.len() > CONCURRENCY_KEY_BYTES {
+            let bytes = text.len();
+            return Err(invalid(format!(
+                "has {bytes} bytes, and must have 1 to {CONCURRENCY_KEY_BYTES}"
+            )));
+        }
+        let key = PoolKey {
+            pool: wanted.pool.clone().unwrap_or_else(|| name.clone()),
+            key: text,
+        };
+        if keys.iter().any(|known| known.key == key) {
+            return Err(invalid(format!("is `{}`, as another one of the flow is", key.key)));
+        }
+        keys.push(NeededKey {
+            key,
+            limit: wanted.limit,
+        });
+    }
+    Ok(keys)
+}
+
+/// What admission is told of an execution that ended this way.
+pub(crate) fn ended_message(execution: &Text, event: EventId, status: Status) -> Message {
+    message_to_admission(execution, event, MessageBody::Ended { status })
+}
+
+pub(super) fn message_to_admission(execution: &Text, event: EventId, body: MessageBody) -> Message {
+    Message {
+        id: MessageId {
+            from: execution.clone(),
+            event,
+            to: ADMISSION.into(),
+        },
+        body,
+    }
+}
+
+/// What an execution asks for that waits to begin.
+pub(super) fn ask_of_start(kept: &KeptStart, waited_for: usize) -> Ask {
+    let terms = &kept.start.terms;
+    Ask {
+        flow: kept.start.flow.clone(),
+        keys: kept.keys.clone(),
+        after: kept.after.clone(),
+        priority: terms.priority.unwrap_or(DEFAULT_PRIORITY),
+        order: terms.order_time.unwrap_or(kept.requested.0),
+        requested: kept.requested,
+        ancestors: kept.ancestors.iter().take(waited_for).cloned().collect(),
+    }
+}
+
+impl Shard {
+    /// Lets executions wait for admission. Without it, concurrency keys are not looked at.
+    pub fn admit_through(&mut self, admission: AdmissionHandle) {
+        self.admission = Some(admission);
+    }
+
+    /// Tells admission something that is durable.
+    pub(crate) fn tell_admission(&self, message: Message) {
+        if let Some(admission) = &self.admission {
+            admission.send(AdmissionCommand::Deliver(message));
+        }
+    }
+
+    /// Whether an execution of this flow has to be admitted.
+    pub(super) fn must_ask(&self, flow: &str, keys: &[NeededKey], after: &[Dependency]) -> bool {
+        let admission = self.admission.as_ref();
+        admission.is_some_and(|admission| !keys.is_empty() || !after.is_empty() || admission.governs(flow))
+    }
+
+    /// The number under which a redrive asks.
+    pub(super) fn ask_number(&mut self, now: Timestamp) -> EventId {
+        let time = REDRIVES.saturating_add(u64::try_from(now.0).unwrap_or(0));
+        // The next number is free for what follows on the question.
+        self.last_ask = time.max(self.last_ask.saturating_add(2));
+        EventId(self.last_ask)
+    }
+
+    /// What a redrive of an ended execution asks for; nothing if it need not ask.
+    pub(super) fn ask_of_redrive(&self, live: &LoadedExecution, now: Timestamp) -> Option<Ask> {
+        let started = live.state.started()?;
+        // It had these keys when it was started.
+        let keys = needed_keys(&live.flow, &started.flow, &started.input, self.limits()).unwrap_or_default();
+        let after = declined_after(live, started);
+        self.must_ask(&started.flow, &keys, &after).then(|| Ask {
+            flow: started.flow.clone(),
+            keys,
+            after,
+            priority: started.terms.priority.unwrap_or(DEFAULT_PRIORITY),
+            order: started.terms.order_time.unwrap_or(now.0),
+            requested: now,
+            // Nobody waits any more for one that had ended.
+            ancestors: Vec::new(),
+        })
+    }
+
+    /// Takes a message of admission. Returns any other.
+    pub(super) fn take_word_of_admission(&mut self, message: Message, now: Timestamp) -> Option<Message> {
+        let Message { id, body } = message;
+        match body {
+            MessageBody::Admit if self.waits_to_begin(&id.to) => self.take_admit(id, now),
+            MessageBody::Admit => self.redrive_admitted(id, now),
+            MessageBody::Decline { reason } if self.waits_to_begin(&id.to) => self.take_decline(id, &reason, now),
+            MessageBody::Decline { .. } => self.redrive_declined(id),
+            MessageBody::Watch => self.take_watch(id),
+            body => return Some(Message { id, body }),
+        }
+        None
+    }
+
+    /// Takes a message to an execution that does not exist.
+    pub(super) fn take_message_of_absent(&mut self, message: Message) {
+        let Message { id, body } = message;
+        match body {
+            // It was deleted since. Whoever waits for it must not wait for ever.
+            MessageBody::Watch => self.answer_watch(id, EventId(0), Status::New),
+            _ => self.drop_message(id),
+        }
+    }
+
+    /// The error and cause of a start that is not admitted.
+    pub(super) fn decline_error(&self, execution: &str, reason: &DeclineReason) -> (String, String) {
+        let (kind, cause) = match reason {
+            DeclineReason::Dependency { execution, status } => {
+                let how = match status {
+                    Status::New => "is not there".to_owned(),
+                    ended => format!("ended as `{}`", ended.as_str()),
+                };
+                (
+                    FaultKind::Dependency,
+                    format!("the execution `{execution}`, which it waited for, {how}"),
+                )
+            }
+            DeclineReason::Deadlock { key } => (
+                FaultKind::Deadlock,
+                format!(
+                    "the executions that hold the key `{}` of the pool `{}` wait for it",
+                    key.key, key.pool
+                ),
+            ),
+        };
+        (self.error_name(execution, &kind), cause)
+    }
+
+    /// Notes that admission is to be told of an execution's end, or tells it at once.
+    fn take_watch(&mut self, id: MessageId) {
+        let to = id.to.clone();
+        if self.watch_waiting(&id) {
+            return;
+        }
+        let Some(live) = self.executions.get_mut(&to).filter(|live| !live.deleted) else {
+            return self.answer_watch(id, EventId(0), Status::New);
+        };
+        let (status, last) = (live.state.status(), live.state.last_event());
+        if status.is_ended() && live.asking.is_none() {
+            return self.answer_watch(id, last, status);
+        }
+        live.watched = true;
+        let standing = live.standing();
+        live.kept = Some(standing);
+        live.unsettled += 1;
+        let record = live.record(standing);
+        self.pending.push(Append {
+            execution: to,
+            expected: last,
+            record: Some(record),
+            received: vec![id],
+            ..Append::default()
+        });
+    }
+
+    fn answer_watch(&mut self, id: MessageId, last: EventId, status: Status) {
+        let to = id.to.clone();
+        self.drop_message(id);
+        let message = ended_message(&to, last, status);
+        if let Some(append) = self.pending.last_mut() {
+            append.sent.push(message.clone());
+            self.held.push(Outgoing::Message(message));
+        }
+    }
+
+    /// What admission is told of a start whose name somebody waits for.
+    pub(super) fn appeared(&self, execution: &Text, start: &StartRecord) -> Option<Message> {
+        let (flow, name) = (start.flow.clone(), start.name.clone());
+        let awaited = self.admission.as_ref()?.awaits(&flow, &name);
+        awaited.then(|| message_to_admission(execution, APPEARED, MessageBody::Appeared { flow, name }))
+    }
+
+    /// Tells admission of a start that is durable, if somebody waits for its name. Admission looks for a name after it has
+    /// said that it waits for it: so either it finds the start there, or this finds the name awaited.
+    pub(super) fn tell_of_appearance(&mut self, execution: &Text) {
+        let start = self.start_of(execution);
+        if let Some(message) = start.and_then(|start| self.appeared(execution, start)) {
+            self.tell_admission(message);
+        }
+    }
+}
+
+/// What a redriven execution waits for once more: all it waited for, if it never began because of that.
+fn declined_after(live: &LoadedExecution, started: &StartRecord) -> Vec<Dependency> {
+    const DECLINED: EventId = EventId(2);
+    let waited = started.terms.waited.as_ref();
+    let waited = waited.filter(|_| live.state.last_event() <= DECLINED);
+    let after = waited.map(|waited| waited.after.as_slice()).unwrap_or_default();
+    let dependency = |other: &starbridge_machine::WaitedFor| Dependency {
+        flow: other.flow.clone(),
+        execution: other.execution.clone(),
+        any_end: other.any_end,
+    };
+    after.iter().map(dependency).collect()
+}

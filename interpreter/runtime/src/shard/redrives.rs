@@ -1,0 +1,156 @@
+//! Redrives that wait to be admitted. The execution has ended, and its history stays as it is until then.
+
+use super::admission::{ended_message, message_to_admission};
+use super::{Outgoing, Shard};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_machine::{EditedInput, EventId, Rejection, Signal, Status};
+use starbridge_ports::{Append, KeptRedrive, MessageBody, MessageId, RequestChange};
+
+impl Shard {
+    /// Takes a signal to an execution whose redrive waits or has to be admitted. Returns nothing if the machine takes it.
+    pub(super) fn signal_asking(
+        &mut self,
+        id: &Text,
+        signal: &Signal,
+        message: Option<&MessageId>,
+        now: Timestamp,
+    ) -> Option<Result<(), Rejection>> {
+        let live = self.executions.get(id).filter(|live| !live.deleted)?;
+        if live.asking.is_some() {
+            return match signal {
+                Signal::Stop { .. } => Some(self.withdraw(id, message.cloned())),
+                Signal::Redrive { .. } | Signal::Skip { .. } => Some(Err(Rejection::NotRedrivable)),
+                _ => None,
+            };
+        }
+        let Signal::Redrive { by, inputs } = signal else {
+            return None;
+        };
+        let ask = self.ask_of_redrive(live, now)?;
+        let former = live.state.status();
+        // It is refused now, or it is carried out.
+        let mut tried = live.state.clone();
+        if let Err(rejection) = tried.advance(&live.flow, signal.clone(), now, &mut Vec::new()) {
+            return Some(Err(rejection));
+        }
+        let kept = KeptRedrive {
+            asked: self.ask_number(now),
+            requested: now,
+            former,
+            by: by.clone(),
+            inputs: inputs.iter().map(|edit| (edit.event, edit.input.clone())).collect(),
+        };
+        let question = message_to_admission(id, kept.asked, MessageBody::Ask(Box::new(ask)));
+        let text = serde_json::to_string(&kept).unwrap_or_default();
+        let append = self.asking_append(id, Some(kept), RequestChange::Replace(text), message.cloned())?;
+        self.send_with(append, question);
+        Some(Ok(()))
+    }
+
+    /// Lets an execution be as it was before its redrive was asked for.
+    fn withdraw(&mut self, id: &Text, message: Option<MessageId>) -> Result<(), Rejection> {
+        let asking = self.executions.get(id).and_then(|live| live.asking.clone());
+        let asking = asking.ok_or(Rejection::Unknown)?;
+        let append = self.asking_append(id, None, RequestChange::Drop, message);
+        let append = append.ok_or(Rejection::Unknown)?;
+        let forgotten = ended_message(id, asking.asked.next(), asking.former);
+        self.send_with(append, forgotten);
+        self.held.push(Outgoing::Ended {
+            execution: id.clone(),
+            status: asking.former,
+        });
+        Ok(())
+    }
+
+    /// An append that says whether an execution waits to be redriven.
+    fn asking_append(
+        &mut self,
+        id: &Text,
+        asking: Option<KeptRedrive>,
+        request: RequestChange,
+        message: Option<MessageId>,
+    ) -> Option<Append> {
+        let audit = self.audited.take();
+        let live = self.executions.get_mut(id)?;
+        live.asking = asking;
+        live.watched = true;
+        let standing = live.standing();
+        live.kept = Some(standing);
+        live.unsettled += 1;
+        Some(Append {
+            execution: id.clone(),
+            expected: live.state.last_event(),
+            record: Some(live.record(standing)),
+            request,
+            received: message.into_iter().collect(),
+            audit: audit.into_iter().collect(),
+            ..Append::default()
+        })
+    }
+
+    /// Carries out a redrive that is admitted.
+    pub(super) fn redrive_admitted(&mut self, id: MessageId, now: Timestamp) {
+        let to = id.to.clone();
+        let Some(kept) = self.take_asking(&to, id.event) else {
+            // It was withdrawn, and admission has been told.
+            return self.drop_message(id);
+        };
+        let signal = Signal::Redrive {
+            by: kept.by.clone(),
+            inputs: kept.inputs.iter().cloned().map(edited).collect(),
+        };
+        let turn = self.guarded(&to, now, |shard| {
+            if let Some(live) = shard.executions.get_mut(&to) {
+                live.change = RequestChange::Begin;
+            }
+            shard.turn(&to, signal, Some(id.clone()), now)
+        });
+        if let Some(Err(_)) = turn {
+            self.give_up_asking(&to, kept, id);
+        }
+    }
+
+    /// Lets an execution whose redrive is not admitted be as it was before.
+    pub(super) fn redrive_declined(&mut self, id: MessageId) {
+        let to = id.to.clone();
+        match self.take_asking(&to, id.event) {
+            Some(kept) => self.give_up_asking(&to, kept, id),
+            None => self.drop_message(id),
+        }
+    }
+
+    fn give_up_asking(&mut self, id: &Text, kept: KeptRedrive, message: MessageId) {
+        if let Some(live) = self.executions.get_mut(id) {
+            live.change = RequestChange::None;
+            live.asking = Some(kept);
+        }
+        // The execution is loaded and waits.
+        let _ = self.withdraw(id, Some(message));
+    }
+
+    fn take_asking(&mut self, id: &Text, asked: EventId) -> Option<KeptRedrive> {
+        let live = self.executions.get_mut(id)?;
+        live.asking.take_if(|asking| asking.asked == asked)
+    }
+
+    /// Whether the redrive of a loaded execution waits to be admitted.
+    pub(crate) fn waits_to_go_on(&self, execution: &str) -> bool {
+        let live = self.executions.get(execution);
+        live.is_some_and(|live| live.asking.is_some())
+    }
+
+    /// Appends, and tells admission something by that.
+    pub(super) fn send_with(&mut self, mut append: Append, message: starbridge_ports::Message) {
+        append.sent.push(message.clone());
+        self.held.push(Outgoing::Message(message));
+        self.pending.push(append);
+    }
+}
+
+fn edited((event, input): (EventId, starbridge_flow::value::Object)) -> EditedInput {
+    EditedInput { event, input }
+}
+
+/// The status of an execution whose redrive waits.
+pub(super) const ASKING: Status = Status::Queued;

@@ -65,7 +65,7 @@ pub(crate) fn flows_in(folder: &Path) -> Result<Vec<(String, String)>, Failure> 
 pub(crate) fn why_not_put(error: &PutError) -> String {
     match error {
         PutError::Name => "this is no name of a flow".to_owned(),
-        PutError::NotYet(what) => format!("the flow has {what}, which can't be honoured yet"),
+        PutError::NotSupported(what) => format!("the flow has {what}, which needs a server that runs all the time"),
         PutError::Store(error) => error.to_string(),
         PutError::Bad { diagnostics, source } => {
             let lines = diagnostics.iter().map(|diagnostic| {

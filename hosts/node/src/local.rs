@@ -77,8 +77,6 @@ impl LocalStart {
 /// Why a flow can't run here.
 #[derive(Debug)]
 pub enum LocalError {
-    /// The flow needs something that only a server has.
-    NeedsServer(&'static str),
     /// A flow may ask an operator, and nobody is there.
     NeedsOperator,
     /// The execution can't be redriven.
@@ -105,7 +103,6 @@ pub enum LocalError {
 impl std::fmt::Display for LocalError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NeedsServer(what) => write!(f, "the flow has {what}, which this version does not run"),
             Self::NeedsOperator => f.write_str("the flow has a `catch` with `manual`, and there is nobody to ask"),
             Self::NotRedriven(rejection) => rejection.fmt(f),
             Self::Start(error) => error.fmt(f),
@@ -135,7 +132,7 @@ impl LocalRun {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NeedsServer`] if a flow needs a server, [`LocalError::NeedsOperator`] if one may ask an operator and
+    /// [`LocalError::NeedsOperator`] if one may ask an operator and
     /// nobody is there, [`LocalError::System`] if the system refuses something,
     /// [`LocalError::Store`] if the store fails.
     pub fn new(
@@ -143,9 +140,6 @@ impl LocalRun {
         observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
     ) -> Result<Self, LocalError> {
         for (_, flow) in settings.flows.latest() {
-            if let Some(what) = flow.needs_server() {
-                return Err(LocalError::NeedsServer(what));
-            }
             if flow.may_ask_operator() && !settings.operator {
                 return Err(LocalError::NeedsOperator);
             }

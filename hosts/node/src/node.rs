@@ -53,8 +53,8 @@ use starbridge_machine::Signal;
 use starbridge_ports::{AuditEntry, Clock, Secrets, Store};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
-    Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report, ResourceMap, SecretUse, Snapshot,
-    StartFailure, StartRequest, TokenKeys, Vault,
+    AdmissionHandle, Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report, ResourceMap, SecretUse,
+    Snapshot, StartFailure, StartRequest, TokenKeys, Vault,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,6 +124,8 @@ pub struct Node {
     notifications: Option<notifier_thread::Notifications>,
     vault: Arc<Vault>,
     reach: SupportedResources,
+    /// Decides when executions may run that wait for others, if this node has admission.
+    admission: Option<AdmissionHandle>,
     clock: Arc<dyn Clock>,
 }
 
@@ -175,6 +177,7 @@ impl Node {
         let clock = settings.clock.clone();
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
+        let admission: Option<AdmissionHandle> = None;
         let flows = match settings.leased {
             None => flow_loading::load(store.as_ref(), &limits)?,
             // Flows are read when they are asked for.
@@ -217,6 +220,7 @@ impl Node {
                 counters: counters.clone(),
                 notifications: notifications.clone(),
                 vault: vault.clone(),
+                admission: admission.clone(),
             },
         )?;
         let node = Self {
@@ -235,6 +239,7 @@ impl Node {
             notifications,
             vault,
             reach,
+            admission,
             clock,
         };
         node.take_up_schedules()?;

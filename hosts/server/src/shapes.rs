@@ -92,8 +92,8 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
     }
     if let Some(broken) = &record.broken {
         set("waitingFor", waiting_for(id, broken));
-    } else if record.status == Status::Delayed {
-        set("waitingFor", waiting_for_time(record));
+    } else if let Some(shape) = waiting_before_start(record) {
+        set("waitingFor", shape);
     }
     if let Some(parent) = &record.parent {
         let parent: Object = [
@@ -131,18 +131,24 @@ fn waiting_for(id: &str, broken: &Broken) -> Value {
     members.collect::<Object>().into()
 }
 
-/// Why an execution has not begun whose time has not come.
-fn waiting_for_time(record: &ExecutionRecord) -> Value {
+/// Why an execution has not begun, or does not go on that was redriven.
+fn waiting_before_start(record: &ExecutionRecord) -> Option<Value> {
+    let (reason, text) = match record.status {
+        Status::Delayed => ("startTime", "its time to begin has not come"),
+        Status::Blocked => ("dependency", "executions it waits for have not ended"),
+        Status::Queued => ("admission", "it waits for a slot of each of its concurrency keys"),
+        _ => return None,
+    };
     let mut members = Object::new();
     let mut set = |key: &str, value: Value| drop(members.insert(key.into(), value));
-    set("reason", "startTime".into());
-    set("text", "its time to begin has not come".into());
+    set("reason", reason.into());
+    set("text", text.into());
     set("since", record.asked().to_string().into());
     if let Some(until) = record.wake_at {
         set("until", until.to_string().into());
     }
     set("act", Value::Null);
-    members.into()
+    Some(members.into())
 }
 
 /// A version of a flow, without its definition.

@@ -48,6 +48,7 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod admission;
+mod after;
 mod engine;
 mod express;
 mod flows;
@@ -65,6 +66,7 @@ mod suspect_lock;
 mod tokens;
 
 pub use admission::{AdmissionCommand, AdmissionHandle};
+pub use after::read_after;
 pub use engine::{
     Command, Connectors, Engine, EngineDeps, EngineSettings, Reply, Report, Snapshot, StartFailure, StartedExecution,
     SuspendedExecution, Writer,

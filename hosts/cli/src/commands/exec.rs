@@ -440,11 +440,6 @@ fn refused(output: Output, error: &LocalError) -> Exit {
         ),
         LocalError::NotRedriven(_) => bad(output, &error.to_string(), "leave `--redrive` out to see where it is"),
         LocalError::Start(_) => bad(output, &error.to_string(), "nothing was started"),
-        LocalError::NeedsServer(_) => bad(
-            output,
-            &error.to_string(),
-            "nothing was started: take it out of the flow to run it here",
-        ),
         LocalError::Name(_) => bad(output, &error.to_string(), "nothing was started"),
         LocalError::OtherDefinition { .. } => bad(
             output,

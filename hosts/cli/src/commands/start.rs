@@ -56,6 +56,12 @@ pub struct Options {
     /// Fails if it has not begun after so long
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub start_deadline: Option<u64>,
+    /// Begins when this execution has succeeded: a name, `FLOW/NAME` or an id; may be given several times
+    #[arg(long, value_name = "EXECUTION")]
+    pub after: Vec<String>,
+    /// Begins when this execution has ended, whatever its end; may be given several times
+    #[arg(long, value_name = "EXECUTION")]
+    pub after_end: Vec<String>,
     /// Waits for the end, so long at most
     #[arg(long, value_name = "SECONDS")]
     pub wait: Option<u64>,
@@ -74,7 +80,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         let execution = answer.object();
         let stands = match (outcome(&execution), text(&execution, "status")) {
             (Some(_), _) => "it has ended already",
-            (None, Some("Delayed")) => "it waits to begin already",
+            (None, Some("Delayed" | "Blocked" | "Queued")) => "it waits to begin already",
             (None, _) => "it runs already",
         };
         let how = match options.once_key {
@@ -161,11 +167,27 @@ fn request(options: &Options, output: Output) -> Result<Object, Exit> {
             body.insert(member.into(), value);
         }
     }
+    if let Some(after) = after(options) {
+        body.insert("after".into(), after);
+    }
     let labels = labels(&options.labels, output)?;
     if !labels.is_empty() {
         body.insert("labels".into(), labels.into());
     }
     Ok(body)
+}
+
+fn after(options: &Options) -> Option<Value> {
+    let ended = |name: &String| -> Value {
+        let members = [
+            ("execution".into(), name.as_str().into()),
+            ("when".into(), "ended".into()),
+        ];
+        members.into_iter().collect::<Object>().into()
+    };
+    let names = options.after.iter().map(|name| name.as_str().into());
+    let all: Vec<Value> = names.chain(options.after_end.iter().map(ended)).collect();
+    (!all.is_empty()).then(|| all.into())
 }
 
 fn labels(given: &[String], output: Output) -> Result<Object, Exit> {

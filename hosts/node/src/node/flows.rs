@@ -36,8 +36,8 @@ pub enum PutError {
         /// The diagnostics.
         diagnostics: Vec<Diagnostic>,
     },
-    /// The definition needs something that does not exist yet.
-    NotYet(&'static str),
+    /// The definition needs something that this node does not have.
+    NotSupported(&'static str),
     /// The store failed.
     Store(StoreError),
 }
@@ -47,7 +47,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`PutError`] if the name is not allowed, the definition has errors or needs something that does not exist yet,
+    /// [`PutError`] if the name is not allowed, the definition has errors or needs something that this node does not have,
     /// or the store fails.
     pub fn put_flow(&self, name: &str, definition: String, format: Option<Format>) -> Result<PutFlow, PutError> {
         self.put_flow_audited(name, definition, format, None)
@@ -78,8 +78,8 @@ impl Node {
                 diagnostics: checked.diagnostics,
             });
         };
-        if let Some(what) = flow.needs_server() {
-            return Err(PutError::NotYet(what));
+        if !flow.concurrency.is_empty() && self.admission.is_none() {
+            return Err(PutError::NotSupported("`concurrency`"));
         }
         let audit = operator.map(|operator| self.audit_entry(operator, "put", AuditKind::Flow, name));
         let (version, new) = self

@@ -13,8 +13,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_ports::{History, StoreError, owner_index, shard_of};
 use starbridge_runtime::{
-    Command, Connectors, Engine, EngineDeps, EngineSettings, ExecutionSeed, FlowTable, Outgoing, QueueCommand,
-    QueueHandle, Shard, StartRequest, TokenKeys, Vault, Writer,
+    AdmissionHandle, Command, Connectors, Engine, EngineDeps, EngineSettings, ExecutionSeed, FlowTable, Outgoing,
+    QueueCommand, QueueHandle, Shard, StartRequest, TokenKeys, Vault, Writer,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,6 +31,7 @@ pub(super) struct OwnerDeps {
     pub(super) counters: Arc<Counters>,
     pub(super) notifications: Option<Notifications>,
     pub(super) vault: Arc<Vault>,
+    pub(super) admission: Option<AdmissionHandle>,
 }
 
 /// The owners of a node.
@@ -160,6 +161,9 @@ fn owner(start: &OwnerDeps, shared: &Shared, share: (u8, u8)) -> Owner {
         start.limits.clone(),
         id_source,
     );
+    if let Some(admission) = &start.admission {
+        shard.admit_through(admission.clone());
+    }
     if settings.worker_queues {
         shard.queue_tasks(shared.fair_queue.clone());
     }

@@ -23,6 +23,7 @@ const CODES: &[&str] = &[
     "InputTooDeep",
     "InputTooLarge",
     "Internal",
+    "InvalidConcurrencyKey",
     "InvalidDefinition",
     "InvalidInput",
     "InvalidQueue",
@@ -56,6 +57,7 @@ const CODES: &[&str] = &[
     "TooManyReports",
     "TooManyWaiting",
     "Unauthorized",
+    "UnknownDependency",
     "ValueTooLarge",
 ];
 
@@ -198,6 +200,7 @@ fn flows() -> Schemas {
 }
 
 fn executions() -> Schemas {
+    let dependency = shape(&[("execution!", text()), ("when", text())]);
     let start = [
         ("input", object()),
         ("name", text()),
@@ -209,6 +212,7 @@ fn executions() -> Schemas {
         ("startAt", time()),
         ("delaySeconds", number()),
         ("startDeadlineSeconds", number()),
+        ("after", list(json!({"anyOf": [{"type": "string"}, dependency]}))),
     ];
     let mut one = start.to_vec();
     one.push(("flow!", text()));

@@ -111,6 +111,7 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
     if let Some(known) = known_start(app, &request)? {
         return same(app, &request, known, wait, room).await;
     }
+    check_dependencies(app, &request)?;
     let again = request.clone();
     match app.node.begin(request, wait > 0).await {
         Ok(start) => {
@@ -132,6 +133,21 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
     }
 }
 
+/// What a start waits for by id must be there. A name may appear later.
+fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()> {
+    for id in request.after.iter().filter(|dependency| dependency.flow.is_none()) {
+        if app.node.store().record(&id.execution)?.is_none() {
+            let detail = format!("`after` has the id `{}`, and there is no such execution", id.execution);
+            return Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "UnknownDependency",
+                detail,
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The execution that has the key of a start, or else its name.
 fn known_start(app: &App, request: &StartRequest) -> Result<Option<Text>, StoreError> {
     let store = app.node.store();
@@ -149,6 +165,12 @@ pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Pr
         StartFailure::Refused(error @ StartError::NoSuchFlow) => Problem::missing("NoSuchFlow", error.to_string()),
         StartFailure::Refused(StartError::InvalidInput(violations)) => Rejection::InvalidInput(violations).into(),
         StartFailure::Refused(StartError::Refused(rejection)) => rejection.into(),
+        StartFailure::Refused(StartError::InvalidKey(why)) => {
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidConcurrencyKey", why)
+        }
+        StartFailure::Refused(error @ StartError::NotSupported(_)) => {
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", error.to_string())
+        }
         StartFailure::Refused(error @ StartError::Panicked(_)) => {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "Panicked", error.to_string())
         }

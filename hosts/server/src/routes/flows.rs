@@ -54,8 +54,9 @@ pub async fn put(
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidDefinition", detail);
             Err(problem.with("diagnostics", diagnosed(&source, &diagnostics).to_list()))
         }
-        Err(PutError::NotYet(what)) => {
-            let detail = format!("the flow has {what}, which this server can't honour yet");
+        Err(PutError::NotSupported(what)) => {
+            let detail =
+                format!("the flow has {what}, which can't be honoured here: it needs a server that runs all the time");
             Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail))
         }
         Err(PutError::Store(error)) => Err(error.into()),

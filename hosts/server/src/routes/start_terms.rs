@@ -1,21 +1,19 @@
 //! What a start says of its order and time.
 
 use crate::reading::Body;
-use axum::http::StatusCode;
 use starbridge_flow::limits::ONCE_KEY_BYTES;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_runtime::{StartRequest, StartTime};
+use starbridge_runtime::{StartRequest, StartTime, read_after};
 
 /// The highest priority.
 const PRIORITIES: u64 = 9;
 
 /// Reads the members of a start's body that say when and in which order it runs.
 pub(super) fn read_terms(body: &Body, request: &mut StartRequest) -> Answer<()> {
-    if body.get("after").is_some() {
-        let detail = "`after` can't be honoured yet: leave it out";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail));
+    if let Some(after) = body.get("after") {
+        request.after = read_after(after, &request.flow).map_err(Problem::bad)?;
     }
     request.once_key = once_key(body)?;
     request.priority = priority(body)?;

@@ -87,7 +87,7 @@ async fn flow_in_yaml_is_read() {
 }
 
 #[tokio::test]
-pub async fn what_cannot_be_honoured_yet_is_refused() {
+pub async fn what_cannot_be_honoured_is_refused() {
     let server = Running::start().await;
     let mut flow = definition(asleep());
     flow["concurrency"] = json!([{"key": "k", "limit": 1}]);

@@ -224,6 +224,18 @@ async fn openapi_problems_are_answered() {
     assert_eq!(server.get("/v1/flows/none/versions").await.code(), (404, "NoSuchFlow"));
     let named = server.get("/v1/flows/f/executions/none").await;
     assert_eq!(named.code(), (404, "NoSuchExecution"));
+    let after = json!({"after": ["0190b3e4-8c1d-7abc-9def-0123456789ab"]});
+    let refused = server.post("/v1/flows/f/executions", after).await;
+    assert_eq!(refused.code(), (422, "UnknownDependency"));
+    let keyed = r#"{"version": "v1", "type": "flow", "concurrency": [{"key": "$input.a", "limit": 1}],
+        "steps": [{"type": "pass", "name": "a"}]}"#;
+    let now = Timestamp::default();
+    server.node.store().put_flow("keyed", keyed, "hash", now, None).unwrap();
+    server.node.refresh_flows().unwrap();
+    for input in [json!({}), json!({"a": true}), json!({"a": "x".repeat(257)})] {
+        let refused = server.post("/v1/flows/keyed/executions", json!({"input": input})).await;
+        assert_eq!(refused.code(), (422, "InvalidConcurrencyKey"));
+    }
     let set = server.put("/v1/queues/q", json!({"maxConcurrent": 0})).await;
     assert_eq!(set.code(), (422, "InvalidQueue"));
     assert_eq!(server.put("/v1/queues/q", json!({"paused": true})).await.status, 200);
@@ -263,7 +275,7 @@ const TESTS: &[fn()] = &[
     flows::a_version_is_made_only_of_what_is_new,
     flows::a_hidden_flow_is_not_started_and_not_listed,
     flows::a_bad_definition_says_everything_that_is_wrong,
-    flows::what_cannot_be_honoured_yet_is_refused,
+    flows::what_cannot_be_honoured_is_refused,
     histories::pages_in_both_orders_hold_every_event_once,
     histories::a_state_is_that_at_the_end_of_the_turn,
     histories::schedules_start_flows,

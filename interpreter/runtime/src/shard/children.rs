@@ -2,6 +2,7 @@
 //! parents and children. A family belongs to one shard. What must not be lost is in the store until it is handled.
 
 use super::child_names::{default_name, given_name, reserved_name};
+use super::child_terms::read_terms;
 use super::execution_ids::parent_of;
 use super::loaded::Origin;
 use super::{Shard, StartError, StartRequest};
@@ -210,7 +211,9 @@ impl Shard {
         started.map_err(|error| match error {
             StartError::NoSuchFlow => Refused::no_such_flow(format!("there is no flow `{flow}`")),
             StartError::InvalidInput(_) => Refused::new(FaultKind::Input, error.to_string()),
-            StartError::InvalidKey(_) | StartError::NoAdmission => Refused::new(FaultKind::Input, error.to_string()),
+            StartError::InvalidKey(_) | StartError::NotSupported(_) => {
+                Refused::new(FaultKind::Input, error.to_string())
+            }
             StartError::Refused(_) => Refused::new(FaultKind::TooLarge, error.to_string()),
             StartError::Panicked(_) => Refused::new(FaultKind::Runtime, error.to_string()),
         })
@@ -274,7 +277,7 @@ impl Shard {
             None => outer.map(|started| default_name(&started.name, execution, call.call)),
             Some(name) => Some(given_name(name).map_err(invalid)?),
         };
-        Ok(StartRequest {
+        let mut request = StartRequest {
             flow,
             version,
             input,
@@ -285,7 +288,11 @@ impl Shard {
             awaited: call.pattern == Pattern::Sync,
             depth,
             ..StartRequest::default()
-        })
+        };
+        if let Some(params) = params {
+            read_terms(params, &mut request).map_err(|why| Refused::new(FaultKind::Input, why))?;
+        }
+        Ok(request)
     }
 
     /// How many executions, one above the other, wait for the child of this call. A call that does not wait begins at

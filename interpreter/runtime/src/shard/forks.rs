@@ -1,12 +1,13 @@
 //! Forks: an execution that begins in the middle of another one's history (section "operating executions").
 
+use super::admission::needed_keys;
 use super::batch::stored_turn;
 use super::loaded::{LoadedExecution, Origin};
 use super::{Outgoing, Shard, StartRequest};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{Event, EventId, Fork, ForkError, Parent, State};
+use starbridge_machine::{Event, EventId, EventKind, Fork, ForkError, Parent, State};
 use starbridge_ports::{Append, AuditEntry};
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub struct ForkRequest {
 pub enum ForkFailure {
     /// The history does not allow it, or the machine rejects it.
     Refused(ForkError),
+    /// The fork would have to be admitted.
+    NeedsAdmission,
     /// Making the fork panicked, and nothing of it was kept. The text is what the panic said.
     Panicked(Text),
 }
@@ -49,12 +52,25 @@ impl Shard {
     ///
     /// [`ForkFailure`] if the history does not allow the fork, the machine rejects it, or making it panics.
     pub fn fork(&mut self, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkFailure> {
+        if self.fork_must_ask(request) {
+            return Err(ForkFailure::NeedsAdmission);
+        }
         let id = (self.id_source)(&StartRequest::default(), now).id;
         let forked = self.guarded(&id, now, |shard| shard.fork_as(&id, request, now));
         match forked {
             Some(forked) => forked.map_err(ForkFailure::Refused),
             None => Err(ForkFailure::Panicked(self.take_cause(&id).unwrap_or_default())),
         }
+    }
+
+    /// Whether a fork has concurrency keys or its flow is limited. It would run beside those that hold its slots.
+    fn fork_must_ask(&self, request: &ForkRequest) -> bool {
+        let first = request.events.first().map(|event| &event.detail);
+        let Some(EventKind::ExecutionStarted(started)) = first else {
+            return false;
+        };
+        let keys = needed_keys(&request.flow, &started.flow, &started.input, self.limits());
+        keys.is_err() || self.must_ask(&started.flow, &keys.unwrap_or_default(), &[])
     }
 
     fn fork_as(&mut self, id: &Text, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkError> {

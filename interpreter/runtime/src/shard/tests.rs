@@ -1,23 +1,31 @@
 //! Tests of a shard, one rule at a time and without a store.
 
+mod admission;
+
 use super::*;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::syntax::Source;
+use starbridge_flow::value::Object;
 
 const CALL: &str = r#"{"type": "task", "name": "call", "resourceArn": "http://x/f"}"#;
 const SLEEP: &str = r#"{"type": "wait", "name": "sleep", "duration": 5}"#;
 
 /// A shard with a flow `f` of these steps. Ids are `e1`, `e2` and so on.
 fn shard(steps: &str) -> Shard {
-    let text = format!(r#"{{"version": "v1", "type": "flow", "steps": [{steps}]}}"#);
+    shard_of_flow("", steps)
+}
+
+/// The same with more members of the flow.
+fn shard_of_flow(members: &str, steps: &str) -> Shard {
+    let text = format!(r#"{{"version": "v1", "type": "flow", {members}"steps": [{steps}]}}"#);
     let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
     let mut flows = FlowTable::default();
     flows.put("f", checked.flow.unwrap());
     let mut born = 0;
-    Shard::new(flows, ResourceMap::default(), Arc::default(), move |_, _| {
+    Shard::new(flows, ResourceMap::default(), Arc::default(), move |request, _| {
         born += 1;
         ExecutionSeed {
-            id: format!("e{born}").into(),
+            id: request.name.clone().unwrap_or_else(|| format!("e{born}").into()),
             seed: born,
         }
     })

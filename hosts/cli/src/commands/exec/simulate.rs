@@ -80,13 +80,6 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
 
 /// Whether a flow can run in virtual time.
 fn check(flow: &Flow, output: Output) -> Result<(), Exit> {
-    if let Some(what) = flow.needs_server() {
-        return Err(bad(
-            output,
-            &format!("the flow has {what}, which this version does not run"),
-            "nothing was started: take it out of the flow to run it here",
-        ));
-    }
     if flow.may_ask_operator() {
         return Err(bad(
             output,

@@ -1,0 +1,142 @@
+//! What a start says of the executions it waits for.
+
+use starbridge_flow::limits::{DEPENDENCIES, is_execution_name, is_name};
+use starbridge_flow::value::{Text, Value};
+use starbridge_ports::Dependency;
+
+/// Reads `after` of a start of this flow: a list of names, `FLOW/NAME` or ids, or of objects that say more.
+///
+/// # Errors
+///
+/// What is wrong with it, and what it should be.
+pub fn read_after(value: &Value, flow: &Text) -> Result<Vec<Dependency>, String> {
+    let list = value
+        .as_array()
+        .ok_or_else(|| "`after` must be a list of names, `FLOW/NAME` or ids of executions".to_owned())?;
+    if list.len() > DEPENDENCIES {
+        return Err(format!(
+            "`after` has {} executions; {DEPENDENCIES} are the most",
+            list.len()
+        ));
+    }
+    let mut after: Vec<Dependency> = Vec::new();
+    for item in list.values() {
+        let dependency = one(item, flow)?;
+        let same = |known: &Dependency| known.flow == dependency.flow && known.execution == dependency.execution;
+        if after.iter().any(same) {
+            return Err(format!("`after` has `{}` twice", dependency.execution));
+        }
+        after.push(dependency);
+    }
+    Ok(after)
+}
+
+fn one(item: &Value, flow: &Text) -> Result<Dependency, String> {
+    match item {
+        Value::String(text) => named(text, flow),
+        Value::Object(members) => {
+            let known = ["execution", "when"];
+            if let Some((other, _)) = members.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+                return Err(format!("an entry of `after` has `execution` and `when`, not `{other}`"));
+            }
+            let text = members.get("execution").and_then(Value::as_text);
+            let text = text.ok_or_else(|| "`execution` of an entry of `after` must be a string".to_owned())?;
+            let mut dependency = named(text, flow)?;
+            dependency.any_end = match members.get("when").map(|when| when.as_str().unwrap_or_default()) {
+                None | Some("succeeded") => false,
+                Some("ended") => true,
+                Some(_) => return Err("`when` of an entry of `after` must be `succeeded` or `ended`".to_owned()),
+            };
+            Ok(dependency)
+        }
+        other => Err(format!(
+            "an entry of `after` is a string or an object, not {}",
+            other.kind()
+        )),
+    }
+}
+
+/// An id is told by its form. Whoever means an execution that is named like one writes `FLOW/NAME`.
+fn named(text: &Text, flow: &Text) -> Result<Dependency, String> {
+    let (flow, execution) = match text.split_once('/') {
+        Some((flow, name)) => (Some(Text::from(flow)), Text::from(name)),
+        None if is_id(text) => (None, text.clone()),
+        None => (Some(flow.clone()), text.clone()),
+    };
+    if !is_execution_name(&execution) || flow.as_ref().is_some_and(|flow| !is_name(flow)) {
+        return Err(format!(
+            "`after` has `{}`, which is neither a name, nor `FLOW/NAME`, nor an id",
+            text.chars().take(200).collect::<String>()
+        ));
+    }
+    Ok(Dependency {
+        flow,
+        execution,
+        any_end: false,
+    })
+}
+
+fn is_id(text: &str) -> bool {
+    let is_dash = |at: usize| [8, 13, 18, 23].contains(&at);
+    let fits = |(at, byte): (usize, u8)| match is_dash(at) {
+        true => byte == b'-',
+        false => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Vec<Dependency>, String> {
+        read_after(&serde_json::from_str(json).unwrap(), &"own".into())
+    }
+
+    #[test]
+    fn names_ids_and_other_flows_are_told_apart() {
+        let id = "0190b3e4-8c1d-7abc-9def-0123456789ab";
+        let found = read(&format!(
+            r#"["b", "other/b", "{id}", "own/{id}", {{"execution": "c", "when": "ended"}}]"#
+        ))
+        .unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|found| (found.flow.as_deref(), found.execution.as_str(), found.any_end))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (Some("own"), "b", false),
+                (Some("other"), "b", false),
+                (None, id, false),
+                (Some("own"), id, false),
+                (Some("own"), "c", true),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_names_no_execution_is_refused() {
+        for (json, says) in [
+            (r#""a""#, "must be a list"),
+            (r#"["a", "own/a"]"#, "`a` twice"),
+            (r#"[""]"#, "neither a name"),
+            (r#"["a/b/c"]"#, "neither a name"),
+            (r#"["/a"]"#, "neither a name"),
+            (r#"[7]"#, "not a number"),
+            (r#"[{"when": "ended"}]"#, "`execution`"),
+            (r#"[{"execution": "a", "when": "soon"}]"#, "`when`"),
+            (r#"[{"execution": "a", "flow": "f"}]"#, "not `flow`"),
+        ] {
+            let error = read(json).unwrap_err();
+            assert!(error.contains(says), "{json}: {error}");
+        }
+        let many: Vec<String> = (0..101).map(|n| format!("\"n{n}\"")).collect();
+        assert!(
+            read(&format!("[{}]", many.join(",")))
+                .unwrap_err()
+                .contains("100 are the most")
+        );
+    }
+}

@@ -3,8 +3,10 @@
 
 use super::*;
 use crate::admission::AdmissionCommand;
+use starbridge_flow::time::Millis;
+use starbridge_machine::history::{read_turn, write_event};
 use starbridge_ports::{
-    ADMISSION, Ask, DeclineReason, History, Mark, MessageBody, RequestChange, StoreError, StoredHistory,
+    ADMISSION, Ask, DeclineReason, Dependency, History, Mark, MessageBody, RequestChange, StoreError, StoredHistory,
 };
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -22,12 +24,6 @@ struct Kept {
 impl Kept {
     fn record(&self, id: &str) -> ExecutionRecord {
         self.executions.lock().unwrap()[id].record.clone()
-    }
-
-    /// What the events of an execution are called.
-    fn events(&self, id: &str) -> String {
-        let kept = self.executions.lock().unwrap();
-        kept[id].turns.iter().map(|turn| turn.text.as_str()).collect()
     }
 
     fn send(&self, message: Message) {
@@ -67,7 +63,9 @@ impl History for Kept {
                 }
             }
             drop(executions);
-            append.received.iter().for_each(|id| drop(self.discard(id)));
+            for id in &append.received {
+                self.discard(id);
+            }
             append.sent.iter().cloned().for_each(|message| self.send(message));
         }
         Ok(Vec::new())
@@ -323,6 +321,17 @@ impl World {
         self.settle();
     }
 
+    /// The events of an execution.
+    fn events(&self, id: &str) -> String {
+        let (flow, _) = self.shard.flows().get("f", None).unwrap();
+        let kept = self.kept.load(id).unwrap().unwrap();
+        let turns = kept.turns.iter();
+        let events = turns.flat_map(|turn| read_turn(&flow, turn.first, turn.time, &turn.text).unwrap());
+        events
+            .map(|event| starbridge_flow::value::Value::from(write_event(&flow, &event)).to_json())
+            .collect()
+    }
+
     fn status(&self, id: &str) -> Status {
         self.kept.record(id).status
     }
@@ -347,11 +356,11 @@ fn one_waits_until_the_other_has_ended() {
         (world.status(&second), world.status(&other)),
         (Status::Queued, Status::Running)
     );
-    assert_eq!(world.kept.events(&second), "", "no history before it is admitted");
+    assert_eq!(world.events(&second), "", "no history before it is admitted");
     world.answers = true;
     world.settle();
     assert_eq!(world.status(&second), Status::Succeeded);
-    let events = world.kept.events(&second);
+    let events = world.events(&second);
     assert!(events.contains(r#""keys":[{"pool":"f","key":"a"}]"#), "{events}");
     assert!(world.kept.messages().unwrap().is_empty());
     assert!(world.admission.holders.is_empty());
@@ -364,7 +373,7 @@ fn keys_that_are_not_possible_start_nothing() {
     for (input, says) in [
         (r#"{}"#, "finds nothing"),
         (r#"{"shard": ""}"#, "0 bytes"),
-        (&format!(r#"{{"shard": "{long}"}}"#), "257 bytes"),
+        (format!(r#"{{"shard": "{long}"}}"#).as_str(), "257 bytes"),
     ] {
         let request = StartRequest {
             flow: "f".into(),
@@ -396,7 +405,7 @@ fn waiter_that_is_too_late_fails_and_is_forgotten() {
     world.fetch(&late);
     world.settle();
     assert_eq!(world.status(&late), Status::Failed);
-    assert!(world.kept.events(&late).contains("FnF.StartDeadlineExceeded"));
+    assert!(world.events(&late).contains("FnF.StartDeadlineExceeded"));
     assert!(world.admission.waiters.is_empty());
 }
 
@@ -427,11 +436,11 @@ fn redrive_waits_and_can_be_withdrawn() {
     assert_eq!(world.status(&first), Status::Stopped);
     let holder = world.start("a", |_| {});
     assert_eq!(world.status(&holder), Status::Running);
-    let before = world.kept.events(&first);
+    let before = world.events(&first);
     for _ in 0..2 {
         world.ask_until_durable(&first, &redrive());
         assert_eq!(
-            (world.status(&first), world.kept.events(&first)),
+            (world.status(&first), world.events(&first)),
             (Status::Queued, before.clone())
         );
         assert_eq!(
@@ -487,13 +496,13 @@ fn story(crash: usize) -> usize {
         (&declined, Status::Failed),
     ] {
         assert_eq!(world.status(id), expected, "{id} after a crash at {crash}");
-        let events = world.kept.events(id);
+        let events = world.events(id);
         let begun = events.matches("ExecutionStarted").count();
         assert_eq!(begun, 1, "{id} after a crash at {crash}: {events}");
         assert!(world.kept.load(id).unwrap().unwrap().request.is_none(), "{id}");
     }
-    assert!(world.kept.events(&declined).contains("FnF.DependencyFailed"));
-    assert_eq!(world.kept.messages().unwrap(), [], "after a crash at {crash}");
+    assert!(world.events(&declined).contains("FnF.DependencyFailed"));
+    assert!(world.kept.messages().unwrap().is_empty(), "after a crash at {crash}");
     assert!(
         world.admission.holders.is_empty() && world.admission.waiters.is_empty(),
         "{crash}"

@@ -185,7 +185,7 @@ fn after(options: &Options) -> Option<Value> {
         ];
         members.into_iter().collect::<Object>().into()
     };
-    let names = options.after.iter().map(|name| name.as_str().into());
+    let names = options.after.iter().map(|name| Value::from(name.as_str()));
     let all: Vec<Value> = names.chain(options.after_end.iter().map(ended)).collect();
     (!all.is_empty()).then(|| all.into())
 }

@@ -182,6 +182,7 @@ impl Simulation {
             Ok(()) => {}
             Err(
                 error @ (StartError::InvalidInput(_)
+                | StartError::InvalidKey(_)
                 | StartError::Refused(Rejection::InputTooLarge { .. } | Rejection::InputTooDeep { .. })),
             ) => return Ok(Outcome::refused(error.to_string())),
             Err(error) => return Err(SimulationError::History(error.to_string())),

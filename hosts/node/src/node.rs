@@ -1,6 +1,8 @@
 //! A node: a store, engines on threads of their own that share its writer, and the methods that hosts call.
 
+mod admission_thread;
 mod chunks;
+mod concurrency_keys;
 mod counters;
 mod error;
 mod event_log;
@@ -23,6 +25,7 @@ mod task_message;
 mod threads;
 mod watchers;
 
+pub use concurrency_keys::ShownKey;
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
 pub use flows::{PutError, PutFlow};
@@ -53,8 +56,8 @@ use starbridge_machine::Signal;
 use starbridge_ports::{AuditEntry, Clock, Secrets, Store};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
-    Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report, ResourceMap, SecretUse, Snapshot,
-    StartFailure, StartRequest, TokenKeys, Vault,
+    AdmissionHandle, Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report, ResourceMap, SecretUse,
+    Snapshot, StartFailure, StartRequest, TokenKeys, Vault,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,6 +124,7 @@ pub struct Node {
     counters: Arc<Counters>,
     schedules: schedules::Schedules,
     queues: QueueHandle,
+    admission: AdmissionHandle,
     notifications: Option<notifier_thread::Notifications>,
     vault: Arc<Vault>,
     reach: SupportedResources,
@@ -206,8 +210,11 @@ impl Node {
         }
         let waiters = WaitPermits::new(settings.waiters, "server.waiters");
         let followers = WaitPermits::new(settings.followers, "server.followers");
+        let admission = admission_thread::SharedAdmission::new();
+        let admission_handle = admission.handle.clone();
         let owners = Owners::start(
             shared,
+            admission,
             &OwnerDeps {
                 settings,
                 flows: flows.clone(),
@@ -232,6 +239,7 @@ impl Node {
             counters,
             schedules: schedules::Schedules::default(),
             queues: queue_handle,
+            admission: admission_handle,
             notifications,
             vault,
             reach,

@@ -12,6 +12,8 @@ pub struct AdmissionHandle {
     commands: mpsc::UnboundedSender<AdmissionCommand>,
     /// The flows with a limit or a pause that an operator set.
     governed: Arc<RwLock<BTreeSet<Text>>>,
+    /// Flows and names of executions that somebody waits for and that were not there.
+    awaited: Arc<RwLock<BTreeSet<(Text, Text)>>>,
 }
 
 impl AdmissionHandle {
@@ -21,6 +23,7 @@ impl AdmissionHandle {
         let handle = Self {
             commands,
             governed: Arc::default(),
+            awaited: Arc::default(),
         };
         (handle, inbox)
     }
@@ -34,6 +37,22 @@ impl AdmissionHandle {
     pub fn governs(&self, flow: &str) -> bool {
         let governed = self.governed.read().unwrap_or_else(PoisonError::into_inner);
         governed.contains(flow)
+    }
+
+    /// Whether somebody waits for an execution of this flow with this name.
+    pub fn awaits(&self, flow: &Text, name: &Text) -> bool {
+        let awaited = self.awaited.read().unwrap_or_else(PoisonError::into_inner);
+        !awaited.is_empty() && awaited.contains(&(flow.clone(), name.clone()))
+    }
+
+    /// Notes that somebody waits for an execution of this flow with this name, or no longer does. After noting that somebody
+    /// does, look for it: a start that is durable later finds this note.
+    pub fn await_name(&self, flow: Text, name: Text, awaited: bool) {
+        let mut names = self.awaited.write().unwrap_or_else(PoisonError::into_inner);
+        match awaited {
+            true => names.insert((flow, name)),
+            false => names.remove(&(flow, name)),
+        };
     }
 
     /// Notes that an operator limits or pauses a flow, or no longer does.

@@ -80,6 +80,8 @@ pub enum Command {
         /// [`Reply::NoSuchExecution`] or [`Reply::Held`].
         reply: oneshot::Sender<Reply>,
     },
+    /// Take a message that is durable, to an execution from somebody who is none.
+    Deliver(Message),
     /// Load an execution and go on with it.
     TakeUp {
         /// The id of the execution.
@@ -271,6 +273,7 @@ impl Engine {
                 let answer = self.take_up_one(&execution)?;
                 self.answer_when_durable(reply, answer);
             }
+            Command::Deliver(message) => self.shard.deliver(message),
             Command::PauseDispatch => self.paused = true,
             Command::Quiesce { until, grace, reply } => self.quiescence = Some(Quiesce { until, grace, reply }),
             Command::Drain { until } => {

@@ -123,7 +123,7 @@ impl Shard {
     }
 
     /// Posts a durable message to its receiver.
-    pub(super) fn deliver(&mut self, message: Message) {
+    pub fn deliver(&mut self, message: Message) {
         self.inbox
             .push_back((message.id.to.clone(), Incoming::Message(message)));
     }
@@ -522,6 +522,7 @@ impl Shard {
             | MessageBody::Decline { .. }
             | MessageBody::Watch
             | MessageBody::Ended { .. }
+            | MessageBody::Reorder { .. }
             | MessageBody::Appeared { .. } => return self.drop_message(id),
         };
         let awaited = match self.state(&to) {

@@ -450,7 +450,7 @@ impl World {
         for _ in 0..10 {
             self.start(None);
         }
-        for _ in 0..20_000 {
+        for _ in 0..3_000 {
             if !self.problems.is_empty() {
                 return;
             }

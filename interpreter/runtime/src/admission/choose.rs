@@ -3,7 +3,7 @@
 use super::book::Book;
 use super::deadlock::{self, Blocked};
 use super::settings::AdmissionSettings;
-use starbridge_ports::{Admissions, DeclineReason, MessageBody, PoolKey, StoreError, Waiter};
+use starbridge_ports::{Admissions, DeclineReason, MessageBody, PoolKey, StoreError, Waiter, Waiters};
 
 /// What admission decides with.
 pub(super) struct Choice<'a> {
@@ -45,7 +45,8 @@ impl Choice<'_> {
                 return Ok(false);
             }
             if !self.has_room(key)? {
-                return self.free_blocked_claims(key).map(|()| true);
+                self.free_blocked_claims(key)?;
+                return self.end_deadlocks(key).map(|()| true);
             }
             let Some(waiter) = self.book.first_in_line(key, self.settings.page, self.rows)? else {
                 self.book.forget_unused(key, self.settings.page, self.rows)?;
@@ -140,6 +141,30 @@ impl Choice<'_> {
             }
             Blocked::By(claims) => claims.into_iter().try_for_each(|claim| self.give_up(claim)),
         }
+    }
+
+    /// Ends the deadlocks in which holders of a key have part. One may arise without a child being parked: the last holder that
+    /// could go on has ended, or an operator changed the limit.
+    fn end_deadlocks(&mut self, key: &PoolKey) -> Result<(), StoreError> {
+        if !self.book.children {
+            return Ok(());
+        }
+        for holder in self.book.holders(key, self.settings.page, self.rows)? {
+            let below = self.book.all(
+                |after| Waiters::Below(&holder, after),
+                |waiter| waiter.ask.ancestors.contains(&holder),
+                self.rows,
+            )?;
+            for waiter in below {
+                // One before may have ended it.
+                if let Some(waiter) = self.book.waiter(&waiter.execution, self.rows)?
+                    && waiter.open.is_empty()
+                {
+                    self.end_deadlock(waiter)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Gives up the claims at a key that wait for executions that wait for them.

@@ -4,9 +4,10 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
-    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
-    Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
+    Admissions, Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History,
+    KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
+    Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError, StoredHistory,
+    TaskLease, Turn, Waiter, Waiters,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -250,6 +251,48 @@ impl<S: Store> Notices for Faulty<S> {
 
     fn notice_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
         self.run(|store| store.notice_counts())
+    }
+}
+
+impl<S: Store> Admissions for Faulty<S> {
+    fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
+        self.run(|store| store.waiter(execution))
+    }
+
+    fn waiters(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.run(|store| store.waiters(which, limit))
+    }
+
+    fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
+        self.run(|store| store.waiters_before(key, place, most))
+    }
+
+    fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
+        self.run(|store| store.last_waiter())
+    }
+
+    fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {
+        self.run(|store| store.slots_of(execution))
+    }
+
+    fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
+        self.run(|store| store.holders(key, limit))
+    }
+
+    fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
+        self.run(|store| store.key(key))
+    }
+
+    fn kept_keys(&self, after: Option<&PoolKey>, limit: usize) -> Result<Vec<KeptKey>, StoreError> {
+        self.run(|store| store.kept_keys(after, limit))
+    }
+
+    fn stale_keys(&self) -> Result<Vec<PoolKey>, StoreError> {
+        self.run(|store| store.stale_keys())
+    }
+
+    fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
+        self.run(|store| store.is_pending(message))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What every store must do, whatever it is made of: one suite for all, and random runs against the one in memory.
 
+mod admissions;
 mod appending;
 mod looking;
 mod notices;
@@ -58,6 +59,7 @@ pub type Case = (&'static str, fn(&mut Tried<'_>));
 /// All cases. Each wants a store of its own.
 pub fn cases() -> Vec<Case> {
     [
+        admissions::CASES,
         appending::CASES,
         starts::CASES,
         looking::CASES,

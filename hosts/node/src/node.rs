@@ -1,6 +1,8 @@
 //! A node: a store, engines on threads of their own that share its writer, and the methods that hosts call.
 
+mod admission_thread;
 mod chunks;
+mod concurrency_keys;
 mod counters;
 mod error;
 mod event_log;
@@ -23,6 +25,7 @@ mod task_message;
 mod threads;
 mod watchers;
 
+pub use concurrency_keys::ShownKey;
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
 pub use flows::{PutError, PutFlow};
@@ -177,7 +180,6 @@ impl Node {
         let clock = settings.clock.clone();
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
-        let admission: Option<AdmissionHandle> = None;
         let flows = match settings.leased {
             None => flow_loading::load(store.as_ref(), &limits)?,
             // Flows are read when they are asked for.
@@ -209,8 +211,12 @@ impl Node {
         }
         let waiters = WaitPermits::new(settings.waiters, "server.waiters");
         let followers = WaitPermits::new(settings.followers, "server.followers");
+        let admission = admission_thread::SharedAdmission::new();
+        // Where several processes share a store, nobody is always there to decide.
+        let admission_handle = settings.leased.is_none().then(|| admission.handle.clone());
         let owners = Owners::start(
             shared,
+            admission,
             &OwnerDeps {
                 settings,
                 flows: flows.clone(),
@@ -220,7 +226,7 @@ impl Node {
                 counters: counters.clone(),
                 notifications: notifications.clone(),
                 vault: vault.clone(),
-                admission: admission.clone(),
+                admission: admission_handle.clone(),
             },
         )?;
         let node = Self {
@@ -239,7 +245,7 @@ impl Node {
             notifications,
             vault,
             reach,
-            admission,
+            admission: admission_handle,
             clock,
         };
         node.take_up_schedules()?;

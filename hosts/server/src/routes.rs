@@ -199,7 +199,10 @@ const ROUTES: &[Route] = &[
                 "by whoever has the token of this name; `local` where none is needed",
             ),
             ("action", "what was done, in one word"),
-            ("kind", "to an `execution`, a `flow`, a `queue` or a `schedule`"),
+            (
+                "kind",
+                "to an `execution`, a `flow`, a `queue`, a `schedule` or a `key`",
+            ),
             ("object", "to the object of this name; an execution's is its id"),
             PAGE[0],
             PAGE[1],

@@ -1,16 +1,22 @@
 //! What admission is asked, what it decides, and what it keeps. Admission decides when an execution may run that waits for
 //! others to end or for a place (section "operating executions").
 
+use crate::error::StoreError;
+use crate::listing::Listing;
+use crate::message::MessageId;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::Status;
+use starbridge_machine::{EventId, Status};
 
 /// The name under which admission gets and sends messages.
 pub const ADMISSION: &str = "@admission";
 
 /// The pool of the keys that stand for flows: `maxRunning` of a flow is the limit of its key, and a paused flow has the limit 0.
 pub const FLOW_POOL: &str = "@flow";
+
+/// The number under which admission asks an execution for its end. No event has it, so it never meets the number of an answer.
+pub const WATCH_EVENT: EventId = EventId(u32::MAX as u64);
 
 /// A concurrency key: at most so many executions as its limit says hold a slot of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -77,14 +83,154 @@ pub enum DeclineReason {
     Dependency {
         /// The id of that execution.
         execution: Text,
-        /// How it ended.
+        /// How it ended; `New` if there is no such execution.
         status: Status,
+    },
+    /// It waits for executions that wait for it.
+    Cycle {
+        /// The ids of these executions, each waiting for the next and the last for the first. It is the first.
+        executions: Vec<Text>,
     },
     /// The executions above it hold what it waits for.
     Deadlock {
         /// The key whose slots they hold.
         key: PoolKey,
     },
+}
+
+/// An execution that waits to be admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    /// The number of the request. Later ones have larger numbers.
+    pub number: u64,
+    /// The id of the execution.
+    pub execution: Text,
+    /// The event under which it asked.
+    pub event: EventId,
+    /// What it asked for.
+    pub ask: Ask,
+    /// The dependencies that are open. It is blocked while there are any, and stands in no line.
+    pub open: Vec<OpenDependency>,
+    /// The key in whose line it stands.
+    pub parked: Option<PoolKey>,
+    /// How often it went from one line to another.
+    pub moves: u32,
+    /// The number of its claim, if it has one. Older claims have smaller numbers.
+    pub claim: Option<u64>,
+}
+
+/// A dependency of a waiter that is open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenDependency {
+    /// What the start said.
+    #[serde(flatten)]
+    pub dependency: Dependency,
+    /// The id of the execution, once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Text>,
+}
+
+/// The place of a waiter in a line. The smallest goes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinePlace {
+    /// 0 for the highest priority.
+    pub rank: u8,
+    /// Within a priority.
+    pub order: i64,
+    /// The number of the request.
+    pub number: u64,
+}
+
+/// The age of a waiter. The smallest has waited longest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WaiterAge {
+    /// When it was asked for.
+    pub requested: Timestamp,
+    /// The number of the request.
+    pub number: u64,
+}
+
+impl Waiter {
+    /// Its place in the line of its key.
+    pub fn place(&self) -> LinePlace {
+        LinePlace {
+            rank: 9_u8.saturating_sub(self.ask.priority),
+            order: self.ask.order,
+            number: self.number,
+        }
+    }
+
+    /// Its age.
+    pub fn age(&self) -> WaiterAge {
+        WaiterAge {
+            requested: self.ask.requested,
+            number: self.number,
+        }
+    }
+}
+
+/// What is kept of a key, apart from who holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptKey {
+    /// The key.
+    pub key: PoolKey,
+    /// The limit that the definition of the flow gave last.
+    pub defined: Option<u64>,
+    /// The limit that an operator set. It goes before the definition's.
+    pub set: Option<u64>,
+    /// Who set it.
+    pub set_by: Option<Text>,
+    /// Set while nobody is admitted through it.
+    pub paused: Option<KeyPause>,
+    /// Whether its line is still to be looked at.
+    pub stale: bool,
+}
+
+/// A pause of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyPause {
+    /// Who asked for it.
+    pub by: Text,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl KeptKey {
+    /// A key of which nothing is known.
+    pub fn of(key: PoolKey) -> Self {
+        Self {
+            key,
+            defined: None,
+            set: None,
+            set_by: None,
+            paused: None,
+            stale: false,
+        }
+    }
+
+    /// How many executions may hold a slot; `None`: any number.
+    pub fn limit(&self) -> Option<u64> {
+        match self.paused {
+            Some(_) => Some(0),
+            None => self.set.or(self.defined),
+        }
+    }
+
+    /// Whether an operator said something about it.
+    pub fn is_set(&self) -> bool {
+        self.set.is_some() || self.paused.is_some()
+    }
+}
+
+/// How a key stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyView {
+    /// What is kept of it.
+    pub kept: KeptKey,
+    /// How many executions hold a slot of it.
+    pub held: u64,
+    /// How many executions stand in its line.
+    pub waiting: u64,
 }
 
 /// A change of what admission keeps. It is durable with the append that has it.
@@ -102,4 +248,151 @@ pub enum AdmissionChange {
         /// The id of the execution.
         execution: Text,
     },
+    /// An execution waits. It replaces what was kept of it.
+    PutWaiter(Box<Waiter>),
+    /// An execution no longer waits.
+    RemoveWaiter {
+        /// The id of the execution.
+        execution: Text,
+    },
+    /// What is known of a key. It replaces what was kept of it.
+    PutKey(KeptKey),
+    /// Nothing is to be kept of a key.
+    RemoveKey(PoolKey),
+}
+
+/// Which waiters to find.
+#[derive(Clone, Copy, Debug)]
+pub enum Waiters<'a> {
+    /// Those in the line of a key after a place, in their order.
+    InLine(&'a PoolKey, Option<LinePlace>),
+    /// Those in the line of a key that are younger than this, the oldest first.
+    ByAge(&'a PoolKey, Option<WaiterAge>),
+    /// Those with claims, by the numbers of their requests, after this one.
+    Claimed(u64),
+    /// Those with an open dependency that is bound to this execution, by the numbers of their requests, after this one.
+    BoundTo(&'a str, u64),
+    /// Those with an open dependency on this name of this flow that is not bound, by the numbers of their requests, after
+    /// this one.
+    Named(&'a str, &'a str, u64),
+    /// Those with an open dependency that is not bound, by the numbers of their requests, after this one.
+    Unbound(u64),
+    /// Those that this execution waits for, as an ancestor, by the numbers of their requests, after this one.
+    Below(&'a str, u64),
+}
+
+/// Reads what admission keeps, and looks up executions. Everything it returns is durable. A store that keeps nothing of admission needs none of these
+/// methods.
+pub trait Admissions: Listing {
+    /// An execution that waits; `None` if it does not.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
+        let _ = execution;
+        Ok(None)
+    }
+
+    /// At most `limit` waiters.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn waiters(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        let _ = (which, limit);
+        Ok(Vec::new())
+    }
+
+    /// How many waiters stand in the line of a key before a place, counted up to `most`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
+        let _ = (key, place, most);
+        Ok(0)
+    }
+
+    /// The largest number of a waiter and the largest number of a claim; 0 if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
+        Ok((0, 0))
+    }
+
+    /// The keys of which an execution holds a slot, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {
+        let _ = execution;
+        Ok(Vec::new())
+    }
+
+    /// The ids of at most `limit` executions that hold a slot of a key, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
+        let _ = (key, limit);
+        Ok(Vec::new())
+    }
+
+    /// How a key stands.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
+        let kept = KeptKey::of(key.clone());
+        Ok(KeyView {
+            kept,
+            held: 0,
+            waiting: 0,
+        })
+    }
+
+    /// What is kept of a key, and how many hold it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn kept_key(&self, key: &PoolKey) -> Result<(KeptKey, u64), StoreError> {
+        let view = self.key(key)?;
+        Ok((view.kept, view.held))
+    }
+
+    /// At most `limit` keys of which something is kept, after this one, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn kept_keys(&self, after: Option<&PoolKey>, limit: usize) -> Result<Vec<KeptKey>, StoreError> {
+        let _ = (after, limit);
+        Ok(Vec::new())
+    }
+
+    /// The keys whose lines are still to be looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn stale_keys(&self) -> Result<Vec<PoolKey>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Whether a message is not handled yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
+        let _ = message;
+        Ok(false)
+    }
 }

@@ -50,11 +50,13 @@ pub enum AuditKind {
     Queue,
     /// A schedule.
     Schedule,
+    /// A concurrency key: its pool, `/`, and the key.
+    Key,
 }
 
 impl AuditKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Execution, Self::Flow, Self::Queue, Self::Schedule];
+    pub const ALL: [Self; 5] = [Self::Execution, Self::Flow, Self::Queue, Self::Schedule, Self::Key];
 
     /// The word for the kind.
     pub fn as_str(self) -> &'static str {
@@ -63,6 +65,7 @@ impl AuditKind {
             Self::Flow => "flow",
             Self::Queue => "queue",
             Self::Schedule => "schedule",
+            Self::Key => "key",
         }
     }
 

@@ -3,8 +3,8 @@
 //! Nothing here knows a driver or an async runtime; an implementation may use both. What to implement for what:
 //!
 //! - A resource that flows call: [`Connector`], with [`ParamsTable`] for its `serviceParams` and [`CallMetadata`] for its ids.
-//! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`], [`KeyValue`] and [`Audit`],
-//!   which together are [`Store`]; [`ExecutionLeases`] if several processes share it. [`History`] says in which order it is called.
+//! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`], [`KeyValue`], [`Audit`] and
+//!   [`Admissions`], which together are [`Store`]; [`ExecutionLeases`] if several processes share it. [`History`] says in which order it is called.
 //! - A queue from which reports arrive: [`ReplySource`].
 //! - The surroundings of a process: [`Clock`], [`Secrets`], [`ContinuationQueue`].
 //!
@@ -67,7 +67,10 @@ mod replies;
 mod secrets;
 mod shards;
 
-pub use admission::{ADMISSION, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, NeededKey, PoolKey};
+pub use admission::{
+    ADMISSION, AdmissionChange, Admissions, Ask, DeclineReason, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView,
+    LinePlace, NeededKey, OpenDependency, PoolKey, WATCH_EVENT, Waiter, WaiterAge, Waiters,
+};
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, LOCAL_OPERATOR};
 pub use backoff::{Backoff, Failures};
 pub use call_metadata::{CallField, CallMetadata};

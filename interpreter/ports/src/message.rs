@@ -98,6 +98,16 @@ pub enum MessageBody {
         /// How it ended.
         status: Status,
     },
+    /// From an execution to admission: what it asked for goes in another order.
+    Reorder {
+        /// From 0 to 9, 9 first.
+        priority: u8,
+        /// Within a priority the smaller goes first.
+        order: i64,
+        /// Whether it no longer waits for other executions.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        no_after: bool,
+    },
     /// From an execution to admission: it was started under a name that somebody waits for.
     Appeared {
         /// Its flow.

@@ -1,8 +1,19 @@
 //! Admission (section "operating executions"): which executions wait for others to end or for slots of concurrency keys, and
 //! who holds those slots. Its decisions are durable before an execution hears of them, and they reach it as messages.
 
+mod book;
+mod choose;
 mod command;
+mod deadlock;
+mod dependencies;
+mod engine;
 mod handle;
+mod lines;
+mod settings;
+mod value;
 
 pub use command::AdmissionCommand;
+pub use engine::{AdmissionEngine, Deliver};
 pub use handle::AdmissionHandle;
+pub use settings::AdmissionSettings;
+pub use value::{Admission, Decided, KeyChange};

@@ -65,7 +65,9 @@ mod stored_events;
 mod suspect_lock;
 mod tokens;
 
-pub use admission::{AdmissionCommand, AdmissionHandle};
+pub use admission::{
+    Admission, AdmissionCommand, AdmissionEngine, AdmissionHandle, AdmissionSettings, Decided, Deliver, KeyChange,
+};
 pub use after::read_after;
 pub use engine::{
     Command, Connectors, Engine, EngineDeps, EngineSettings, Reply, Report, Snapshot, StartFailure, StartedExecution,

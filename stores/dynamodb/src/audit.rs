@@ -8,7 +8,7 @@ use crate::payload;
 use crate::table::{AUDIT, sortable};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Audit, AuditEntry, AuditPage, AuditQuery, StoreError};
+use starbridge_ports::{Admissions, Audit, AuditEntry, AuditPage, AuditQuery, StoreError};
 
 /// Entries one page looks at: what few fit is found over several pages.
 const LOOKED: usize = 5_000;
@@ -49,6 +49,9 @@ impl DynamoStore {
         entries.map(put).collect()
     }
 }
+
+/// Nothing of admission is kept here: it needs an owner that is always there.
+impl Admissions for DynamoStore {}
 
 impl Audit for DynamoStore {
     fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {

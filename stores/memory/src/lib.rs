@@ -25,6 +25,7 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
+mod admission;
 mod audit;
 mod list;
 mod notices;
@@ -35,9 +36,10 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
-    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
-    Retention, StoreError, StoredHistory, TaskLease, Turn,
+    Admissions, Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History,
+    KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
+    Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
+    Turn, Waiter, Waiters,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -70,6 +72,7 @@ struct Kept {
     /// By number.
     audit: BTreeMap<u64, AuditEntry>,
     last_audit: u64,
+    admission: admission::Rows,
 }
 
 #[derive(Debug, Default)]
@@ -351,6 +354,48 @@ impl Audit for MemoryStore {
 
     fn clear_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         Ok(self.lock().clear_audit(before, limit))
+    }
+}
+
+impl Admissions for MemoryStore {
+    fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
+        Ok(self.lock().admission.waiter(execution))
+    }
+
+    fn waiters(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        Ok(self.lock().admission.waiters(which, limit))
+    }
+
+    fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
+        Ok(self.lock().admission.waiters_before(key, place, most))
+    }
+
+    fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
+        Ok(self.lock().admission.last_waiter())
+    }
+
+    fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {
+        Ok(self.lock().admission.slots_of(execution))
+    }
+
+    fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
+        Ok(self.lock().admission.holders(key, limit))
+    }
+
+    fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
+        Ok(self.lock().admission.key(key))
+    }
+
+    fn kept_keys(&self, after: Option<&PoolKey>, limit: usize) -> Result<Vec<KeptKey>, StoreError> {
+        Ok(self.lock().admission.kept_keys(after, limit))
+    }
+
+    fn stale_keys(&self) -> Result<Vec<PoolKey>, StoreError> {
+        Ok(self.lock().admission.stale_keys())
+    }
+
+    fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
+        Ok(self.lock().messages.iter().any(|kept| kept.id == *message))
     }
 }
 

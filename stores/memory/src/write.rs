@@ -86,6 +86,7 @@ impl Kept {
             }
         }
         self.change_tasks(append);
+        self.change_admission(&append.admission);
         self.add_notices(append);
         if !append.received.is_empty() {
             self.messages.retain(|message| !append.received.contains(&message.id));

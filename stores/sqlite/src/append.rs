@@ -1,5 +1,6 @@
 //! Appending: a batch is one transaction.
 
+use crate::admission;
 use crate::audit;
 use crate::head::{Head, MAX_EVENTS, place};
 use crate::notices;
@@ -35,8 +36,8 @@ pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<
 /// INVARIANT: every refusal is found before the first write, so a refusal leaves nothing behind.
 fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>> {
     if append.execution.is_empty() {
-        audit::add(work.connection, &append.audit)?;
-        return queueing::lease(work, &append.leases).map(|()| None);
+        beside_executions(work, append)?;
+        return Ok(None);
     }
     if append.turn.as_ref().is_some_and(|turn| !follows(append, turn)) {
         return Ok(Some(Refusal::Conflict));
@@ -72,7 +73,14 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
         queueing::change(work.connection, head, append)?;
         notices::keep(work.connection, append)?;
     }
+    beside_executions(work, append)?;
+    Ok(None)
+}
+
+/// Writes what belongs to no execution alone.
+fn beside_executions(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<()> {
     queueing::lease(work, &append.leases)?;
+    admission::change(work.connection, &append.admission)?;
     audit::add(work.connection, &append.audit)?;
     for message in &append.received {
         discard(work.connection, message)?;
@@ -80,7 +88,7 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
     for message in &append.sent {
         send(work.connection, message)?;
     }
-    Ok(None)
+    Ok(())
 }
 
 fn has_ended(head: &Head) -> bool {

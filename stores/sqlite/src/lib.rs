@@ -32,6 +32,7 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
+mod admission;
 mod append;
 mod audit;
 mod catalogue;
@@ -63,9 +64,10 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
-    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
-    Retention, StoreError, StoredHistory, TaskLease, Turn,
+    Admissions, Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History,
+    KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
+    Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
+    Turn, Waiter, Waiters,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -307,6 +309,52 @@ impl Audit for SqliteStore {
     fn clear_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.writer()
             .transaction(|work| audit::clear(work.connection, before, limit))
+    }
+}
+
+impl Admissions for SqliteStore {
+    fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
+        self.read(|connection| admission::waiter(connection, execution))
+    }
+
+    fn waiters(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.read(|connection| admission::waiters(connection, which, limit))
+    }
+
+    fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
+        self.read(|connection| admission::waiters_before(connection, key, place, most))
+    }
+
+    fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
+        self.read(admission::last_waiter)
+    }
+
+    fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {
+        self.read(|connection| admission::slots_of(connection, execution))
+    }
+
+    fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
+        self.read(|connection| admission::holders(connection, key, limit))
+    }
+
+    fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
+        self.read(|connection| admission::key(connection, key))
+    }
+
+    fn kept_key(&self, key: &PoolKey) -> Result<(KeptKey, u64), StoreError> {
+        self.read(|connection| admission::kept_key(connection, key))
+    }
+
+    fn kept_keys(&self, after: Option<&PoolKey>, limit: usize) -> Result<Vec<KeptKey>, StoreError> {
+        self.read(|connection| admission::kept_keys(connection, after, limit))
+    }
+
+    fn stale_keys(&self) -> Result<Vec<PoolKey>, StoreError> {
+        self.read(admission::stale_keys)
+    }
+
+    fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
+        self.read(|connection| admission::is_pending(connection, message))
     }
 }
 

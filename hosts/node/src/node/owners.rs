@@ -1,5 +1,6 @@
 //! The threads that own executions. Each has an engine, and a runtime of its own for the engine's calls.
 
+use super::admission_thread::SharedAdmission;
 use super::event_log::log_outgoing;
 use super::notifier_thread::{Notifications, NotifierThread};
 use super::queue_thread::Shared;
@@ -13,8 +14,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_ports::{History, StoreError, owner_index, shard_of};
 use starbridge_runtime::{
-    AdmissionHandle, Command, Connectors, Engine, EngineDeps, EngineSettings, ExecutionSeed, FlowTable, Outgoing,
-    QueueCommand, QueueHandle, Shard, StartRequest, TokenKeys, Vault, Writer,
+    AdmissionCommand, AdmissionHandle, Command, Connectors, Engine, EngineDeps, EngineSettings, ExecutionSeed,
+    FlowTable, Outgoing, QueueCommand, QueueHandle, Shard, StartRequest, TokenKeys, Vault, Writer,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,12 +41,14 @@ pub(super) struct Owners {
     next: AtomicUsize,
     ended: watch::Receiver<End>,
     queues_over: watch::Receiver<bool>,
+    admission: AdmissionHandle,
+    admission_over: watch::Receiver<bool>,
     writer: Writer,
     telling: Option<NotifierThread>,
 }
 
 impl Owners {
-    pub(super) fn start(shared: Shared, start: &OwnerDeps) -> Result<Self, NodeError> {
+    pub(super) fn start(shared: Shared, admission: SharedAdmission, start: &OwnerDeps) -> Result<Self, NodeError> {
         let writer = Writer::start(history(&start.settings)).map_err(|error| no_thread(&error))?;
         let of = u8::try_from(start.settings.owners.clamp(1, 64)).unwrap_or(1);
         let (end, ended) = watch::channel(None);
@@ -60,6 +63,13 @@ impl Owners {
             false => crate::stores::in_memory(),
         };
         let queues = shared.engine(&queues_of, start.settings.clock.clone(), &writer, inboxes.clone())?;
+        // Where several processes share a store, nobody is always there to decide.
+        let admission_of = match start.settings.leased {
+            None => start.settings.store.clone(),
+            Some(_) => crate::stores::in_memory(),
+        };
+        let admission_handle = admission.handle.clone();
+        let admission = admission.engine(&admission_of, &writer, inboxes.clone())?;
         for (which, (owner, inbox)) in owners.into_iter().zip(ends).enumerate() {
             let (writer, end, left) = (writer.clone(), end.clone(), left.clone());
             spawn(&format!("owner-{which}"), move |name| {
@@ -72,19 +82,15 @@ impl Owners {
         }
         let notifications = start.notifications.as_ref();
         let telling = notifications.map(|it| it.start(&end)).transpose()?;
-        let (queues_end, queues_over) = watch::channel(false);
-        spawn("queues", move |name| {
-            let over = unless_it_panics(&name, || block_on(queues.serve()));
-            if over.is_err() {
-                note(&end, over);
-            }
-            let _ = queues_end.send(true);
-        })?;
+        let queues_over = spawn_beside("queues", end.clone(), move || queues.serve())?;
+        let admission_over = spawn_beside("admission", end, move || admission.serve())?;
         Ok(Self {
             inboxes,
             next: AtomicUsize::new(0),
             ended,
             queues_over,
+            admission: admission_handle,
+            admission_over,
             writer,
             telling,
         })
@@ -127,13 +133,33 @@ impl Owners {
         let mut ended = self.ended.clone();
         let end = ended.wait_for(Option::is_some).await.map(|end| end.clone());
         queues.send(QueueCommand::Stop);
-        // If the thread has ended, nobody sends.
-        let _ = self.queues_over.clone().wait_for(|over| *over).await;
+        self.admission.send(AdmissionCommand::Stop);
+        // If a thread has ended, nobody sends.
+        for over in [&self.queues_over, &self.admission_over] {
+            let _ = over.clone().wait_for(|over| *over).await;
+        }
         if let Some(telling) = &self.telling {
             telling.stop().await;
         }
         end.map_or(Ok(()), |end| end.unwrap_or(Ok(())))
     }
+}
+
+/// Starts a thread that serves beside the owners. The receiver gets `true` when it has ended.
+fn spawn_beside<F: Future<Output = Result<(), StoreError>>>(
+    name: &str,
+    end: watch::Sender<End>,
+    work: impl FnOnce() -> F + Send + 'static,
+) -> Result<watch::Receiver<bool>, NodeError> {
+    let (over_end, over) = watch::channel(false);
+    spawn(name, move |name| {
+        let over = unless_it_panics(&name, || block_on(work()));
+        if over.is_err() {
+            note(&end, over);
+        }
+        let _ = over_end.send(true);
+    })?;
+    Ok(over)
 }
 
 /// What a thread needs to own a share of the executions.

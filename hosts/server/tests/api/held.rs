@@ -4,9 +4,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
-    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
-    Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
+    Admissions, Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History,
+    KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing,
+    Refusal, Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -224,6 +224,8 @@ impl Notices for Held {
         self.store.notice_counts()
     }
 }
+
+impl Admissions for Held {}
 
 impl Audit for Held {
     fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {

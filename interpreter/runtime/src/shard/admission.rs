@@ -177,6 +177,17 @@ impl Shard {
                     format!("the execution `{execution}`, which it waited for, {how}"),
                 )
             }
+            DeclineReason::Cycle { executions } => (
+                FaultKind::Dependency,
+                format!(
+                    "the executions {} wait for one another",
+                    executions
+                        .iter()
+                        .map(|id| format!("`{id}`"))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ),
+            ),
             DeclineReason::Deadlock { key } => (
                 FaultKind::Deadlock,
                 format!(

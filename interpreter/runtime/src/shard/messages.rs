@@ -63,6 +63,7 @@ impl Shard {
             | MessageBody::Decline { .. }
             | MessageBody::Watch
             | MessageBody::Ended { .. }
+            | MessageBody::Reorder { .. }
             | MessageBody::Appeared { .. } => return self.drop_message(id),
         };
         let awaited = match self.state(&to) {

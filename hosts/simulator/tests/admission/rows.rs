@@ -1,0 +1,95 @@
+//! A store as admission reads it, with a bug in the reading or without.
+
+use super::Bug;
+use starbridge_flow::value::Text;
+use starbridge_machine::{EventId, Status};
+use starbridge_memory::MemoryStore;
+use starbridge_ports::{
+    Admissions, ExecutionRecord, KeptKey, KeyView, LinePlace, Listing, MessageId, Page, PoolKey, Query, StoreError,
+    Turn, Waiter, Waiters,
+};
+use std::collections::BTreeSet;
+
+pub struct Rows<'a> {
+    pub store: &'a MemoryStore,
+    pub bug: Option<Bug>,
+    /// Names that were looked for before they were kept.
+    pub missed: &'a BTreeSet<Text>,
+    pub restarted: bool,
+}
+
+impl Listing for Rows<'_> {
+    fn record(&self, execution: &str) -> Result<Option<ExecutionRecord>, StoreError> {
+        self.store.record(execution)
+    }
+    fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError> {
+        if self.bug == Some(Bug::NameLookedUpFirst) && self.missed.contains(name) {
+            return Ok(None);
+        }
+        self.store.named(flow, name)
+    }
+    fn keyed(&self, flow: &str, once_key: &str) -> Result<Option<Text>, StoreError> {
+        self.store.keyed(flow, once_key)
+    }
+    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        self.store.list(query)
+    }
+    fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError> {
+        self.store.counts()
+    }
+    fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
+        self.store.turn_of(execution, event)
+    }
+    fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError> {
+        self.store.last_turn(execution)
+    }
+    fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
+        self.store.turns(execution, from, events, backwards)
+    }
+}
+
+impl Admissions for Rows<'_> {
+    fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
+        self.store.waiter(execution)
+    }
+    fn waiters(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        match (self.bug, which) {
+            (Some(Bug::OrderReversed), Waiters::InLine(..)) => {
+                let mut all = self.store.waiters(which, usize::MAX)?;
+                all.reverse();
+                all.truncate(limit);
+                Ok(all)
+            }
+            (Some(Bug::ClaimIgnored), Waiters::Claimed(_)) => Ok(Vec::new()),
+            _ => self.store.waiters(which, limit),
+        }
+    }
+    fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
+        self.store.waiters_before(key, place, most)
+    }
+    fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
+        self.store.last_waiter()
+    }
+    fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {
+        self.store.slots_of(execution)
+    }
+    fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
+        self.store.holders(key, limit)
+    }
+    fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
+        let mut view = self.store.key(key)?;
+        if self.bug == Some(Bug::LimitExceededAtRestart) && self.restarted {
+            view.held = 0;
+        }
+        Ok(view)
+    }
+    fn kept_keys(&self, after: Option<&PoolKey>, limit: usize) -> Result<Vec<KeptKey>, StoreError> {
+        self.store.kept_keys(after, limit)
+    }
+    fn stale_keys(&self) -> Result<Vec<PoolKey>, StoreError> {
+        self.store.stale_keys()
+    }
+    fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
+        self.store.is_pending(message)
+    }
+}

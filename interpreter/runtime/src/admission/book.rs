@@ -1,0 +1,554 @@
+//! The book of admission: what the store has, with what was decided since on top.
+
+use super::lines::Lines;
+use starbridge_flow::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{
+    ADMISSION, AdmissionChange, Admissions, Append, AuditEntry, FLOW_POOL, KeptKey, Message, MessageBody, MessageId,
+    NeededKey, PoolKey, StoreError, Waiter, WaiterAge, Waiters,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// How many keys are known at once.
+const MAX_KEYS: usize = 65_536;
+/// How many rows are read at once where all are wanted.
+const ROWS: usize = 1_000;
+
+/// A key, as it is known.
+#[derive(Debug)]
+pub(super) struct KnownKey {
+    pub(super) kept: KeptKey,
+    /// As the store has it.
+    durable: KeptKey,
+    pub(super) held: u64,
+    /// How many were admitted through it since it last gave a claim.
+    pub(super) passed: u32,
+    /// The claim that it gave because many were admitted through it.
+    pub(super) fair_claim: Option<u64>,
+}
+
+/// A row that was read or changed since the last append.
+#[derive(Debug)]
+struct Changed<T> {
+    before: T,
+    now: T,
+}
+
+/// What the store has, with what was decided since.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    keys: BTreeMap<PoolKey, KnownKey>,
+    /// Keys that may have changed since the last append.
+    touched: BTreeSet<PoolKey>,
+    pub(super) lines: Lines,
+    /// Those with claims, with the keys at which a slot is reserved for them.
+    claims: BTreeMap<u64, (Text, Vec<PoolKey>)>,
+    claims_at: BTreeMap<PoolKey, BTreeSet<u64>>,
+    /// Keys whose lines are to be looked at.
+    due: VecDeque<PoolKey>,
+    is_due: BTreeSet<PoolKey>,
+    last_number: u64,
+    last_claim: u64,
+    /// Whether somebody has waited for whom another one waits.
+    pub(super) children: bool,
+    waiters: BTreeMap<Text, Changed<Option<Waiter>>>,
+    slots: BTreeMap<Text, Changed<BTreeSet<PoolKey>>>,
+    received: BTreeSet<MessageId>,
+    sent: Vec<Message>,
+    audit: Vec<AuditEntry>,
+}
+
+impl Book {
+    /// The book of a store.
+    pub(super) fn of(rows: &dyn Admissions) -> Result<Self, StoreError> {
+        let (last_number, last_claim) = rows.last_waiter()?;
+        let mut book = Self {
+            last_number,
+            last_claim,
+            children: last_number > 0,
+            ..Self::default()
+        };
+        for key in rows.stale_keys()? {
+            book.look_at(&key, rows)?;
+        }
+        let mut after = 0;
+        loop {
+            let claimed = rows.waiters(Waiters::Claimed(after), ROWS)?;
+            for waiter in &claimed {
+                if let Some(claim) = waiter.claim {
+                    let keys = book.needs(waiter, rows)?;
+                    book.reserve(claim, &waiter.execution, keys);
+                }
+            }
+            match claimed.last() {
+                Some(last) if claimed.len() >= ROWS => after = last.number,
+                _ => return Ok(book),
+            }
+        }
+    }
+
+    // Keys.
+
+    pub(super) fn key(&mut self, key: &PoolKey, rows: &dyn Admissions) -> Result<&mut KnownKey, StoreError> {
+        if !self.keys.contains_key(key) {
+            let (kept, held) = rows.kept_key(key)?;
+            // What was decided since is on top.
+            let before = self.slots.values().filter(|slots| slots.before.contains(key)).count();
+            let now = self.slots.values().filter(|slots| slots.now.contains(key)).count();
+            let held = held.saturating_sub(count(before)).saturating_add(count(now));
+            let known = KnownKey {
+                durable: kept.clone(),
+                kept,
+                held,
+                passed: 0,
+                fair_claim: None,
+            };
+            self.keys.insert(key.clone(), known);
+        }
+        if !self.touched.contains(key) {
+            self.touched.insert(key.clone());
+        }
+        self.keys
+            .get_mut(key)
+            .ok_or_else(|| StoreError::Corrupt("a key is not known".to_owned()))
+    }
+
+    /// Notes the limit that a definition gives. Returns whether that may let somebody in.
+    pub(super) fn define(
+        &mut self,
+        needed: &NeededKey,
+        replace: bool,
+        rows: &dyn Admissions,
+    ) -> Result<bool, StoreError> {
+        let key = self.key(&needed.key, rows)?;
+        let before = key.kept.defined;
+        if before.is_none() || replace {
+            key.kept.defined = Some(needed.limit);
+        }
+        Ok(before.is_some_and(|before| replace && before < needed.limit))
+    }
+
+    /// The keys that a waiter needs slots of: those it asked for and that of its flow, if an operator limits it, but for
+    /// those that it or an ancestor holds.
+    pub(super) fn needs(&mut self, waiter: &Waiter, rows: &dyn Admissions) -> Result<Vec<PoolKey>, StoreError> {
+        let mut needed = Vec::with_capacity(waiter.ask.keys.len() + 1);
+        for key in &waiter.ask.keys {
+            self.define(key, false, rows)?;
+            needed.push(key.key.clone());
+        }
+        let flow = flow_key(&waiter.ask.flow);
+        if self.key(&flow, rows)?.kept.is_set() && !needed.contains(&flow) {
+            needed.push(flow);
+        }
+        for holder in waiter.ask.ancestors.iter().chain([&waiter.execution]) {
+            if needed.is_empty() {
+                break;
+            }
+            let held = self.slots_of(holder, rows)?;
+            needed.retain(|key| !held.contains(key));
+        }
+        Ok(needed)
+    }
+
+    /// The line of a key is to be looked at.
+    pub(super) fn look_at(&mut self, key: &PoolKey, rows: &dyn Admissions) -> Result<(), StoreError> {
+        self.key(key, rows)?;
+        if self.is_due.insert(key.clone()) {
+            self.due.push_back(key.clone());
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_due(&self, key: &PoolKey) -> bool {
+        self.is_due.contains(key)
+    }
+
+    pub(super) fn next_due(&mut self, rows: &dyn Admissions) -> Result<Option<PoolKey>, StoreError> {
+        let Some(key) = self.due.pop_front() else {
+            return Ok(None);
+        };
+        self.key(&key, rows)?;
+        self.is_due.remove(&key);
+        Ok(Some(key))
+    }
+
+    pub(super) fn anything_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    // Waiters.
+
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    pub(super) fn waiter(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<Option<Waiter>, StoreError> {
+        if let Some(changed) = self.waiters.get(execution) {
+            return Ok(changed.now.clone());
+        }
+        rows.waiter(execution)
+    }
+
+    /// Keeps a waiter, or nothing of it.
+    pub(super) fn put(
+        &mut self,
+        execution: &Text,
+        now: Option<Waiter>,
+        rows: &dyn Admissions,
+    ) -> Result<(), StoreError> {
+        if !self.waiters.contains_key(execution) {
+            let before = rows.waiter(execution)?;
+            let changed = Changed {
+                now: before.clone(),
+                before,
+            };
+            self.waiters.insert(execution.clone(), changed);
+        }
+        let Some(changed) = self.waiters.get_mut(execution) else {
+            return Ok(());
+        };
+        if let Some(waiter) = &changed.now
+            && let Some(key) = &waiter.parked
+        {
+            self.lines.remove(key, waiter.place());
+        }
+        if let Some(waiter) = &now
+            && let Some(key) = &waiter.parked
+        {
+            self.lines.add(key, waiter.place(), execution);
+        }
+        self.children |= now.as_ref().is_some_and(|waiter| !waiter.ask.ancestors.is_empty());
+        changed.now = now;
+        Ok(())
+    }
+
+    /// Whether the row of a waiter is not what the store says.
+    pub(super) fn is_changed(&self, execution: &Text) -> bool {
+        self.waiters.contains_key(execution)
+    }
+
+    /// The waiters whose rows are not what the store says.
+    pub(super) fn changed(&self) -> impl Iterator<Item = &Waiter> {
+        self.waiters.values().filter_map(|changed| changed.now.as_ref())
+    }
+
+    /// All waiters of a kind: those of the store that did not change, and those that did and fit.
+    pub(super) fn all<'a>(
+        &self,
+        which: impl Fn(u64) -> Waiters<'a>,
+        fits: impl Fn(&Waiter) -> bool,
+        rows: &dyn Admissions,
+    ) -> Result<Vec<Waiter>, StoreError> {
+        let mut found: Vec<Waiter> = self.changed().filter(|waiter| fits(waiter)).cloned().collect();
+        let mut after = 0;
+        loop {
+            let read = rows.waiters(which(after), ROWS)?;
+            let last = read.last().map(|waiter| waiter.number).filter(|_| read.len() >= ROWS);
+            found.extend(read.into_iter().filter(|waiter| !self.is_changed(&waiter.execution)));
+            match last {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+        found.sort_by_key(|waiter| waiter.number);
+        Ok(found)
+    }
+
+    pub(super) fn first_in_line(
+        &mut self,
+        key: &PoolKey,
+        page: usize,
+        rows: &dyn Admissions,
+    ) -> Result<Option<Waiter>, StoreError> {
+        let waiters = &self.waiters;
+        let first = self
+            .lines
+            .first(key, page, &|execution| waiters.contains_key(execution), rows)?;
+        match first {
+            Some(execution) => self.waiter(&execution, rows),
+            None => Ok(None),
+        }
+    }
+
+    /// The waiter in the line of a key that has waited longest.
+    pub(super) fn oldest(&mut self, key: &PoolKey, rows: &dyn Admissions) -> Result<Option<Waiter>, StoreError> {
+        let changed = self.lines.fresh(key).filter_map(|execution| {
+            let changed = self.waiters.get(execution)?;
+            changed.now.clone()
+        });
+        let mut oldest = changed.min_by_key(Waiter::age);
+        let mut after: Option<WaiterAge> = None;
+        loop {
+            let read = rows.waiters(Waiters::ByAge(key, after), 16)?;
+            let more = read.last().filter(|_| read.len() >= 16).map(Waiter::age);
+            let unchanged = read
+                .into_iter()
+                .find(|waiter| !self.waiters.contains_key(&waiter.execution));
+            if let Some(waiter) = unchanged {
+                let first = oldest.as_ref().is_none_or(|oldest| waiter.age() < oldest.age());
+                oldest = if first { Some(waiter) } else { oldest };
+                return Ok(oldest);
+            }
+            match more {
+                Some(more) => after = Some(more),
+                None => return Ok(oldest),
+            }
+        }
+    }
+
+    // Slots.
+
+    fn slots(
+        &mut self,
+        execution: &Text,
+        rows: &dyn Admissions,
+    ) -> Result<&mut Changed<BTreeSet<PoolKey>>, StoreError> {
+        if !self.slots.contains_key(execution) {
+            let before: BTreeSet<PoolKey> = rows.slots_of(execution)?.into_iter().collect();
+            let now = before.clone();
+            self.slots.insert(execution.clone(), Changed { before, now });
+        }
+        self.slots
+            .get_mut(execution)
+            .ok_or_else(|| StoreError::Corrupt("slots are not known".to_owned()))
+    }
+
+    pub(super) fn slots_of(
+        &mut self,
+        execution: &Text,
+        rows: &dyn Admissions,
+    ) -> Result<&BTreeSet<PoolKey>, StoreError> {
+        Ok(&self.slots(execution, rows)?.now)
+    }
+
+    pub(super) fn take(&mut self, execution: &Text, key: &PoolKey, rows: &dyn Admissions) -> Result<(), StoreError> {
+        self.key(key, rows)?;
+        if self.slots(execution, rows)?.now.insert(key.clone()) {
+            self.key(key, rows)?.held += 1;
+        }
+        Ok(())
+    }
+
+    /// An execution holds nothing any more. Returns what it held.
+    pub(super) fn release(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<BTreeSet<PoolKey>, StoreError> {
+        let held = self.slots(execution, rows)?.now.clone();
+        for key in &held {
+            let key = self.key(key, rows)?;
+            key.held = key.held.saturating_sub(1);
+        }
+        self.slots(execution, rows)?.now.clear();
+        Ok(held)
+    }
+
+    /// At most `limit` executions that hold a slot of a key.
+    pub(super) fn holders(
+        &mut self,
+        key: &PoolKey,
+        limit: usize,
+        rows: &dyn Admissions,
+    ) -> Result<Vec<Text>, StoreError> {
+        let mut holders = rows.holders(key, limit)?;
+        holders.retain(|execution| !self.slots.contains_key(execution));
+        let changed = self.slots.iter().filter(|(_, slots)| slots.now.contains(key));
+        holders.extend(changed.map(|(execution, _)| execution.clone()));
+        holders.truncate(limit);
+        Ok(holders)
+    }
+
+    // Claims.
+
+    pub(super) fn next_claim(&mut self) -> u64 {
+        self.last_claim += 1;
+        self.last_claim
+    }
+
+    /// Reserves a slot of each of these keys.
+    pub(super) fn reserve(&mut self, claim: u64, execution: &Text, keys: Vec<PoolKey>) {
+        for key in &keys {
+            self.claims_at.entry(key.clone()).or_default().insert(claim);
+        }
+        self.claims.insert(claim, (execution.clone(), keys));
+    }
+
+    /// Ends a claim. Returns the keys at which it reserved a slot.
+    pub(super) fn unreserve(&mut self, claim: u64) -> Vec<PoolKey> {
+        let Some((_, keys)) = self.claims.remove(&claim) else {
+            return Vec::new();
+        };
+        for key in &keys {
+            if let Some(claims) = self.claims_at.get_mut(key) {
+                claims.remove(&claim);
+                if claims.is_empty() {
+                    self.claims_at.remove(key);
+                }
+            }
+        }
+        keys
+    }
+
+    /// The claims at a key, the oldest first, with those who have them.
+    pub(super) fn claims_at(&self, key: &PoolKey) -> Vec<(u64, Text)> {
+        let claims = self.claims_at.get(key).into_iter().flatten();
+        let claimed = claims.filter_map(|claim| {
+            let (execution, _) = self.claims.get(claim)?;
+            Some((*claim, execution.clone()))
+        });
+        claimed.collect()
+    }
+
+    /// How many claims at a key go before this one; before one that has none, all do.
+    pub(super) fn claims_before(&self, key: &PoolKey, claim: Option<u64>) -> u64 {
+        let Some(claims) = self.claims_at.get(key) else {
+            return 0;
+        };
+        match claim {
+            Some(claim) => count(claims.range(..claim).count()),
+            None => count(claims.len()),
+        }
+    }
+
+    pub(super) fn has_claim(&self, claim: u64) -> bool {
+        self.claims.contains_key(&claim)
+    }
+
+    /// Those with claims.
+    pub(super) fn claimed(&self) -> Vec<(u64, Text)> {
+        let claims = self.claims.iter();
+        claims
+            .map(|(claim, (execution, _))| (*claim, execution.clone()))
+            .collect()
+    }
+
+    // Messages, and the append.
+
+    /// Whether a message is still to be handled.
+    pub(super) fn is_pending(&self, message: &MessageId, rows: &dyn Admissions) -> Result<bool, StoreError> {
+        Ok(!self.received.contains(message) && rows.is_pending(message)?)
+    }
+
+    pub(super) fn received(&mut self, message: MessageId) {
+        self.received.insert(message);
+    }
+
+    pub(super) fn send(&mut self, to: &Text, event: EventId, body: MessageBody) {
+        let id = MessageId {
+            from: ADMISSION.into(),
+            event,
+            to: to.clone(),
+        };
+        if self.sent.iter().rev().take(8).all(|sent| sent.id != id) {
+            self.sent.push(Message { id, body });
+        }
+    }
+
+    pub(super) fn audit(&mut self, entry: Option<AuditEntry>) {
+        self.audit.extend(entry);
+    }
+
+    /// What was decided since the last append, as one append.
+    pub(super) fn append(&mut self) -> Append {
+        let mut admission = Vec::new();
+        for (execution, slots) in &self.slots {
+            let keeps = slots.before.is_subset(&slots.now);
+            if !keeps {
+                let execution = execution.clone();
+                admission.push(AdmissionChange::ReleaseSlots { execution });
+            }
+            let kept = if keeps { Some(&slots.before) } else { None };
+            let new = slots
+                .now
+                .iter()
+                .filter(|key| kept.is_none_or(|kept| !kept.contains(key)));
+            let keys: Vec<PoolKey> = new.cloned().collect();
+            if !keys.is_empty() {
+                let execution = execution.clone();
+                admission.push(AdmissionChange::TakeSlots { execution, keys });
+            }
+        }
+        for (execution, changed) in &self.waiters {
+            match &changed.now {
+                Some(now) if changed.before.as_ref() == Some(now) => {}
+                Some(now) => {
+                    // A waiter that asked anew has another number.
+                    if changed
+                        .before
+                        .as_ref()
+                        .is_some_and(|before| before.number != now.number)
+                    {
+                        let execution = execution.clone();
+                        admission.push(AdmissionChange::RemoveWaiter { execution });
+                    }
+                    admission.push(AdmissionChange::PutWaiter(Box::new(now.clone())));
+                }
+                None if changed.before.is_some() => {
+                    let execution = execution.clone();
+                    admission.push(AdmissionChange::RemoveWaiter { execution });
+                }
+                None => {}
+            }
+        }
+        for key in std::mem::take(&mut self.touched) {
+            let Some(known) = self.keys.get_mut(&key) else {
+                continue;
+            };
+            known.kept.stale = self.is_due.contains(&key);
+            if known.kept == known.durable {
+                continue;
+            }
+            let nothing = KeptKey::of(key.clone());
+            admission.push(match known.kept == nothing {
+                true => AdmissionChange::RemoveKey(key),
+                false => AdmissionChange::PutKey(known.kept.clone()),
+            });
+            known.durable = known.kept.clone();
+        }
+        Append {
+            admission,
+            sent: std::mem::take(&mut self.sent),
+            received: std::mem::take(&mut self.received).into_iter().collect(),
+            audit: std::mem::take(&mut self.audit),
+            ..Append::default()
+        }
+    }
+
+    /// Everything that was decided is durable.
+    pub(super) fn settle(&mut self, page: usize) {
+        self.waiters.clear();
+        self.slots.clear();
+        self.lines.settle(page);
+        if self.keys.len() > MAX_KEYS {
+            let due = &self.is_due;
+            self.keys.retain(|key, known| due.contains(key) || known.passed > 0);
+        }
+    }
+
+    /// Forgets the definition's limit of a key that nobody holds and nobody waits for.
+    pub(super) fn forget_unused(
+        &mut self,
+        key: &PoolKey,
+        page: usize,
+        rows: &dyn Admissions,
+    ) -> Result<(), StoreError> {
+        let known = self.key(key, rows)?;
+        if known.held > 0 || known.kept.is_set() || known.kept.defined.is_none() {
+            return Ok(());
+        }
+        if self.first_in_line(key, page, rows)?.is_none() && !self.claims_at.contains_key(key) {
+            self.key(key, rows)?.kept.defined = None;
+        }
+        Ok(())
+    }
+}
+
+/// The key that stands for a flow.
+pub(super) fn flow_key(flow: &Text) -> PoolKey {
+    PoolKey {
+        pool: FLOW_POOL.into(),
+        key: flow.clone(),
+    }
+}
+
+pub(super) fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}

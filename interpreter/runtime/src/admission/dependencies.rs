@@ -1,0 +1,169 @@
+//! Dependencies: executions that others wait for to end before they begin.
+
+use super::choose::Choice;
+use starbridge_flow::value::Text;
+use starbridge_machine::Status;
+use starbridge_ports::{
+    Admissions, DeclineReason, Dependency, ExecutionRecord, MessageBody, OpenDependency, StoreError, WATCH_EVENT,
+    Waiter, Waiters,
+};
+use std::collections::BTreeMap;
+
+/// How many dependencies are followed to find out whether executions wait for each other. Beyond that, they count as if.
+const MOST: usize = 100_000;
+
+/// The id of the execution that a dependency names, if there is one.
+fn find(dependency: &Dependency, rows: &dyn Admissions) -> Result<Option<Text>, StoreError> {
+    match &dependency.flow {
+        Some(flow) => rows.named(flow, &dependency.execution),
+        None => Ok(rows
+            .record(&dependency.execution)?
+            .map(|_| dependency.execution.clone())),
+    }
+}
+
+fn is_met(dependency: &Dependency, status: Status) -> bool {
+    dependency.any_end || status == Status::Succeeded
+}
+
+impl Choice<'_> {
+    /// Looks for what a waiter waits for. Its row is durable, so a start that is not found here finds the row.
+    pub(super) fn look_up(&mut self, mut waiter: Waiter) -> Result<(), StoreError> {
+        let mut open = Vec::new();
+        for mut one in std::mem::take(&mut waiter.open) {
+            if one.bound.is_none() {
+                one.bound = find(&one.dependency, self.rows)?;
+                match &one.bound {
+                    Some(execution) => match self.watch(execution, &one.dependency)? {
+                        Watched::Open => {}
+                        Watched::Met => continue,
+                        Watched::Failed(reason) => return self.decline(&waiter, reason),
+                    },
+                    None if one.dependency.flow.is_none() => {
+                        let execution = one.dependency.execution.clone();
+                        let status = Status::New;
+                        return self.decline(&waiter, DeclineReason::Dependency { execution, status });
+                    }
+                    None => {}
+                }
+            }
+            open.push(one);
+        }
+        waiter.open = open;
+        if let Some(executions) = self.circle(&waiter)? {
+            return self.decline(&waiter, DeclineReason::Cycle { executions });
+        }
+        self.keep_open(waiter)
+    }
+
+    /// Asks an execution for its end, unless it is known.
+    fn watch(&mut self, execution: &Text, dependency: &Dependency) -> Result<Watched, StoreError> {
+        let record: Option<ExecutionRecord> = self.rows.record(execution)?;
+        let status = record.map_or(Status::New, |record| record.status);
+        if status != Status::New && !status.is_ended() {
+            self.book.send(execution, WATCH_EVENT, MessageBody::Watch);
+            return Ok(Watched::Open);
+        }
+        if status != Status::New && is_met(dependency, status) {
+            return Ok(Watched::Met);
+        }
+        let execution = execution.clone();
+        Ok(Watched::Failed(DeclineReason::Dependency { execution, status }))
+    }
+
+    /// Keeps a waiter whose dependencies changed. If none is open any more, it asks for its keys.
+    pub(super) fn keep_open(&mut self, waiter: Waiter) -> Result<(), StoreError> {
+        match waiter.open.is_empty() {
+            true => self.examine(waiter),
+            false => {
+                let execution = waiter.execution.clone();
+                self.book.put(&execution, Some(waiter), self.rows)
+            }
+        }
+    }
+
+    /// An execution has ended: those who wait for it go on, or are declined.
+    pub(super) fn has_ended(&mut self, execution: &Text, status: Status) -> Result<(), StoreError> {
+        let is_bound = |one: &OpenDependency| one.bound.as_ref() == Some(execution);
+        let waiting = self.book.all(
+            |after| Waiters::BoundTo(execution, after),
+            |waiter| waiter.open.iter().any(is_bound),
+            self.rows,
+        )?;
+        for mut waiter in waiting {
+            let (ended, open): (Vec<_>, Vec<_>) = std::mem::take(&mut waiter.open).into_iter().partition(is_bound);
+            waiter.open = open;
+            if ended.iter().all(|one| is_met(&one.dependency, status)) {
+                self.keep_open(waiter)?;
+            } else {
+                let execution = execution.clone();
+                self.decline(&waiter, DeclineReason::Dependency { execution, status })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An execution was started under a name that somebody may wait for.
+    pub(super) fn has_appeared(&mut self, flow: &Text, name: &Text) -> Result<(), StoreError> {
+        let is_named = |one: &OpenDependency| {
+            one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == *name
+        };
+        let waiting = self.book.all(
+            |after| Waiters::Named(flow, name, after),
+            |waiter| waiter.open.iter().any(is_named),
+            self.rows,
+        )?;
+        for waiter in waiting {
+            self.look_up(waiter)?;
+        }
+        Ok(())
+    }
+
+    /// The executions through which a waiter waits for itself.
+    fn circle(&mut self, waiter: &Waiter) -> Result<Option<Vec<Text>>, StoreError> {
+        let mut from: BTreeMap<Text, Text> = BTreeMap::new();
+        let mut next: Vec<Waiter> = vec![waiter.clone()];
+        let mut followed = 0;
+        while let Some(one) = next.pop() {
+            for open in &one.open {
+                followed += 1;
+                let bound = match &open.bound {
+                    Some(bound) => Some(bound.clone()),
+                    None => find(&open.dependency, self.rows)?,
+                };
+                let Some(bound) = bound else {
+                    continue;
+                };
+                if bound == waiter.execution || followed > MOST {
+                    return Ok(Some(way(&from, &waiter.execution, &one.execution)));
+                }
+                if from.contains_key(&bound) {
+                    continue;
+                }
+                from.insert(bound.clone(), one.execution.clone());
+                next.extend(self.book.waiter(&bound, self.rows)?);
+            }
+        }
+        Ok(None)
+    }
+}
+
+enum Watched {
+    Open,
+    Met,
+    Failed(DeclineReason),
+}
+
+/// The way to an execution, from the first one on.
+fn way(from: &BTreeMap<Text, Text>, first: &Text, last: &Text) -> Vec<Text> {
+    let mut way = vec![last.clone()];
+    let mut at = last;
+    while at != first
+        && let Some(before) = from.get(at)
+    {
+        way.push(before.clone());
+        at = before;
+    }
+    way.reverse();
+    way
+}

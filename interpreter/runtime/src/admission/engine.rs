@@ -1,0 +1,183 @@
+//! Drives admission in real time, with a store, and tells executions what was decided.
+
+use super::command::AdmissionCommand;
+use super::handle::AdmissionHandle;
+use super::settings::AdmissionSettings;
+use super::value::{Admission, Decided};
+use crate::engine::writer::{Writer, Writing};
+use starbridge_ports::{ADMISSION, Admissions, FLOW_POOL, History, Message, PoolKey, StoreError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// When to tell an owner again that had no room.
+const RETRY: Duration = Duration::from_millis(20);
+/// How many commands are taken before something is decided.
+const BATCH: usize = 4_096;
+/// How many keys are read at once.
+const KEYS: usize = 1_000;
+
+/// Tells the owner of an execution. Gives the message back if the owner has no room now.
+pub type Deliver = Box<dyn Fn(Message) -> Option<Message> + Send>;
+
+/// Drives admission in real time.
+///
+/// Call [`AdmissionEngine::new`], which loads what the store has, then [`AdmissionEngine::serve`] until it returns. Meanwhile
+/// use its [`AdmissionHandle`].
+pub struct AdmissionEngine {
+    admission: Admission,
+    rows: Arc<dyn Admissions>,
+    handle: AdmissionHandle,
+    inbox: mpsc::UnboundedReceiver<AdmissionCommand>,
+    deliver: Deliver,
+    writing: Writing,
+    /// Messages that are being written, and go out once they are durable.
+    under_way: Vec<Message>,
+    /// Messages to owners that had no room.
+    unsent: VecDeque<Message>,
+    /// Operators that wait for an answer, in the order of their changes; of the first ones, the changes are being written.
+    asked: VecDeque<(PoolKey, oneshot::Sender<()>)>,
+    answered: usize,
+    stopped: bool,
+}
+
+impl AdmissionEngine {
+    /// An engine that goes on from what the store has. `handle` is the handle whose commands arrive on `inbox`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store can't be read.
+    pub fn new(
+        settings: AdmissionSettings,
+        (rows, history): (Arc<dyn Admissions>, &dyn History),
+        deliver: Deliver,
+        handle: &AdmissionHandle,
+        inbox: mpsc::UnboundedReceiver<AdmissionCommand>,
+        writer: &Writer,
+    ) -> Result<Self, StoreError> {
+        let mut admission = Admission::resume(settings, rows.as_ref())?;
+        for message in history.messages()? {
+            if message.id.to.as_str() == ADMISSION {
+                admission.deliver(message);
+            }
+        }
+        let mut after = None;
+        loop {
+            let keys = rows.kept_keys(after.as_ref(), KEYS)?;
+            for kept in &keys {
+                if kept.key.pool.as_str() == FLOW_POOL && kept.is_set() {
+                    handle.govern(kept.key.key.clone(), true);
+                }
+            }
+            match keys.last() {
+                Some(last) if keys.len() >= KEYS => after = Some(last.key.clone()),
+                _ => break,
+            }
+        }
+        Ok(Self {
+            admission,
+            rows,
+            handle: handle.clone(),
+            inbox,
+            deliver,
+            writing: Writing::through(writer),
+            under_way: Vec::new(),
+            unsent: VecDeque::new(),
+            asked: VecDeque::new(),
+            answered: 0,
+            stopped: false,
+        })
+    }
+
+    /// Serves until [`AdmissionCommand::Stop`].
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn serve(mut self) -> Result<(), StoreError> {
+        loop {
+            self.decide()?;
+            self.tell_owners();
+            if self.stopped && !self.writing.is_busy() {
+                return Ok(());
+            }
+            let retry = !self.unsent.is_empty();
+            tokio::select! {
+                biased;
+                written = self.writing.written() => { written?; self.take_written()?; }
+                command = self.inbox.recv() => match command {
+                    Some(command) => self.take(command),
+                    None => self.stopped = true,
+                },
+                () = tokio::time::sleep(RETRY), if retry => {}
+            }
+            for _ in 0..BATCH {
+                match self.inbox.try_recv() {
+                    Ok(command) => self.take(command),
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, command: AdmissionCommand) {
+        match command {
+            AdmissionCommand::Deliver(message) => self.admission.deliver(message),
+            AdmissionCommand::Change { key, change, reply } => {
+                // Starts from now on ask, also those that come before what runs is counted.
+                if key.pool.as_str() == FLOW_POOL {
+                    self.handle.govern(key.key.clone(), true);
+                }
+                self.admission.change(key.clone(), *change);
+                self.asked.push_back((key, reply));
+            }
+            AdmissionCommand::Stop => self.stopped = true,
+        }
+    }
+
+    /// Decides what can be decided. What was decided before must be durable: the store is what is read.
+    fn decide(&mut self) -> Result<(), StoreError> {
+        if self.writing.is_busy() || self.admission.is_idle() {
+            return Ok(());
+        }
+        let Decided { append, changes } = self.admission.poll(self.rows.as_ref())?;
+        self.answered = changes;
+        for (flow, name) in self.admission.awaited() {
+            self.handle.await_name(flow, name, true);
+        }
+        self.under_way.clone_from(&append.sent);
+        if self.writing.write(vec![append])?.is_some() {
+            self.take_written()?;
+        }
+        Ok(())
+    }
+
+    /// What was decided is durable: executions and operators hear of it.
+    fn take_written(&mut self) -> Result<(), StoreError> {
+        self.admission.settle();
+        self.unsent.extend(std::mem::take(&mut self.under_way));
+        let answered = self.answered.min(self.asked.len());
+        self.answered = 0;
+        for (key, reply) in self.asked.drain(..answered) {
+            if key.pool.as_str() == FLOW_POOL {
+                let governed = self.admission.governs(&key.key, self.rows.as_ref())?;
+                self.handle.govern(key.key, governed);
+            }
+            // Whoever asked may have gone.
+            let _ = reply.send(());
+        }
+        Ok(())
+    }
+
+    fn tell_owners(&mut self) {
+        for _ in 0..self.unsent.len() {
+            let Some(message) = self.unsent.pop_front() else {
+                break;
+            };
+            if let Some(message) = (self.deliver)(message) {
+                self.unsent.push_back(message);
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! How admission chooses.
+
+/// How admission chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdmissionSettings {
+    /// After so many admissions through a key, the one that waits longest in its line gets a claim. 0: never.
+    pub fair_share: u32,
+    /// After so many moves from line to line, a waiter gets a claim.
+    pub moves: u32,
+    /// How many waiters are examined before what was decided is made durable.
+    pub examined: usize,
+    /// How many messages are handled before what was decided is made durable.
+    pub messages: usize,
+    /// How many waiters of a line are read at once.
+    pub page: usize,
+}
+
+impl Default for AdmissionSettings {
+    fn default() -> Self {
+        Self {
+            fair_share: 16,
+            moves: 8,
+            examined: 4_096,
+            messages: 1_024,
+            page: 64,
+        }
+    }
+}

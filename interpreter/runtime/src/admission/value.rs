@@ -1,0 +1,357 @@
+//! Who may run: the value that decides. It does no I/O but for reading what its own earlier decisions left in the store.
+
+use super::book::{Book, flow_key};
+use super::choose::Choice;
+use super::settings::AdmissionSettings;
+use starbridge_flow::value::Text;
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{
+    Admissions, Append, Ask, AuditEntry, FLOW_POOL, KeyPause, Message, MessageBody, MessageId, OpenDependency, PoolKey,
+    Query, StoreError, WATCH_EVENT, Waiter, Waiters,
+};
+use std::collections::VecDeque;
+
+/// How many running executions are read at once, when their flow gets a limit.
+const RUNNING: usize = 1_000;
+
+/// What an operator changes of a key. What is `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeyChange {
+    /// The limit; `Some(None)`: the definition's, or none.
+    pub limit: Option<Option<u64>>,
+    /// The pause; `Some(None)`: none.
+    pub paused: Option<Option<KeyPause>>,
+    /// The name of the operator.
+    pub by: Text,
+    /// What the audit list says of it.
+    pub audit: Option<AuditEntry>,
+}
+
+#[derive(Debug)]
+enum Input {
+    Message(Message),
+    Change(PoolKey, Box<KeyChange>),
+}
+
+/// What was decided.
+#[derive(Debug)]
+pub struct Decided {
+    /// All of it, as one append. Nothing more may be decided until it is durable.
+    pub append: Append,
+    /// How many of the changes that were asked for are in it.
+    pub changes: usize,
+}
+
+/// Decides who may run, and when (section "operating executions").
+///
+/// Hand it messages with [`Admission::deliver`] and what operators ask for with [`Admission::change`]. [`Admission::poll`] then
+/// decides and gives what is to be appended; once that is durable, call [`Admission::settle`] and send on the append's messages.
+///
+/// INVARIANT: after each append, each waiter has an open dependency, a claim with a key that has no slot for it, or stands in
+/// the line of a key of its own that has no free slot which is not reserved; or that key is stale, or a message is there that
+/// will have it looked at.
+#[derive(Debug, Default)]
+pub struct Admission {
+    book: Book,
+    settings: AdmissionSettings,
+    inputs: VecDeque<Input>,
+    /// Those who ask and whose names are looked up once they are durable. They go before all others then.
+    later: Vec<Message>,
+    /// Names that somebody waits for since the last time they were asked for.
+    awaited: Vec<(Text, Text)>,
+    /// Names that are to be looked for once more, since a start before the last end of the process may have taken them.
+    appeared: Vec<(Text, Text)>,
+}
+
+impl Admission {
+    /// Goes on from what the store has. The messages that are not handled have to be delivered.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store can't be read.
+    pub fn resume(settings: AdmissionSettings, rows: &dyn Admissions) -> Result<Self, StoreError> {
+        let mut admission = Self {
+            book: Book::of(rows)?,
+            settings,
+            ..Self::default()
+        };
+        for waiter in admission.book.all(Waiters::Unbound, |_| false, rows)? {
+            for name in names(&waiter) {
+                admission.awaited.push(name.clone());
+                admission.appeared.push(name);
+            }
+        }
+        Ok(admission)
+    }
+
+    /// Takes a message that is durable.
+    pub fn deliver(&mut self, message: Message) {
+        self.inputs.push_back(Input::Message(message));
+    }
+
+    /// Takes an operator's change of a key.
+    pub fn change(&mut self, key: PoolKey, change: KeyChange) {
+        self.inputs.push_back(Input::Change(key, Box::new(change)));
+    }
+
+    /// The flows and names of executions that somebody waits for and that were not there, since the last call. They have to
+    /// be known to those who start executions before the next [`Admission::poll`].
+    pub fn awaited(&mut self) -> Vec<(Text, Text)> {
+        std::mem::take(&mut self.awaited)
+    }
+
+    /// Whether there is something to decide.
+    pub fn is_idle(&self) -> bool {
+        self.inputs.is_empty() && self.appeared.is_empty() && !self.book.anything_due()
+    }
+
+    /// Decides what can be decided now.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store can't be read. What was decided until then is unknown: begin anew with
+    /// [`Admission::resume`].
+    pub fn poll(&mut self, rows: &dyn Admissions) -> Result<Decided, StoreError> {
+        let mut changes = 0;
+        for (flow, name) in std::mem::take(&mut self.appeared) {
+            self.choice(rows).has_appeared(&flow, &name)?;
+        }
+        for _ in 0..self.settings.messages {
+            match self.inputs.pop_front() {
+                Some(Input::Message(message)) => self.take(message, rows)?,
+                Some(Input::Change(key, change)) => {
+                    changes += 1;
+                    self.take_change(&key, *change, rows)?;
+                }
+                None => break,
+            }
+        }
+        let mut budget = self.settings.examined;
+        while budget > 0
+            && let Some(key) = self.book.next_due(rows)?
+        {
+            let mut choice = self.choice(rows);
+            if !choice.look_at(&key, &mut budget)? {
+                self.book.look_at(&key, rows)?;
+            }
+        }
+        for message in std::mem::take(&mut self.later).into_iter().rev() {
+            self.inputs.push_front(Input::Message(message));
+        }
+        let append = self.book.append();
+        Ok(Decided { append, changes })
+    }
+
+    /// What was decided last is durable.
+    pub fn settle(&mut self) {
+        self.book.settle(self.settings.page);
+    }
+
+    fn choice<'a>(&'a mut self, rows: &'a dyn Admissions) -> Choice<'a> {
+        Choice {
+            book: &mut self.book,
+            settings: &self.settings,
+            rows,
+        }
+    }
+
+    fn take(&mut self, message: Message, rows: &dyn Admissions) -> Result<(), StoreError> {
+        let Message { id, body } = message;
+        let is_pending = self.book.is_pending(&id, rows)?;
+        // Whoever has it again finds its work done.
+        let is_later = self.later.iter().any(|later| later.id == id);
+        if is_later || (!is_pending && !matches!(body, MessageBody::Appeared { .. })) {
+            return Ok(());
+        }
+        match &body {
+            MessageBody::Ask(ask) => {
+                if self.take_ask(&id, ask, rows)? {
+                    self.later.push(Message { id, body });
+                    return Ok(());
+                }
+            }
+            MessageBody::Ended { status } => self.take_end(&id.from, *status, rows)?,
+            MessageBody::Appeared { flow, name } => self.choice(rows).has_appeared(flow, name)?,
+            MessageBody::Reorder {
+                priority,
+                order,
+                no_after,
+            } => self.reorder(&id.from, (*priority, *order), *no_after, rows)?,
+            _ => {}
+        }
+        if is_pending {
+            self.book.received(id);
+        }
+        Ok(())
+    }
+
+    /// What an execution asked for in this poll is not looked up.
+    fn forget_asked(&mut self, execution: &Text) {
+        for message in self.later.extract_if(.., |message| message.id.from == *execution) {
+            self.book.received(message.id);
+        }
+    }
+
+    /// Returns whether there is more to do once this is durable: names are kept first and looked up then, and a start that
+    /// takes one of them in between finds that it is kept.
+    fn take_ask(&mut self, id: &MessageId, ask: &Ask, rows: &dyn Admissions) -> Result<bool, StoreError> {
+        let before = self.book.waiter(&id.from, rows)?;
+        self.forget_asked(&id.from);
+        if let Some(waiter) = before {
+            if waiter.event == id.event && !waiter.open.is_empty() {
+                self.choice(rows).look_up(waiter)?;
+                return Ok(false);
+            }
+            self.choice(rows).forget(&waiter)?;
+        }
+        for key in &ask.keys {
+            if self.book.define(key, true, rows)? {
+                self.book.look_at(&key.key, rows)?;
+            }
+        }
+        let waiter = self.waiter(id.from.clone(), id.event, ask);
+        if waiter.open.is_empty() {
+            self.choice(rows).examine(waiter)?;
+            return Ok(false);
+        }
+        self.awaited.extend(names(&waiter));
+        self.book.put(&id.from, Some(waiter), rows)?;
+        Ok(true)
+    }
+
+    fn waiter(&mut self, execution: Text, event: EventId, ask: &Ask) -> Waiter {
+        let open = ask.after.iter().cloned();
+        let open = open.map(|dependency| OpenDependency {
+            dependency,
+            bound: None,
+        });
+        Waiter {
+            number: self.book.next_number(),
+            execution,
+            event,
+            ask: ask.clone(),
+            open: open.collect(),
+            parked: None,
+            moves: 0,
+            claim: None,
+        }
+    }
+
+    /// An execution has ended, or no longer wants what it asked for.
+    fn take_end(&mut self, execution: &Text, status: Status, rows: &dyn Admissions) -> Result<(), StoreError> {
+        self.forget_asked(execution);
+        if let Some(waiter) = self.book.waiter(execution, rows)? {
+            self.choice(rows).forget(&waiter)?;
+        }
+        for key in self.book.release(execution, rows)? {
+            self.book.look_at(&key, rows)?;
+        }
+        self.choice(rows).has_ended(execution, status)
+    }
+
+    fn reorder(
+        &mut self,
+        execution: &Text,
+        (priority, order): (u8, i64),
+        no_after: bool,
+        rows: &dyn Admissions,
+    ) -> Result<(), StoreError> {
+        let Some(before) = self.book.waiter(execution, rows)? else {
+            return Ok(());
+        };
+        let mut waiter = before.clone();
+        waiter.ask.priority = priority;
+        waiter.ask.order = order;
+        if no_after && !waiter.open.is_empty() {
+            self.forget_asked(execution);
+            waiter.open.clear();
+            return self.choice(rows).examine(waiter);
+        }
+        self.book.put(execution, Some(waiter), rows)
+    }
+
+    fn take_change(&mut self, key: &PoolKey, change: KeyChange, rows: &dyn Admissions) -> Result<(), StoreError> {
+        let kept = &mut self.book.key(key, rows)?.kept;
+        let was_set = kept.is_set();
+        if let Some(limit) = change.limit {
+            kept.set = limit;
+            kept.set_by = limit.map(|_| change.by.clone());
+        }
+        if let Some(paused) = change.paused {
+            kept.paused = paused;
+        }
+        let is_set = kept.is_set();
+        self.book.audit(change.audit);
+        self.book.look_at(key, rows)?;
+        if key.pool.as_str() == FLOW_POOL && was_set != is_set {
+            if is_set {
+                self.adopt(key, rows)?;
+            }
+            self.reserve_anew(&key.key, rows)?;
+        }
+        Ok(())
+    }
+
+    /// Gives slots of a flow's key to the executions of the flow that run.
+    fn adopt(&mut self, key: &PoolKey, rows: &dyn Admissions) -> Result<(), StoreError> {
+        let mut query = Query {
+            flow: Some(key.key.clone()),
+            statuses: vec![Status::Running, Status::Manual, Status::RollingBack, Status::Queued],
+            limit: RUNNING,
+            ..Query::default()
+        };
+        loop {
+            let page = rows.list(&query)?;
+            for found in page.items {
+                // One that is admitted and has not begun holds what it was admitted with.
+                let runs = found.record.status != Status::Queued || !self.book.slots_of(&found.id, rows)?.is_empty();
+                if runs {
+                    self.book.take(&found.id, key, rows)?;
+                    self.book.send(&found.id, WATCH_EVENT, MessageBody::Watch);
+                }
+            }
+            match page.next {
+                Some(next) => query.cursor = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The claims of a flow's waiters reserve what they need now.
+    fn reserve_anew(&mut self, flow: &Text, rows: &dyn Admissions) -> Result<(), StoreError> {
+        for (claim, execution) in self.book.claimed() {
+            let Some(waiter) = self.book.waiter(&execution, rows)? else {
+                continue;
+            };
+            if waiter.ask.flow == *flow {
+                let mut keys = self.book.unreserve(claim);
+                let needs = self.book.needs(&waiter, rows)?;
+                self.book.reserve(claim, &execution, needs.clone());
+                keys.extend(needs);
+                for key in keys {
+                    self.book.look_at(&key, rows)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an operator limits or pauses a flow.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store can't be read.
+    pub fn governs(&mut self, flow: &Text, rows: &dyn Admissions) -> Result<bool, StoreError> {
+        Ok(self.book.key(&flow_key(flow), rows)?.kept.is_set())
+    }
+}
+
+/// The names that a waiter waits for, as far as they belong to no execution that is known.
+fn names(waiter: &Waiter) -> Vec<(Text, Text)> {
+    let unbound = waiter.open.iter().filter(|open| open.bound.is_none());
+    let names = unbound.filter_map(|open| {
+        let dependency = &open.dependency;
+        Some((dependency.flow.clone()?, dependency.execution.clone()))
+    });
+    names.collect()
+}

@@ -1,0 +1,129 @@
+//! What admission keeps.
+
+use crate::Kept;
+use starbridge_flow::value::Text;
+use starbridge_ports::{AdmissionChange, KeptKey, KeyView, LinePlace, PoolKey, Waiter, Waiters};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What admission keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    /// By the ids of their executions.
+    waiters: BTreeMap<Text, Waiter>,
+    /// By the ids of those who hold them.
+    slots: BTreeMap<Text, BTreeSet<PoolKey>>,
+    keys: BTreeMap<PoolKey, KeptKey>,
+}
+
+impl Kept {
+    pub(crate) fn change_admission(&mut self, changes: &[AdmissionChange]) {
+        let rows = &mut self.admission;
+        for change in changes {
+            match change {
+                AdmissionChange::TakeSlots { execution, keys } => {
+                    let held = rows.slots.entry(execution.clone()).or_default();
+                    held.extend(keys.iter().cloned());
+                }
+                AdmissionChange::ReleaseSlots { execution } => drop(rows.slots.remove(execution)),
+                AdmissionChange::PutWaiter(waiter) => {
+                    rows.waiters.insert(waiter.execution.clone(), waiter.as_ref().clone());
+                }
+                AdmissionChange::RemoveWaiter { execution } => drop(rows.waiters.remove(execution)),
+                AdmissionChange::PutKey(key) => drop(rows.keys.insert(key.key.clone(), key.clone())),
+                AdmissionChange::RemoveKey(key) => drop(rows.keys.remove(key)),
+            }
+        }
+    }
+}
+
+impl Rows {
+    pub(crate) fn waiter(&self, execution: &str) -> Option<Waiter> {
+        self.waiters.get(execution).cloned()
+    }
+
+    pub(crate) fn waiters(&self, which: Waiters<'_>, limit: usize) -> Vec<Waiter> {
+        let fits = |waiter: &&Waiter| match which {
+            Waiters::InLine(key, after) => {
+                waiter.parked.as_ref() == Some(key) && after.is_none_or(|after| waiter.place() > after)
+            }
+            Waiters::ByAge(key, after) => {
+                waiter.parked.as_ref() == Some(key) && after.is_none_or(|after| waiter.age() > after)
+            }
+            Waiters::Claimed(after) => waiter.claim.is_some() && waiter.number > after,
+            Waiters::BoundTo(execution, after) => {
+                let mut bound = waiter.open.iter().filter_map(|open| open.bound.as_deref());
+                waiter.number > after && bound.any(|bound| bound == execution)
+            }
+            Waiters::Named(flow, name, after) => {
+                waiter.number > after
+                    && waiter.open.iter().any(|open| {
+                        let dependency = &open.dependency;
+                        open.bound.is_none()
+                            && dependency.flow.as_deref() == Some(flow)
+                            && dependency.execution.as_str() == name
+                    })
+            }
+            Waiters::Unbound(after) => waiter.number > after && waiter.open.iter().any(|open| open.bound.is_none()),
+            Waiters::Below(ancestor, after) => {
+                waiter.number > after && waiter.ask.ancestors.iter().any(|above| above.as_str() == ancestor)
+            }
+        };
+        let mut found: Vec<&Waiter> = self.waiters.values().filter(fits).collect();
+        match which {
+            Waiters::InLine(..) => found.sort_by_key(|waiter| waiter.place()),
+            Waiters::ByAge(..) => found.sort_by_key(|waiter| waiter.age()),
+            _ => found.sort_by_key(|waiter| waiter.number),
+        }
+        found.into_iter().take(limit).cloned().collect()
+    }
+
+    pub(crate) fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> u64 {
+        let before = |waiter: &&Waiter| waiter.parked.as_ref() == Some(key) && waiter.place() < place;
+        let before = self.waiters.values().filter(before).count();
+        u64::try_from(before).unwrap_or(most).min(most)
+    }
+
+    pub(crate) fn last_waiter(&self) -> (u64, u64) {
+        let number = self.waiters.values().map(|waiter| waiter.number).max();
+        let claim = self.waiters.values().filter_map(|waiter| waiter.claim).max();
+        (number.unwrap_or(0), claim.unwrap_or(0))
+    }
+
+    pub(crate) fn slots_of(&self, execution: &str) -> Vec<PoolKey> {
+        let held = self.slots.get(execution);
+        held.map(|held| held.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    pub(crate) fn holders(&self, key: &PoolKey, limit: usize) -> Vec<Text> {
+        let holders = self.slots.iter().filter(|(_, held)| held.contains(key));
+        holders.take(limit).map(|(execution, _)| execution.clone()).collect()
+    }
+
+    pub(crate) fn key(&self, key: &PoolKey) -> KeyView {
+        let waiting = self
+            .waiters
+            .values()
+            .filter(|waiter| waiter.parked.as_ref() == Some(key));
+        let kept = self.keys.get(key).cloned();
+        KeyView {
+            kept: kept.unwrap_or_else(|| KeptKey::of(key.clone())),
+            held: count(self.slots.values().filter(|held| held.contains(key)).count()),
+            waiting: count(waiting.count()),
+        }
+    }
+
+    pub(crate) fn kept_keys(&self, after: Option<&PoolKey>, limit: usize) -> Vec<KeptKey> {
+        let keys = self.keys.values();
+        let keys = keys.filter(|kept| after.is_none_or(|after| kept.key > *after));
+        keys.take(limit).cloned().collect()
+    }
+
+    pub(crate) fn stale_keys(&self) -> Vec<PoolKey> {
+        let stale = self.keys.values().filter(|kept| kept.stale);
+        stale.map(|kept| kept.key.clone()).collect()
+    }
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,227 @@
+//! What admission keeps: waiters, their dependencies, keys, and who holds slots of them.
+
+use super::{Case, Tried};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{
+    ADMISSION, AdmissionChange, Append, Ask, Dependency, KeptKey, KeyPause, LinePlace, Message, MessageBody, MessageId,
+    NeededKey, OpenDependency, PoolKey, Waiter, Waiters,
+};
+
+pub(super) const CASES: &[Case] = &[
+    ("lines are in order", lines_are_in_order),
+    ("a waiter is kept as it is", a_waiter_is_kept_as_it_is),
+    ("dependencies are found", dependencies_are_found),
+    ("slots are held until they are released", slots_are_held),
+    ("keys are kept", keys_are_kept),
+    ("messages to admission are pending", messages_are_pending),
+];
+
+fn key(name: &str) -> PoolKey {
+    PoolKey {
+        pool: "pool".into(),
+        key: name.into(),
+    }
+}
+
+fn waiter(number: u64, priority: u8, order: i64, requested: i64, parked: Option<&str>) -> Waiter {
+    let limit = 2;
+    Waiter {
+        number,
+        execution: Text::from(format!("e{number}")),
+        event: EventId(number + 3),
+        ask: Ask {
+            flow: "f".into(),
+            keys: vec![NeededKey { key: key("a"), limit }],
+            after: Vec::new(),
+            priority,
+            order,
+            requested: Timestamp(requested),
+            ancestors: Vec::new(),
+        },
+        open: Vec::new(),
+        parked: parked.map(key),
+        moves: 0,
+        claim: None,
+    }
+}
+
+fn change(tried: &mut Tried<'_>, admission: Vec<AdmissionChange>) {
+    tried.append(&[Append {
+        admission,
+        ..Append::default()
+    }]);
+}
+
+fn put(tried: &mut Tried<'_>, waiters: Vec<Waiter>) {
+    let changes = waiters
+        .into_iter()
+        .map(|waiter| AdmissionChange::PutWaiter(Box::new(waiter)));
+    change(tried, changes.collect());
+}
+
+fn numbers(tried: &mut Tried<'_>, which: Waiters<'_>, limit: usize) -> Vec<u64> {
+    let found = tried.store().waiters(which, limit).unwrap();
+    found.into_iter().map(|waiter| waiter.number).collect()
+}
+
+fn lines_are_in_order(tried: &mut Tried<'_>) {
+    let waiters = vec![
+        waiter(1, 0, 5, 50, Some("a")),
+        waiter(2, 9, 7, 40, Some("a")),
+        waiter(3, 9, 6, 30, Some("a")),
+        waiter(4, 9, 6, 20, Some("a")),
+        waiter(5, 9, 0, 10, Some("b")),
+        waiter(6, 9, 0, 10, None),
+    ];
+    let third = waiters[1].place();
+    let second_oldest = waiters[2].age();
+    put(tried, waiters);
+    let (a, b) = (key("a"), key("b"));
+    assert_eq!(numbers(tried, Waiters::InLine(&a, None), 9), [3, 4, 2, 1]);
+    assert_eq!(numbers(tried, Waiters::InLine(&a, None), 2), [3, 4]);
+    assert_eq!(numbers(tried, Waiters::InLine(&a, Some(third)), 9), [1]);
+    assert_eq!(numbers(tried, Waiters::ByAge(&a, None), 9), [4, 3, 2, 1]);
+    assert_eq!(numbers(tried, Waiters::ByAge(&a, Some(second_oldest)), 9), [2, 1]);
+    assert_eq!(numbers(tried, Waiters::InLine(&b, None), 9), [5]);
+    let before = |tried: &mut Tried<'_>, place: LinePlace, most| tried.store().waiters_before(&a, place, most).unwrap();
+    assert_eq!(before(tried, third, 9), 2);
+    assert_eq!(before(tried, third, 1), 1);
+    assert_eq!(tried.store().key(&a).unwrap().waiting, 4);
+    assert_eq!(tried.store().last_waiter().unwrap(), (6, 0));
+    let execution = Text::from("e3");
+    change(tried, vec![AdmissionChange::RemoveWaiter { execution }]);
+    assert_eq!(numbers(tried, Waiters::InLine(&a, None), 9), [4, 2, 1]);
+}
+
+fn a_waiter_is_kept_as_it_is(tried: &mut Tried<'_>) {
+    let mut one = waiter(7, 4, -3, 70, None);
+    one.ask.ancestors = vec!["above".into(), "root".into()];
+    one.claim = Some(12);
+    one.moves = 8;
+    put(tried, vec![one.clone()]);
+    assert_eq!(tried.store().waiter("e7").unwrap(), Some(one.clone()));
+    assert_eq!(numbers(tried, Waiters::Claimed(0), 9), [7]);
+    assert_eq!(numbers(tried, Waiters::Claimed(7), 9), Vec::<u64>::new());
+    assert_eq!(numbers(tried, Waiters::Below("root", 0), 9), [7]);
+    assert_eq!(numbers(tried, Waiters::Below("e7", 0), 9), Vec::<u64>::new());
+    assert_eq!(tried.store().last_waiter().unwrap(), (7, 12));
+    one.claim = None;
+    one.parked = Some(key("b"));
+    put(tried, vec![one.clone()]);
+    assert_eq!(tried.store().waiter("e7").unwrap(), Some(one));
+    assert_eq!(numbers(tried, Waiters::Claimed(0), 9), Vec::<u64>::new());
+    assert_eq!(tried.store().waiter("e8").unwrap(), None);
+}
+
+fn dependencies_are_found(tried: &mut Tried<'_>) {
+    let open = |flow: Option<&str>, execution: &str, bound: Option<&str>| OpenDependency {
+        dependency: Dependency {
+            flow: flow.map(Text::from),
+            execution: execution.into(),
+            any_end: true,
+        },
+        bound: bound.map(Text::from),
+    };
+    let mut one = waiter(1, 0, 0, 0, None);
+    one.open = vec![open(Some("f"), "n", None), open(None, "id", Some("id"))];
+    let mut two = waiter(2, 0, 0, 0, None);
+    two.open = vec![open(Some("f"), "n", Some("id")), open(Some("f"), "m", Some("id"))];
+    put(tried, vec![one.clone(), two.clone()]);
+    assert_eq!(numbers(tried, Waiters::Named("f", "n", 0), 9), [1]);
+    assert_eq!(numbers(tried, Waiters::Named("g", "n", 0), 9), Vec::<u64>::new());
+    assert_eq!(numbers(tried, Waiters::BoundTo("id", 0), 9), [1, 2]);
+    assert_eq!(numbers(tried, Waiters::BoundTo("id", 0), 1), [1]);
+    assert_eq!(numbers(tried, Waiters::BoundTo("id", 1), 9), [2]);
+    assert_eq!(numbers(tried, Waiters::Unbound(0), 9), [1]);
+    assert_eq!(tried.store().waiter("e1").unwrap(), Some(one.clone()));
+    one.open.remove(0);
+    two.open.clear();
+    put(tried, vec![one, two]);
+    assert_eq!(numbers(tried, Waiters::Named("f", "n", 0), 9), Vec::<u64>::new());
+    assert_eq!(numbers(tried, Waiters::BoundTo("id", 0), 9), [1]);
+    let execution = Text::from("e1");
+    change(tried, vec![AdmissionChange::RemoveWaiter { execution }]);
+    assert_eq!(numbers(tried, Waiters::BoundTo("id", 0), 9), Vec::<u64>::new());
+}
+
+fn slots_are_held(tried: &mut Tried<'_>) {
+    let take = |execution: &str, keys: &[&str]| AdmissionChange::TakeSlots {
+        execution: execution.into(),
+        keys: keys.iter().map(|name| key(name)).collect(),
+    };
+    change(tried, vec![take("e1", &["a", "b"]), take("e2", &["a"])]);
+    // It is there already.
+    change(tried, vec![take("e1", &["a"])]);
+    assert_eq!(tried.store().slots_of("e1").unwrap(), [key("a"), key("b")]);
+    assert_eq!(tried.store().holders(&key("a"), 9).unwrap(), ["e1", "e2"]);
+    assert_eq!(tried.store().holders(&key("a"), 1).unwrap(), ["e1"]);
+    assert_eq!(tried.store().kept_key(&key("a")).unwrap().1, 2);
+    let execution = Text::from("e1");
+    change(
+        tried,
+        vec![AdmissionChange::ReleaseSlots { execution }, take("e1", &["c"])],
+    );
+    assert_eq!(tried.store().slots_of("e1").unwrap(), [key("c")]);
+    assert_eq!(tried.store().key(&key("a")).unwrap().held, 1);
+}
+
+fn keys_are_kept(tried: &mut Tried<'_>) {
+    let nothing = KeptKey::of(key("a"));
+    assert_eq!(tried.store().kept_key(&key("a")).unwrap(), (nothing.clone(), 0));
+    let set = KeptKey {
+        defined: Some(5),
+        set: Some(3),
+        set_by: Some("o".into()),
+        stale: true,
+        ..nothing
+    };
+    let paused = KeptKey {
+        paused: Some(KeyPause {
+            by: "o".into(),
+            since: Timestamp(9),
+        }),
+        ..KeptKey::of(key("b"))
+    };
+    change(
+        tried,
+        vec![
+            AdmissionChange::PutKey(set.clone()),
+            AdmissionChange::PutKey(paused.clone()),
+        ],
+    );
+    assert_eq!(tried.store().key(&key("a")).unwrap().kept, set);
+    assert_eq!(tried.store().kept_keys(None, 9).unwrap(), [set.clone(), paused.clone()]);
+    assert_eq!(tried.store().kept_keys(Some(&key("a")), 9).unwrap(), [paused]);
+    assert_eq!(tried.store().stale_keys().unwrap(), [key("a")]);
+    let calm = KeptKey { stale: false, ..set };
+    change(
+        tried,
+        vec![AdmissionChange::PutKey(calm), AdmissionChange::RemoveKey(key("b"))],
+    );
+    assert_eq!(tried.store().stale_keys().unwrap(), []);
+    assert_eq!(tried.store().kept_keys(None, 9).unwrap().len(), 1);
+}
+
+fn messages_are_pending(tried: &mut Tried<'_>) {
+    let id = MessageId {
+        from: "e1".into(),
+        event: EventId(4),
+        to: ADMISSION.into(),
+    };
+    let message = Message {
+        id: id.clone(),
+        body: MessageBody::Admit,
+    };
+    tried.append(&[Append {
+        sent: vec![message],
+        ..Append::default()
+    }]);
+    assert!(tried.store().is_pending(&id).unwrap());
+    tried.append(&[Append {
+        received: vec![id.clone()],
+        ..Append::default()
+    }]);
+    assert!(!tried.store().is_pending(&id).unwrap());
+}

@@ -5,7 +5,7 @@ mod quote;
 mod suggest;
 
 pub use code::Code;
-pub use quote::{QUOTED_CHARS, shortened};
+pub use quote::{QUOTED_CHARS, quoted, shortened};
 pub use suggest::{Nearest, changes, nearest, nearest_alone};
 
 use crate::span::Span;

@@ -15,11 +15,11 @@ pub mod graph;
 pub mod hex;
 pub mod limits;
 pub mod path;
-pub mod quoted;
 #[cfg(test)]
 #[allow(dead_code, reason = "shared with the language")]
 mod sample;
 mod span;
+pub mod string_literal;
 pub mod syntax;
 pub mod time;
 pub mod value;

@@ -11,7 +11,7 @@ mod unfound;
 
 use crate::graph::{self, Budget, Guard, Root};
 use crate::path::PathError;
-use crate::quoted::Fault;
+use crate::string_literal::Fault;
 use crate::value::Text;
 pub(crate) use asks::{Ask, Side};
 pub(crate) use lexer::Comparison;

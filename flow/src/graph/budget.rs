@@ -1,7 +1,7 @@
 //! What evaluating may cost: a count, the same on every host, never a time.
 
 use super::{Fault, FaultKind};
-use crate::diagnostics::shortened;
+use crate::diagnostics::quoted;
 use crate::limits::Limits;
 use crate::value::Value;
 use std::cell::Cell;
@@ -105,8 +105,8 @@ impl Budget {
     /// The fault of what takes too many steps.
     pub fn exceeded(&self, what: &str) -> Fault {
         let cause = format!(
-            "evaluating `{}` takes more than the limit of {} steps for data of this size",
-            shortened(what),
+            "evaluating {} takes more than the limit of {} steps for data of this size",
+            quoted(what),
             self.given
         );
         Fault::new(FaultKind::Limit, cause)

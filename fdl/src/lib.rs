@@ -6,6 +6,7 @@
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod check;
 pub mod expression;

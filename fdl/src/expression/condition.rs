@@ -93,6 +93,10 @@ impl From<Fault> for ConditionError {
 
 impl Condition {
     /// Parses a condition, or says what is wrong with it first.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConditionError`] with the place if the text is not a condition.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
         if text.len() > MAX_CONDITION_BYTES {
             let message = format!(

@@ -285,7 +285,7 @@ fn the_whole_and_nothing() {
     let data = json(DATA);
     let whole = Query::parse("$").unwrap();
     assert!(whole.is_singular());
-    assert_eq!(whole.find(Root::from(&data), &budget()).unwrap(), Some(data.clone()));
+    assert_eq!(whole.find(Root::from(&data), &budget()).unwrap(), Some(data));
     assert_eq!(whole.find(Root::Nothing, &budget()).unwrap(), None);
     assert_eq!(
         Query::parse("$.a").unwrap().find(Root::Nothing, &budget()).unwrap(),

@@ -4,8 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "a test reads its data")]
 
 use serde_json::{Map, Value, json};
+use starbridge_fdl::diagnostics::{Code, Diagnostic, Severity};
 use starbridge_fdl::{Samples, check_knowing};
-use starbridge_flow::diagnostics::{Code, Diagnostic, Severity};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use std::collections::BTreeSet;

@@ -107,6 +107,8 @@ pub enum Source {
 
 /// The priority of what gives none.
 pub const DEFAULT_PRIORITY: u8 = 5;
+/// How many items of a foreach that says nothing about it are worked on at once.
+pub const DEFAULT_CONCURRENCY: u64 = 100;
 
 /// A call of a resource.
 #[derive(Clone, Debug)]

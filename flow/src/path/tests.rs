@@ -1,7 +1,8 @@
 //! Tables of paths with what they find or what is wrong with them.
 
 use super::*;
-use crate::sample::{DATA, budget, json, object, root};
+use crate::graph::Root;
+use crate::sample::{DATA, budget, json, object};
 use crate::value::Overlay;
 
 /// Query, and what it finds in `DATA`; `-` is nothing.
@@ -132,7 +133,7 @@ fn queries_find_what_they_should() {
         }
         let query = Query::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
         let found = query
-            .find(root(&data), &budget())
+            .find(Root::from(&data), &budget())
             .unwrap()
             .map_or_else(|| "-".to_owned(), |value| value.to_json());
         assert_eq!(found, *expected, "{text}");
@@ -268,13 +269,13 @@ fn several_selectors_below_keep_the_order_of_nodes() {
     let data = json(r#"[{"a":1,"d":2},{"a":3,"d":4,"x":{"d":5,"a":6}}]"#);
     let found = Query::parse("$..['a','d']")
         .unwrap()
-        .find(root(&data), &budget())
+        .find(Root::from(&data), &budget())
         .unwrap();
     assert_eq!(found, Some(json("[1,2,3,4,6,5]")));
     let nested = json("[[1,2],[0],[[5]],1,{}]");
     let found = Query::parse("$[?@[?@>1]]")
         .unwrap()
-        .find(root(&nested), &budget())
+        .find(Root::from(&nested), &budget())
         .unwrap();
     assert_eq!(found, Some(json("[[1,2]]")));
 }
@@ -284,7 +285,7 @@ fn the_whole_and_nothing() {
     let data = json(DATA);
     let whole = Query::parse("$").unwrap();
     assert!(whole.is_singular());
-    assert_eq!(whole.find(root(&data), &budget()).unwrap(), Some(data.clone()));
+    assert_eq!(whole.find(Root::from(&data), &budget()).unwrap(), Some(data));
     assert_eq!(whole.find(Root::Nothing, &budget()).unwrap(), None);
     assert_eq!(
         Query::parse("$.a").unwrap().find(Root::Nothing, &budget()).unwrap(),
@@ -299,21 +300,30 @@ fn the_whole_and_nothing() {
     }
     let array = json("[1,[2]]");
     assert_eq!(
-        Query::parse("$[1][0]").unwrap().find(root(&array), &budget()).unwrap(),
+        Query::parse("$[1][0]")
+            .unwrap()
+            .find(Root::from(&array), &budget())
+            .unwrap(),
         Some(json("2"))
     );
     assert_eq!(
-        Query::parse("$[-2]").unwrap().find(root(&array), &budget()).unwrap(),
+        Query::parse("$[-2]")
+            .unwrap()
+            .find(Root::from(&array), &budget())
+            .unwrap(),
         Some(json("1"))
     );
     assert_eq!(
-        Query::parse("$..*").unwrap().find(root(&array), &budget()).unwrap(),
+        Query::parse("$..*")
+            .unwrap()
+            .find(Root::from(&array), &budget())
+            .unwrap(),
         Some(json("[1,[2],2]"))
     );
     assert_eq!(
         Query::parse("$[?@ == $[0]]")
             .unwrap()
-            .find(root(&array), &budget())
+            .find(Root::from(&array), &budget())
             .unwrap(),
         Some(json("[1]"))
     );

@@ -7,10 +7,10 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+pub use starbridge_flow::diagnostics::quoted;
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Rejection;
 use starbridge_ports::StoreError;
-pub use starbridge_runtime::quoted;
 
 /// The detail of problems with an execution that is set aside.
 pub const SET_ASIDE: &str = "the execution is set aside, because going on with it failed several times in a row: this can be sent \

@@ -6,6 +6,8 @@ mod dispatch;
 mod heartbeats;
 mod loading;
 mod quiescence;
+#[cfg(test)]
+mod scripted_store;
 mod sleepers;
 mod waiters;
 pub(crate) mod writer;

@@ -52,7 +52,6 @@ mod engine;
 mod express;
 mod flows;
 mod queues;
-mod quoted;
 mod references;
 mod report;
 mod resources;
@@ -76,7 +75,6 @@ pub use queues::{
     QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, Queues, QueuesViewed, TaskExpiry, TaskGrant,
     TaskKey, Ticks,
 };
-pub use quoted::quoted;
 pub use references::{Revealing, read_references, references_in};
 pub use report::{read_entry, read_report};
 pub use resources::{Resolved, ResourceMap, ResourceMapError};

@@ -2,8 +2,8 @@
 //! lost.
 
 use crate::engine::Report;
-use crate::quoted::quoted;
 use starbridge_flow::diagnostics::nearest;
+use starbridge_flow::diagnostics::quoted;
 use starbridge_flow::value::{Object, Value};
 
 /// Reads a report from its verb (the last part of the path) and its body.

@@ -3,7 +3,7 @@
 use super::ConditionError;
 use super::functions::{argument, method, no_functions};
 use crate::path::Query;
-use crate::quoted::{self, Rules};
+use crate::string_literal::{self, Rules};
 use crate::value::{Number, Value};
 
 /// A piece of a condition and its place in bytes.
@@ -112,7 +112,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
 fn token(text: &str, at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), ConditionError> {
     match first {
         '"' | '\'' => {
-            let (said, end) = quoted::read(text, at, Rules::Condition)?;
+            let (said, end) = string_literal::read(text, at, Rules::Condition)?;
             Ok((TokenKind::Literal(Value::from(said)), end))
         }
         '`' => match rest.get(1..).and_then(|inside| inside.split_once('`')) {

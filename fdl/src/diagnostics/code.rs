@@ -4,6 +4,8 @@
 //! 07 resources; 08 is free for what comes later.
 
 use super::Severity;
+use starbridge_flow::diagnostics::DiagnosticCode;
+use starbridge_flow::syntax::SyntaxCode;
 
 macro_rules! codes {
     ($($variant:ident $id:literal $severity:ident $title:literal;)*) => {
@@ -161,6 +163,33 @@ impl Code {
     }
 }
 
+impl DiagnosticCode for Code {
+    fn severity(self) -> Severity {
+        Code::severity(self)
+    }
+}
+
+impl From<SyntaxCode> for Code {
+    fn from(code: SyntaxCode) -> Self {
+        match code {
+            SyntaxCode::Syntax => Self::Syntax,
+            SyntaxCode::Comment => Self::Comment,
+            SyntaxCode::TrailingComma => Self::TrailingComma,
+            SyntaxCode::DuplicateKey => Self::DuplicateKey,
+            SyntaxCode::NumberRange => Self::NumberRange,
+            SyntaxCode::NestedTooDeep => Self::NestedTooDeep,
+            SyntaxCode::TooLarge => Self::TooLarge,
+            SyntaxCode::Encoding => Self::Encoding,
+            SyntaxCode::Yaml => Self::Yaml,
+            SyntaxCode::YamlTag => Self::YamlTag,
+            SyntaxCode::YamlAlias => Self::YamlAlias,
+            SyntaxCode::YamlDocuments => Self::YamlDocuments,
+            SyntaxCode::YamlKey => Self::YamlKey,
+            SyntaxCode::Empty => Self::Empty,
+        }
+    }
+}
+
 impl std::fmt::Display for Code {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
@@ -179,5 +208,12 @@ mod tests {
             assert!(!code.title().is_empty());
         }
         assert_eq!(Code::parse("FDL9999"), None);
+    }
+
+    #[test]
+    fn problems_of_texts_keep_their_severity() {
+        for code in SyntaxCode::ALL {
+            assert_eq!(Code::from(code).severity(), DiagnosticCode::severity(code), "{code:?}");
+        }
     }
 }

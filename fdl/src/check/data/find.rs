@@ -178,18 +178,19 @@ impl Data {
 }
 
 impl Holder {
-    /// Every member with its name, in the order of their names; of two of one name the upper one.
-    pub(in crate::check) fn members(&self) -> Vec<(String, Member)> {
+    fn all(&self) -> impl Iterator<Item = &Members> {
         let (layers, base) = self.data.layers();
-        let below = base.known().map(|known| &*known.members);
-        let mut named: Vec<(String, Member)> = layers
-            .into_iter()
-            .chain(below)
-            .flat_map(|members| members.iter().map(|(name, member)| (name.as_str().to_owned(), member)))
-            .collect();
-        named.sort_by(|(a, _), (b, _)| a.cmp(b));
-        named.dedup_by(|(a, _), (b, _)| a == b);
-        named
+        layers.into_iter().chain(base.known().map(|known| &*known.members))
+    }
+
+    /// The names of its members, in no certain order; what two layers name stands there twice.
+    pub(in crate::check) fn names(&self) -> impl Iterator<Item = &str> {
+        self.all().flat_map(Members::names)
+    }
+
+    /// The member of that name: of two the upper one.
+    pub(in crate::check) fn member(&self, name: &str) -> Option<Member> {
+        self.all().find_map(|members| members.get(name))
     }
 
     /// How many there are to look through.

@@ -50,7 +50,8 @@ impl DataCheck<'_, '_> {
                 (format!("there is no item {index} among {count} {items}"), None, None)
             }
             Why::NoMember { key, holder } => {
-                if !self.works(holder.len()) {
+                // Looking for what was meant is dear where there are many members.
+                if !self.checker.has_room_for_warnings() || !self.works(holder.len()) {
                     return;
                 }
                 let meant = self.meant(key, query, holder, data, other);
@@ -86,16 +87,14 @@ impl DataCheck<'_, '_> {
         data: &Data,
         other: Option<(&str, &Data)>,
     ) -> Option<Meant> {
-        let members = holder.members();
-        let names = || members.iter().map(|(name, _)| name.as_str());
         let near = match holder.others {
-            Others::Any => surely(key, names()),
-            _ => likely(key, names()),
+            Others::Any => surely(key, holder.names()),
+            _ => likely(key, holder.names()),
         };
-        if let Some((name, member)) = near.and_then(|near| members.iter().find(|(name, _)| name == near)) {
+        if let Some((near, member)) = near.and_then(|near| Some((near, holder.member(near)?))) {
             return Some(Meant {
-                written: name.clone(),
-                name: name.clone(),
+                written: near.to_owned(),
+                name: near.to_owned(),
                 said: member.said,
             });
         }
@@ -106,10 +105,12 @@ impl DataCheck<'_, '_> {
         if holder.others == Others::Any {
             return None;
         }
-        let inside = members.iter().filter(|_| first).find_map(|(name, member)| {
-            let way = below(&member.shape, key, MAX_SEARCHED)?;
+        let inside = || {
+            let names = holder.names().filter(|_| first);
+            let found = names.filter_map(|name| Some((name, below(&holder.member(name)?.shape, key, MAX_SEARCHED)?)));
+            let (name, way) = found.min_by_key(|(name, _)| *name)?;
             Some((format!("{}.{name}{}", root_of(query.text()), way.0), way.1))
-        });
+        };
         let above = || {
             data.named(key)
                 .filter(|_| !first)
@@ -119,7 +120,7 @@ impl DataCheck<'_, '_> {
             let (root, data) = other.filter(|_| first)?;
             Some((format!("{root}.{key}"), data.named(key)?))
         };
-        let (written, said) = beside().or(inside).or_else(above)?;
+        let (written, said) = beside().or_else(inside).or_else(above)?;
         Some(Meant {
             written,
             name: key.to_owned(),
@@ -196,10 +197,10 @@ fn below(shape: &Shape, key: &str, depth: usize) -> Option<(String, Option<Span>
     {
         return below(item, key, depth).map(|(way, said)| (format!("[0]{way}"), said));
     }
-    known.members.names().into_iter().find_map(|name| {
-        let (way, said) = below(&known.members.get(name)?.shape, key, depth)?;
-        Some((format!(".{name}{way}"), said))
-    })
+    let names = known.members.names();
+    let found = names.filter_map(|name| Some((name, below(&known.members.get(name)?.shape, key, depth)?)));
+    let (name, (way, said)) = found.min_by_key(|(name, _)| *name)?;
+    Some((format!(".{name}{way}"), said))
 }
 
 fn root_of(path: &str) -> &str {
@@ -208,9 +209,12 @@ fn root_of(path: &str) -> &str {
 
 /// The members there are, for people.
 fn names_of(holder: &Holder) -> String {
-    let members = holder.members();
-    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).take(MOST_NAMES).collect();
-    match (names.as_slice(), members.len()) {
+    let mut names: Vec<&str> = holder.names().collect();
+    names.sort_unstable();
+    names.dedup();
+    let count = names.len();
+    names.truncate(MOST_NAMES);
+    match (names.as_slice(), count) {
         ([], _) => "nothing is there".to_owned(),
         (names, count) if count > names.len() => {
             format!("there are {} and {} more", quoted(names), count - names.len())

@@ -41,7 +41,12 @@ pub(in crate::check) struct Miss {
 #[derive(Clone, Debug)]
 pub(in crate::check) enum Why {
     /// The object has no member of that name, as far as is known.
-    NoMember { key: String, holder: Holder },
+    NoMember {
+        key: String,
+        /// The member that is asked of it.
+        next: Option<String>,
+        holder: Holder,
+    },
     /// A member is asked of what is no object.
     NotAnObject { key: String, kinds: Kinds },
     /// An item is asked of what is no list.
@@ -157,7 +162,8 @@ impl Data {
                 named: true,
             }),
             (None, Some(perhaps)) => Ok(Found {
-                shape: perhaps.doubted_if(doubt || known.members.others != Others::None),
+                // Where the members below are named, this one is taken for the one that was set.
+                shape: perhaps.doubted_if(doubt || known.members.others == Others::Any),
                 sure: false,
                 named: true,
             }),
@@ -220,9 +226,10 @@ fn follow<'q>(parts: impl Iterator<Item = PathPart<'q>>, from: &Data, root: &Dat
         named: true,
         several: false,
     };
-    for part in parts {
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
         let next = match part {
-            PathPart::Key(key) => at.key(key),
+            PathPart::Key(key) => at.key(key, parts.peek()),
             PathPart::Index(index) => at.index(index),
             PathPart::All | PathPart::Slice => at.all(part),
             PathPart::Filter(filter) => {
@@ -301,7 +308,7 @@ impl Way {
     }
 
     /// The way to a member; `None` where nothing is known.
-    fn key(&self, key: &str) -> Result<Option<Self>, Miss> {
+    fn key(&self, key: &str, then: Option<&PathPart<'_>>) -> Result<Option<Self>, Miss> {
         let mut sure = true;
         if let Data::Value(shape) = &self.data {
             let Some(known) = shape.known() else { return Ok(None) };
@@ -321,6 +328,10 @@ impl Way {
                 said: holder.said(),
                 why: Why::NoMember {
                     key: key.to_owned(),
+                    next: then.and_then(|part| match part {
+                        PathPart::Key(key) => Some(key.as_str().to_owned()),
+                        _ => None,
+                    }),
                     holder,
                 },
             }),

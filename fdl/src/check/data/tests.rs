@@ -189,4 +189,27 @@ fn what_nothing_is_known_of_hides_what_was_known() {
     assert_eq!(codes(schema, &after("$.customer > 5")), [], "the task may have set it");
     assert_eq!(codes(schema, &after("$.item == 5")), [], "the task may have an item");
     assert_eq!(codes(schema, &after("$.custmoer == 5")), [Code::FindsNothing]);
+    let deep = r#"{"properties":{"customer":{"properties":{"name":{"type":"string"}}}}}"#;
+    assert_eq!(codes(deep, &after("$.custoner.name == 'x'")), [Code::FindsNothing]);
+    assert_eq!(
+        codes(deep, &after("$.custoner.age == 'x'")),
+        [],
+        "the task may have one"
+    );
+    assert_eq!(codes(deep, &after("$.name == 'x'")), [], "the task may have a name");
+}
+
+#[test]
+fn a_level_too_few_or_too_many_is_a_slip_where_the_members_are_named() {
+    let address = r#"{"properties":{"city":{"type":"string"}}}"#;
+    let schema = format!(r#"{{"properties":{{"customer":{{"properties":{{"address":{address}}}}}}}}}"#);
+    for (condition, found) in [
+        ("$.customer.address.city == 'x'", vec![]),
+        ("$.customer.city == 'x'", vec![Code::FindsNothing]),
+        ("$.order.customer.address.city == 'x'", vec![Code::FindsNothing]),
+        ("$.customer.home.city == 'x'", vec![]),
+        ("$.order.total == 1", vec![]),
+    ] {
+        assert_eq!(of_condition(&schema, condition), found, "{condition}");
+    }
 }

@@ -1,7 +1,7 @@
 //! A condition's text to tokens.
 
 use super::ConditionError;
-use super::functions::{argument, method, no_functions};
+use super::functions::{argument, method, no_functions, no_words};
 use crate::path::Query;
 use crate::string_literal::{self, Rules};
 use crate::value::{Number, Value};
@@ -84,6 +84,15 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
         if matches!(first, ' ' | '\t' | '\n' | '\r') {
             at += 1;
             continue;
+        }
+        if begins_word(first)
+            && let Some(before) = tokens
+                .last()
+                .filter(|before: &&Token| matches!(before.kind, TokenKind::Path(_)))
+            && let Some(path) = text.get(before.offset..before.offset + before.len)
+            && let Some(error) = no_words(at, rest, path)
+        {
+            return Err(error);
         }
         let (kind, end) = token(text, at, rest, first)?;
         if matches!(kind, TokenKind::Path(_))

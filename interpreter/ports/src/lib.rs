@@ -65,6 +65,7 @@ mod queueing;
 mod replies;
 mod secrets;
 mod shards;
+mod waiting_reason;
 
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, LOCAL_OPERATOR};
 pub use backoff::{Backoff, Failures};
@@ -89,3 +90,4 @@ pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseCh
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, owner_index, shard_of};
+pub use waiting_reason::{RecordedPause, WaitingReason};

@@ -158,6 +158,14 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
             terms.add(format!("+e.status IN ({})", many.join(", ")));
         }
     }
+    if !query.reasons.is_empty() {
+        let plus = if leads { "+" } else { "" };
+        let numbers: Vec<String> = query.reasons.iter().map(|reason| reason.number().to_string()).collect();
+        terms.add(format!(
+            "{plus}e.reason IN ({}) AND e.ended IS NULL",
+            numbers.join(", ")
+        ));
+    }
     if query.broken {
         // If few match, start with them, whatever else the query asks for.
         let plus = if leads { "+" } else { "" };

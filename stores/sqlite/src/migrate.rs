@@ -7,7 +7,7 @@ use starbridge_ports::STATUS_CODES;
 
 /// The steps from nothing to the current format, in order. A released one is never changed: the store keeps its
 /// checksum.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
     include_str!("../migrations/0003-notices.sql"),
@@ -15,6 +15,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0005-broken.sql"),
     include_str!("../migrations/0006-shown.sql"),
     include_str!("../migrations/0007-order.sql"),
+    include_str!("../migrations/0008-paused.sql"),
 ];
 
 /// Identifies the file as ours: "Stbr".

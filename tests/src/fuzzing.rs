@@ -312,7 +312,16 @@ fn drive(flow: &Arc<Flow>, mut state: State) {
             by: None,
             rollback: outstanding.is_multiple_of(2),
         };
-        signals.push((now, stop));
+        let pause = Signal::Pause {
+            by: None,
+            cause: String::new(),
+            with_parent: outstanding.is_multiple_of(3),
+        };
+        let resume = Signal::Resume {
+            by: None,
+            with_parent: false,
+        };
+        signals.extend([(now, pause), (now, resume), (now, stop)]);
         let skip = Signal::Skip {
             by: None,
             cause: String::new(),

@@ -16,10 +16,12 @@ mod list;
 mod man;
 #[cfg(feature = "server")]
 mod openapi;
+mod pause;
 mod queue;
 mod redrive;
 mod replay;
 mod resolve;
+mod resume;
 mod schedule;
 mod schema;
 #[cfg(feature = "server")]
@@ -80,6 +82,8 @@ commands! {
         show Show
         history History
         stop Stop
+        pause Pause
+        resume Resume
         redrive Redrive
         skip Skip
         resolve Resolve

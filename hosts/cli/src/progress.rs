@@ -281,6 +281,16 @@ impl Progress {
                 let action = resolution.decision.action().as_str();
                 self.line(&format!("{indent}{} {name}{place}: {by} decides: {action}", mark('↻')));
             }
+            EventKind::ExecutionPaused { cause, .. } if scene.is_main => {
+                let why = match cause.as_str() {
+                    "" => String::new(),
+                    cause => format!(": {}", escaped(cause)),
+                };
+                self.line(&format!("{} paused{why}", mark('⏸')));
+            }
+            EventKind::ExecutionResumed { .. } if scene.is_main => {
+                self.line(&format!("{} goes on after the pause", mark('▶')));
+            }
             EventKind::ExecutionRedriven { .. } if scene.is_main => {
                 let names = scene.flow.name.as_deref().unwrap_or("the flow");
                 self.line(&format!("{} {} goes on", mark('↻'), escaped(names)));

@@ -136,7 +136,10 @@ const ROUTES: &[Route] = &[
         query: &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),
-            ("reason", "why it does not go on: `broken`"),
+            (
+                "reason",
+                "why it does not go on: `broken`, `manual`, `paused`, `startTime`",
+            ),
             ("name", "whose name begins so"),
             ("parent", "started by the execution with this id"),
             (
@@ -323,6 +326,32 @@ const ROUTES: &[Route] = &[
             (409, "`NothingToSkip`: no undo of it has failed", Some("Problem")),
         ],
         handler: Some(|| post(operating::skip)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/executions/{id}/pause",
+        scope: Some(Scope::Operate),
+        summary: "Lets nothing new begin in it and the children it waits for; the same where it is paused already",
+        query: &[],
+        body: Some("Pause"),
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (409, "`NotRunning`: it has ended", Some("Problem")),
+        ],
+        handler: Some(|| post(operating::pause)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/executions/{id}/resume",
+        scope: Some(Scope::Operate),
+        summary: "Ends a pause; the same where it is not paused",
+        query: &[],
+        body: Some("Resume"),
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (409, "`NotRunning`: it has ended", Some("Problem")),
+        ],
+        handler: Some(|| post(operating::resume)),
     },
     Route {
         method: "POST",

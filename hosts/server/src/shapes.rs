@@ -7,7 +7,7 @@ use starbridge_flow::graph::DEFAULT_PRIORITY;
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Status;
 use starbridge_node::notify::failed_undo;
-use starbridge_ports::{Broken, ExecutionRecord, KeptFlow};
+use starbridge_ports::{Broken, ExecutionRecord, KeptFlow, RecordedPause, WaitingReason};
 use starbridge_runtime::Snapshot;
 
 /// An answer with JSON.
@@ -92,6 +92,8 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
     }
     if let Some(broken) = &record.broken {
         set("waitingFor", waiting_for(id, broken));
+    } else if let Some(paused) = record.paused.as_ref().filter(|_| record.status != Status::Manual) {
+        set("waitingFor", waiting_for_resume(id, paused));
     } else if record.status == Status::Delayed {
         set("waitingFor", waiting_for_time(record));
     }
@@ -128,6 +130,30 @@ fn waiting_for(id: &str, broken: &Broken) -> Value {
         ("act", format!("starbridge redrive {id}").into()),
     ];
     let members = members.into_iter().map(|(key, value)| (key.into(), value));
+    members.collect::<Object>().into()
+}
+
+/// Who paused an execution, and how it goes on.
+fn waiting_for_resume(id: &str, paused: &RecordedPause) -> Value {
+    let by = match paused.by.as_str() {
+        "" => "an operator".to_owned(),
+        by => format!("`{by}`"),
+    };
+    let text = match paused.cause.as_str() {
+        "" => format!("{by} paused it"),
+        cause => format!("{by} paused it: {cause}"),
+    };
+    let members = [
+        ("reason", WaitingReason::Paused.as_str().into()),
+        ("text", text.into()),
+        ("since", paused.since.to_string().into()),
+        ("by", paused.by.clone().into()),
+        ("cause", paused.cause.clone().into()),
+        ("act", format!("starbridge resume {id}").into()),
+    ];
+    let members = members
+        .into_iter()
+        .map(|(key, value): (&str, Value)| (key.into(), value));
     members.collect::<Object>().into()
 }
 

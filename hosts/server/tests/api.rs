@@ -44,6 +44,8 @@ mod notifications;
 mod operators;
 #[path = "api/outside.rs"]
 mod outside;
+#[path = "api/pausing.rs"]
+mod pausing;
 #[path = "api/pressure.rs"]
 mod pressure;
 #[path = "api/problems.rs"]

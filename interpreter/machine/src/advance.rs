@@ -60,7 +60,7 @@ impl State {
 
     /// Handles the frames in the ready queue until it is empty or the turn is full.
     fn run(&mut self, turn: &mut Turn<'_>) {
-        while !turn.is_full() && self.data.broken.is_none() {
+        while !turn.is_full() && self.data.broken.is_none() && self.data.paused.is_none() {
             let Some(next) = self.frames.next_ready() else {
                 return;
             };
@@ -90,6 +90,8 @@ impl State {
             }
             Signal::Redrive { by, inputs } => self.take_redrive(turn, by, inputs),
             Signal::Skip { by, cause } => self.take_skip(turn, by, &cause),
+            Signal::Pause { by, cause, with_parent } => self.take_pause(turn, by, &cause, with_parent),
+            Signal::Resume { by, with_parent } => self.take_resume(turn, by, with_parent),
             Signal::Fork { of, event, name, by } => {
                 if event > self.data.last {
                     return Err(Rejection::Unknown);
@@ -292,7 +294,7 @@ impl State {
     }
 
     fn take_timer(&mut self, turn: &mut Turn<'_>, timer: Timer) -> Result<(), Rejection> {
-        if timer.due > turn.now {
+        if timer.due > turn.now || self.data.paused.is_some() {
             return Err(Rejection::Unknown);
         }
         let Some(what) = self.timers.get((timer.due, timer.set_by)) else {
@@ -327,6 +329,7 @@ impl State {
     }
 
     fn take_report(&mut self, turn: &mut Turn<'_>, report: Signal) -> Result<(), Rejection> {
+        let silent = matches!(report, Signal::HeartbeatMissed { .. });
         let (call, detail) = match report {
             Signal::Submitted {
                 call,
@@ -390,6 +393,10 @@ impl State {
         let Some(place) = self.call_place(call) else {
             return self.take_late_report(turn, call, &detail);
         };
+        // Silence is no report. While the execution is paused, it only counts of a worker that holds a task.
+        if silent && self.data.paused.is_some() && !self.is_queued(call) {
+            return Err(Rejection::Unknown);
+        }
         self.emit(turn, place, detail);
         Ok(())
     }

@@ -6,6 +6,7 @@ mod choice;
 mod execution;
 mod fork;
 mod manual;
+mod pause;
 mod redrive;
 mod step;
 mod timer;
@@ -90,6 +91,10 @@ impl State {
             EventKind::TurnContinued | EventKind::TaskStarted => Some(Some(())),
             EventKind::ExecutionRedriven { inputs, .. } => Some(self.fold_redriven(flow, event, inputs)),
             EventKind::RollbackSkipped { of, .. } => Some(self.fold_skipped(flow, event, *of)),
+            EventKind::ExecutionPaused { by, cause, with_parent } => {
+                Some(self.fold_paused(event, by, cause, *with_parent))
+            }
+            EventKind::ExecutionResumed { .. } => Some(self.fold_resumed(event)),
             EventKind::ExecutionForked { name, .. } => Some(self.fold_forked(flow, event, name)),
             _ => None,
         }

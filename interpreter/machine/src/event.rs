@@ -454,6 +454,10 @@ pub enum EventKind {
     },
     /// † The undo that failed is left out, and its rollback goes on with the next. `of` is the call that stays done.
     RollbackSkipped { of: EventId, by: Text, cause: Text },
+    /// † Nothing new begins from now on. `with_parent`: because the execution that waits for this one was paused.
+    ExecutionPaused { by: Text, cause: Text, with_parent: bool },
+    /// † The pause is over.
+    ExecutionResumed { by: Text },
     /// † This execution goes on from an event of another one.
     ExecutionForked {
         execution: Text,
@@ -491,6 +495,7 @@ impl Event {
                 EventKind::ExecutionRedriven { inputs, .. } => {
                     inputs.iter().map(|edited| edited.input.json_len()).sum()
                 }
+                EventKind::ExecutionPaused { cause, .. } => cause.json_len(),
                 EventKind::RollbackFailed { failure: f, original } => failure(f) + original.as_ref().map_or(0, failure),
                 EventKind::StepFailed { failure: f, .. }
                 | EventKind::TaskFailed { failure: f, .. }

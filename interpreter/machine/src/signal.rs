@@ -132,6 +132,23 @@ pub enum Signal {
         /// Why, for people.
         cause: String,
     },
+    /// Let nothing new begin and no timer fire, until [`Signal::Resume`] or [`Signal::Stop`]. What comes from outside is recorded,
+    /// and what follows from it waits.
+    Pause {
+        /// The name of the operator.
+        by: Option<String>,
+        /// Why, for people.
+        cause: String,
+        /// Whether it is because the execution that waits for this one was paused.
+        with_parent: bool,
+    },
+    /// Go on after a pause.
+    Resume {
+        /// The name of the operator.
+        by: Option<String>,
+        /// Whether it is because the execution that waits for this one goes on. A pause of its own then stays.
+        with_parent: bool,
+    },
 }
 
 /// How an execution ends that waited to begin.
@@ -217,6 +234,10 @@ pub enum Rejection {
     NothingToSkip,
     /// The step does not wait for an operator.
     NotManual,
+    /// The execution is paused already.
+    AlreadyPaused,
+    /// The execution is not paused.
+    NotPaused,
     /// The history does not match the flow.
     Broken {
         /// The number of the first event that does not match.
@@ -273,6 +294,8 @@ impl std::fmt::Display for Rejection {
                 f.write_str(if known.len() > SHOWN { ", …" } else { "" })
             }
             Self::NothingToSkip => f.write_str("only an execution that ended as RollbackFailed has an undo to skip"),
+            Self::AlreadyPaused => f.write_str("the execution is paused already"),
+            Self::NotPaused => f.write_str("the execution is not paused"),
             Self::NotManual => f.write_str("the step does not wait for an operator"),
             Self::NothingToDo => f.write_str("nothing is left to go on with"),
             Self::Broken { at } => write!(f, "the history does not fit the flow from event {at} on"),

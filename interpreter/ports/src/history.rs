@@ -6,6 +6,7 @@ use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
 use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
+use crate::waiting_reason::RecordedPause;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
@@ -36,6 +37,8 @@ pub struct Append {
     pub queued: Vec<QueuedTask>,
     /// Calls of this execution whose tasks are removed from their queues.
     pub unqueued: Vec<EventId>,
+    /// Calls of this execution whose tasks are removed from their queues unless workers hold them.
+    pub withdrawn: Vec<EventId>,
     /// Tasks of this execution that failed for good.
     pub dead: Vec<DeadTask>,
     /// Which dead tasks of this execution are no longer listed.
@@ -180,6 +183,8 @@ pub struct ExecutionRecord {
     pub attempts: u32,
     /// Set if the execution is set aside until an operator releases it.
     pub broken: Option<Broken>,
+    /// Set while it is paused.
+    pub paused: Option<RecordedPause>,
 }
 
 /// Why an execution is set aside: running it failed in a way that is not an error of its flow.
@@ -294,6 +299,7 @@ impl ExecutionRecord {
         self.rollback.clone_from(&later.rollback);
         self.attempts = later.attempts;
         self.broken.clone_from(&later.broken);
+        self.paused.clone_from(&later.paused);
     }
 }
 

@@ -66,6 +66,7 @@ mod queueing;
 mod replies;
 mod secrets;
 mod shards;
+mod waiting_reason;
 
 pub use admission::{ADMISSION, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, NeededKey, PoolKey};
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, LOCAL_OPERATOR};
@@ -91,3 +92,4 @@ pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseCh
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, owner_index, shard_of};
+pub use waiting_reason::{RecordedPause, WaitingReason};

@@ -3,6 +3,7 @@
 use crate::audit::AuditEntry;
 use crate::error::StoreError;
 use crate::history::{ExecutionRecord, Turn};
+use crate::waiting_reason::WaitingReason;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Status};
@@ -23,6 +24,8 @@ pub struct Query {
     pub flow: Option<Text>,
     /// Their status is one of these; empty: any.
     pub statuses: Vec<Status>,
+    /// The reason why they are not moving ([`ExecutionRecord::waiting_reason`]) is one of these; empty: any or none.
+    pub reasons: Vec<WaitingReason>,
     /// Only executions that are set aside ([`ExecutionRecord::broken`]).
     pub broken: bool,
     /// Their name begins with this.
@@ -52,6 +55,10 @@ impl Query {
         };
         self.flow.as_ref().is_none_or(|flow| record.flow == *flow)
             && (self.statuses.is_empty() || self.statuses.contains(&record.status))
+            && (self.reasons.is_empty()
+                || record
+                    .waiting_reason()
+                    .is_some_and(|reason| self.reasons.contains(&reason)))
             && (!self.broken || record.broken.is_some())
             && self
                 .name

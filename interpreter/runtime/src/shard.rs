@@ -9,6 +9,7 @@ mod forks;
 mod loaded;
 mod notices;
 mod operating;
+mod pausing;
 mod recover;
 mod tasks;
 #[cfg(test)]
@@ -156,6 +157,15 @@ pub enum Outgoing {
     Queued(Box<QueuedTask>),
     /// A task was removed from its queue.
     Unqueued {
+        /// The name of the queue.
+        queue: Text,
+        /// The id of the execution it belongs to.
+        execution: Text,
+        /// The number of the call.
+        call: EventId,
+    },
+    /// A task left its queue until its execution goes on, unless a worker holds it.
+    Withdrawn {
         /// The name of the queue.
         queue: Text,
         /// The id of the execution it belongs to.

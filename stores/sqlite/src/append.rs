@@ -11,8 +11,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
-    Append, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES, Turn, code_of,
-    shard_of,
+    Append, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES, Turn,
+    WaitingReason, code_of, shard_of,
 };
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
@@ -167,9 +167,9 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
         .prepare_cached(
             "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
                 parent_execution, parent_event, root, depth, awaited, error, cause, step, failed_undo, forked,
-                requested, once_key, priority, order_time)
+                requested, once_key, priority, order_time, paused, reason)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                ?23, ?24, ?25, ?26)",
+                ?23, ?24, ?25, ?26, ?27, ?28)",
         )?
         .execute(params![
             number,
@@ -198,6 +198,8 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
             record.once_key.as_ref().map(Text::as_str),
             record.priority,
             record.order_time,
+            to_json(record.paused.as_ref()),
+            record.waiting_reason().map(WaitingReason::number),
         ])?;
     *work.next += 1;
     for (label, value) in labels.into_iter().flat_map(|labels| labels.iter()) {
@@ -284,7 +286,8 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
     connection
         .prepare_cached(
             "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
-                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14
+                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14,
+                paused = ?15, reason = ?16
              WHERE number = ?1",
         )?
         .execute(params![
@@ -302,6 +305,8 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
             record.broken.as_ref().map(|broken| broken.since.0),
             record.broken.as_ref().map(|broken| broken.cause.as_str()),
             to_json(record.rollback.as_ref()),
+            to_json(record.paused.as_ref()),
+            record.waiting_reason().map(WaitingReason::number),
         ])
         .map(drop)
 }

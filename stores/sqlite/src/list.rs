@@ -158,7 +158,9 @@ fn in_family(query: &Query) -> bool {
 /// The query for some statuses. It asks for one row more, to know whether there is a next page.
 fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[i64]>) -> (String, Vec<Value>) {
     let mut terms = Terms::default();
-    let leads = few.is_some() || in_family(query);
+    let few_lead = few.is_some() || in_family(query);
+    // Those that do not move for a reason are few, too.
+    let leads = few_lead || !query.reasons.is_empty();
     let (from, number) = if query.labels.is_empty() || in_family(query) {
         ("executions AS e", "e.number")
     } else {
@@ -187,6 +189,14 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
             let many: Vec<String> = many.iter().map(usize::to_string).collect();
             terms.add(format!("+e.status IN ({})", many.join(", ")));
         }
+    }
+    if !query.reasons.is_empty() {
+        let plus = if few_lead { "+" } else { "" };
+        let numbers: Vec<String> = query.reasons.iter().map(|reason| reason.number().to_string()).collect();
+        terms.add(format!(
+            "{plus}e.reason IN ({}) AND e.ended IS NULL",
+            numbers.join(", ")
+        ));
     }
     if query.broken {
         // If few match, start with them, whatever else the query asks for.
@@ -287,6 +297,7 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use starbridge_ports::WaitingReason;
 
     /// The query plan of SQLite.
     fn plan(connection: &Connection, sql: &str, values: Vec<Value>) -> String {
@@ -424,6 +435,24 @@ mod tests {
         let (nobody, rare, common) = (steps("nobody"), steps("rare"), steps("common"));
         assert!(rare < nobody + 100, "{nobody} steps for none, {rare} for three");
         assert!(common > rare * 20, "{rare} steps for three, {common} for 3,000");
+    }
+
+    #[test]
+    fn query_plan_of_a_reason_uses_its_index() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(crate::migrate::bring_up(&mut connection).is_ok());
+        let query = Query {
+            flow: Some("f".into()),
+            reasons: vec![WaitingReason::Paused],
+            ..Query::default()
+        };
+        for statuses in [&[] as &[usize], &[1], &[1, 3]] {
+            let (sql, values) = select(&query, statuses, Some(7), None);
+            let plan = plan(&connection, &sql, values);
+            let expected = "SEARCH e USING INDEX executions_reason";
+            assert!(plan.starts_with(expected), "{statuses:?}: {plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "{statuses:?}: {plan}");
+        }
     }
 
     #[test]

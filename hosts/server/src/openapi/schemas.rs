@@ -40,6 +40,7 @@ const CODES: &[&str] = &[
     "NotForkable",
     "NotManual",
     "NotRedrivable",
+    "NotRunning",
     "NotSupported",
     "NothingToSkip",
     "OutputTooLarge",
@@ -259,6 +260,8 @@ fn executions() -> Schemas {
         ("Redrive", shape(&[("inputs", list(shape(&input)))])),
         ("Resolve", shape(&resolve)),
         ("Skip", shape(&[("cause", text())])),
+        ("Pause", shape(&[("cause", text())])),
+        ("Resume", shape(&[])),
     ]
 }
 
@@ -270,6 +273,8 @@ fn execution() -> Value {
         ("text!", text()),
         ("since!", time()),
         ("until", time()),
+        ("by", text()),
+        ("cause", text()),
         ("act!", or_null(text())),
     ];
     let rollback = [

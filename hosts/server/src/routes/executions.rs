@@ -15,7 +15,7 @@ use starbridge_machine::{Rejection, Status};
 use starbridge_node::node::{StoredExecution, WaitPermit};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::StoreError;
+use starbridge_ports::{StoreError, WaitingReason};
 use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -310,10 +310,15 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
             .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not {}", quoted(label))))?;
         labels.push((Text::from(key), Text::from(value)));
     }
+    let reason = query.get("reason").map(reason_of).transpose()?;
     let wanted = starbridge_ports::Query {
         flow: query.get("flow").map(Text::from),
         statuses,
-        broken: query.get("reason").map(is_broken).transpose()?.unwrap_or(false),
+        broken: reason == Some(WaitingReason::Broken),
+        reasons: reason
+            .filter(|reason| *reason != WaitingReason::Broken)
+            .into_iter()
+            .collect(),
         name: query.get("name").map(Text::from),
         parent: family(&query, "parent")?,
         root: family(&query, "root")?,
@@ -342,13 +347,25 @@ fn family(query: &Query, key: &str) -> Answer<Option<Text>> {
     Ok(query.get(key).map(Text::from))
 }
 
-fn is_broken(word: &str) -> Answer<bool> {
-    match word {
-        "broken" => Ok(true),
-        _ => Err(Problem::bad(format!(
-            "there is no reason `{word}` to ask for: known is broken; `status=Delayed` finds what waits for its time"
-        ))),
-    }
+/// The reasons that a record says, so that a list can be asked for them.
+const REASONS: [WaitingReason; 4] = [
+    WaitingReason::Broken,
+    WaitingReason::Manual,
+    WaitingReason::Paused,
+    WaitingReason::StartTime,
+];
+
+fn reason_of(word: &str) -> Answer<WaitingReason> {
+    let known = REASONS.into_iter().find(|reason| reason.as_str() == word);
+    known.ok_or_else(|| {
+        let words: Vec<&str> = REASONS.iter().map(|reason| reason.as_str()).collect();
+        let detail = format!(
+            "there is no reason {} to ask for: known are {}",
+            quoted(word),
+            words.join(", ")
+        );
+        Problem::bad(detail)
+    })
 }
 
 fn status_of(word: &str) -> Answer<Status> {

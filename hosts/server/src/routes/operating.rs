@@ -12,7 +12,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::value::{Text, Value};
-use starbridge_machine::{Decision, EditedInput, EventId, Failure, Resolution, ResolutionAction, Signal, cut};
+use starbridge_machine::{
+    Decision, EditedInput, EventId, Failure, Rejection, Resolution, ResolutionAction, Signal, cut,
+};
 use starbridge_node::node::{Operator, QueryError, WantedFork};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
@@ -97,6 +99,54 @@ pub async fn skip(
     };
     let audit = audit(&app, &operator, "skip", &id, &body);
     give(&app, &id, skip, audit).await
+}
+
+/// `POST /v1/executions/{id}/pause`
+pub async fn pause(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    mut body: Sent,
+) -> Answer {
+    let body = body.read(&["cause"]).await?;
+    let pause = Signal::Pause {
+        by: Some(operator.by.to_string()),
+        cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
+        with_parent: false,
+    };
+    let audit = audit(&app, &operator, "pause", &id, &body);
+    give_once(&app, &id, pause, audit).await
+}
+
+/// `POST /v1/executions/{id}/resume`
+pub async fn resume(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    mut body: Sent,
+) -> Answer {
+    let body = body.read(&[]).await?;
+    let resume = Signal::Resume {
+        by: Some(operator.by.to_string()),
+        with_parent: false,
+    };
+    let audit = audit(&app, &operator, "resume", &id, &body);
+    give_once(&app, &id, resume, audit).await
+}
+
+/// Gives a signal to an execution that runs or waits to begin. If it stands as the signal wants already, nothing changes, and that is
+/// no mistake.
+async fn give_once(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer {
+    let given = app.node.signal_audited(&Text::from(id), signal, Some(audit)).await?;
+    let reply = match given {
+        Reply::Rejected(Rejection::AlreadyPaused | Rejection::NotPaused) => Reply::Taken,
+        Reply::Rejected(Rejection::Finished) => {
+            let detail = "the execution has ended: only one that has not ended can be paused; `redrive` lets it go on";
+            return Err(Problem::new(StatusCode::CONFLICT, "NotRunning", detail));
+        }
+        reply => reply,
+    };
+    answered(app, id, reply).await
 }
 
 /// `POST /v1/executions/{id}/steps/{event}/resolve`
@@ -279,8 +329,14 @@ fn audit(app: &App, operator: &Operator, action: &str, id: &str, body: &Body) ->
 
 /// Gives a signal, and answers with the execution after it.
 async fn give(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer {
+    let reply = app.node.signal_audited(&Text::from(id), signal, Some(audit)).await?;
+    answered(app, id, reply).await
+}
+
+/// The answer to a signal: the execution after it.
+async fn answered(app: &App, id: &str, reply: Reply) -> Answer {
     let id = Text::from(id);
-    let status = match app.node.signal_audited(&id, signal, Some(audit)).await? {
+    let status = match reply {
         Reply::Taken => StatusCode::OK,
         // The process that has it finds the message soon.
         Reply::Left => StatusCode::ACCEPTED,

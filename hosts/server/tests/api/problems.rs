@@ -4,8 +4,8 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, answers, audit, bodies, browsers, connections, decisions, executions, flows, histories, limits, pressure,
-    queues, reports, schedules, waiters,
+    access, answers, audit, bodies, browsers, connections, decisions, executions, flows, histories, limits, pausing,
+    pressure, queues, reports, schedules, waiters,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -270,6 +270,7 @@ const TESTS: &[fn()] = &[
     limits::an_input_and_its_body_have_their_limits,
     limits::an_input_is_so_deep_and_no_deeper,
     limits::a_batch_starts_a_thousand_at_most,
+    pausing::execution_is_paused_and_goes_on,
     pressure::backpressure_turns_away_and_loses_nobody,
     queues::a_task_is_held_and_reported,
     queues::dead_tasks_are_queued_anew_or_dropped,

@@ -200,7 +200,7 @@ impl<'a> Members<'a> {
         parse(&word).ok_or_else(|| error(format!("there is no {what} `{word}`")))
     }
 
-    fn truth(&self, key: &str) -> Result<bool, HistoryError> {
+    pub(super) fn truth(&self, key: &str) -> Result<bool, HistoryError> {
         let value = self.value(key)?;
         match value {
             Value::Bool(truth) => Ok(*truth),
@@ -511,6 +511,8 @@ impl<'a> Members<'a> {
                 by: self.text("by")?,
                 cause: self.text("cause")?,
             },
+            "ExecutionPaused" => self.paused()?,
+            "ExecutionResumed" => EventKind::ExecutionResumed { by: self.text("by")? },
             "ExecutionForked" => EventKind::ExecutionForked {
                 execution: self.text("execution")?,
                 event: self.event("event")?,

@@ -4,7 +4,7 @@ use crate::event::{EventKind, StartRecord};
 
 /// What every version reads.
 const FIRST: u32 = 1;
-/// Terms of a start, numbers from a step's input, drained executions, edited redrives, skipped undos, operators of forks, and notes of operators.
+/// Terms of a start, numbers from a step's input, drained executions, edited redrives, skipped undos, pauses, operators of forks, and notes of operators.
 const SECOND: u32 = 2;
 
 impl StartRecord {
@@ -22,7 +22,7 @@ impl EventKind {
             Self::ManualResolved(resolution) => resolution.note.is_some(),
             Self::ExecutionRedriven { inputs, .. } => !inputs.is_empty(),
             Self::ExecutionForked { by, .. } => by.is_some(),
-            Self::RollbackSkipped { .. } => true,
+            Self::RollbackSkipped { .. } | Self::ExecutionPaused { .. } | Self::ExecutionResumed { .. } => true,
             Self::StepEntered { settings } => settings.is_some(),
             Self::TaskScheduled(call) => call.wait.is_some() || call.heartbeat.is_some() || call.priority.is_some(),
             Self::ExecutionTimedOut { drain } => *drain,

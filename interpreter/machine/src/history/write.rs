@@ -64,6 +64,8 @@ pub fn type_name(detail: &EventKind) -> &'static str {
         EventKind::ExecutionFailed { .. } => "ExecutionFailed",
         EventKind::ExecutionRedriven { .. } => "ExecutionRedriven",
         EventKind::RollbackSkipped { .. } => "RollbackSkipped",
+        EventKind::ExecutionPaused { .. } => "ExecutionPaused",
+        EventKind::ExecutionResumed { .. } => "ExecutionResumed",
         EventKind::ExecutionForked { .. } => "ExecutionForked",
         EventKind::TurnContinued => "TurnContinued",
         EventKind::TaskStarted => "TaskStarted",
@@ -410,6 +412,14 @@ fn operator_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set(o, "by", by.clone());
             set(o, "cause", cause.clone());
         }
+        EventKind::ExecutionPaused { by, cause, with_parent } => {
+            set(o, "by", by.clone());
+            set(o, "cause", cause.clone());
+            if *with_parent {
+                set(o, "withParent", true);
+            }
+        }
+        EventKind::ExecutionResumed { by } => set(o, "by", by.clone()),
         EventKind::ExecutionForked {
             execution,
             event,

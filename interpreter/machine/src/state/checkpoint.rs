@@ -4,7 +4,7 @@
 use super::calls::WrittenCalls;
 use super::frames::WrittenFrames;
 use super::{
-    Calls, Children, Data, Ending, Frame, FrameId, Frames, InFlight, State, Status, StepRun, Timers, VisitPhase,
+    Calls, Children, Data, Ending, Frame, FrameId, Frames, InFlight, Paused, State, Status, StepRun, Timers, VisitPhase,
 };
 use crate::MACHINE_VERSION;
 use crate::event::{Child, EventId, Failure, StartRecord, StepPath};
@@ -74,12 +74,18 @@ struct StateParts<'a> {
     ending: Cow<'a, Option<Ending>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     draining: bool,
+    #[serde(default, skip_serializing_if = "not_paused")]
+    paused: Cow<'a, Option<Box<Paused>>>,
     manual: Cow<'a, BTreeMap<EventId, FrameId>>,
     late_ending: Cow<'a, Option<Ending>>,
     flow_input: Cow<'a, Option<Object>>,
     undoing: u32,
     #[serde(default, skip_serializing_if = "no_edits")]
     edits: Cow<'a, BTreeMap<EventId, Object>>,
+}
+
+fn not_paused(paused: &Option<Box<Paused>>) -> bool {
+    paused.is_none()
 }
 
 fn no_edits(edits: &BTreeMap<EventId, Object>) -> bool {
@@ -121,6 +127,7 @@ impl<'a> StateParts<'a> {
             noted,
             ending: Cow::Borrowed(&data.ending),
             draining: data.draining,
+            paused: Cow::Borrowed(&data.paused),
             manual: Cow::Borrowed(&data.manual),
             late_ending: Cow::Borrowed(&data.late_ending),
             flow_input: Cow::Borrowed(&data.flow_input),
@@ -145,6 +152,7 @@ impl<'a> StateParts<'a> {
                 broken: self.broken,
                 ending: self.ending.into_owned(),
                 draining: self.draining,
+                paused: self.paused.into_owned(),
                 manual: self.manual.into_owned(),
                 late_ending: self.late_ending.into_owned(),
                 flow_input: self.flow_input.into_owned(),

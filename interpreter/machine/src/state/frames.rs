@@ -4,7 +4,7 @@ mod frame;
 
 pub(crate) use frame::{ArmRun, Frame, FramePosition, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun};
 
-use super::{FrameId, ROOT, Undoing};
+use super::{FrameId, ROOT, TimerFor, Undoing};
 use crate::event::{EventId, Failure, StepPath};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -42,6 +42,14 @@ impl Frames {
 
     pub(crate) fn get_mut(&mut self, id: FrameId) -> Option<&mut Frame> {
         self.by_id.get_mut(&id)
+    }
+
+    /// The frame that a timer is for.
+    pub(crate) fn get_of(&self, what: TimerFor) -> Option<&Frame> {
+        match what {
+            TimerFor::Execution | TimerFor::Call => None,
+            TimerFor::Frame(id) | TimerFor::Rollback(id) => self.get(id),
+        }
     }
 
     pub(crate) fn contains(&self, id: FrameId) -> bool {

@@ -85,7 +85,11 @@ impl Engine {
             Outgoing::Unqueued { execution, call, queue } => {
                 self.tell_queues(QueueCommand::Remove(queue, (execution, call)));
             }
-            Outgoing::Turn { .. } | Outgoing::Noticed { .. } | Outgoing::Message(_) => {}
+            Outgoing::Withdrawn { execution, call, queue } => {
+                self.tell_queues(QueueCommand::Withdraw(queue, (execution, call)));
+            }
+            Outgoing::Turn { execution, events } => self.heed_pause(&execution, &events),
+            Outgoing::Noticed { .. } | Outgoing::Message(_) => {}
         }
     }
 
@@ -102,8 +106,10 @@ impl Engine {
         {
             // It may have been given up meanwhile.
             let state = self.shard.state(&execution);
-            if state.is_some_and(|state| state.is_to_be_sent(call.call)) {
-                self.send(execution, &call);
+            match state.filter(|state| state.is_to_be_sent(call.call)) {
+                Some(state) if state.paused().is_some() => self.shard.hold_back(&execution, call.call),
+                Some(_) => self.send(execution, &call),
+                None => {}
             }
         }
     }

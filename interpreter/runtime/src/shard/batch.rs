@@ -1,6 +1,7 @@
 //! Batches: what is decided and not durable yet, and what waits for that.
 
 use super::loaded::LoadedExecution;
+use super::pausing::PauseChange;
 use super::{Outgoing, Shard};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
@@ -50,9 +51,16 @@ impl Shard {
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
-        let calls: Vec<_> = live.state.calls_to_send_after(&live.flow, before).collect();
+        let new: Vec<_> = live.state.calls_to_send_after(&live.flow, before).collect();
         let now = events.first().map(|event| event.time).unwrap_or_default();
-        let (calls, queued) = self.split_calls(id, calls, &events, now);
+        let pause = self.pause_change(id);
+        let (mut calls, mut queued) = match pause {
+            PauseChange::Over => self.after_pause(id, now),
+            PauseChange::Began | PauseChange::None => Default::default(),
+        };
+        let (leaving, put) = self.split_calls(id, new, now);
+        calls.extend(leaving);
+        queued.extend(put);
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
@@ -82,6 +90,7 @@ impl Shard {
         self.end_tasks(id, &events, &mut append);
         self.collect_notices(id, told, &events, &mut append);
         append.sent.extend(self.child_cancellations(id, &events));
+        self.spread_pause(id, &pause, &events, &mut append);
         self.hold_what_follows(id, &append, events);
         self.hold_calls(id, calls);
         if ended {
@@ -100,7 +109,11 @@ impl Shard {
         let stands = |call: &CallToSend| !new && self.state(id).is_some_and(|state| state.is_queued(call.call));
         let (standing, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| stands(call));
         let lost = self.note_queued(id, standing);
-        let (mut leaving, queued) = self.split_calls(id, calls, &[], now);
+        let (mut leaving, queued) = match self.is_paused(id) {
+            // They go into their queues when it goes on.
+            true => (self.note_queued(id, calls), Vec::new()),
+            false => self.split_calls(id, calls, now),
+        };
         leaving.extend(lost);
         if let Some(live) = self.executions.get_mut(id).filter(|_| !queued.is_empty()) {
             live.unsettled += 1;
@@ -271,6 +284,7 @@ impl Shard {
 
     fn release(&mut self, outgoing: Outgoing) {
         match outgoing {
+            Outgoing::Send { execution, call } if self.is_paused(&execution) => self.hold_back(&execution, call.call),
             Outgoing::Send { execution, call } if self.is_for_child(&execution, &call) => {
                 self.call_child(&execution, call);
             }
@@ -403,6 +417,7 @@ impl Outgoing {
             | Self::Cancel { execution, .. }
             | Self::Turn { execution, .. }
             | Self::Unqueued { execution, .. }
+            | Self::Withdrawn { execution, .. }
             | Self::Noticed { execution }
             | Self::Ended { execution, .. } => Some(execution),
             Self::Queued(task) => Some(&task.execution),

@@ -4,6 +4,7 @@
 use super::child_names::{default_name, given_name, reserved_name};
 use super::execution_ids::parent_of;
 use super::loaded::Origin;
+use super::pausing::{pause_child, resume_child};
 use super::{Shard, StartError, StartRequest};
 use crate::references::references_in;
 use starbridge_flow::graph::{FaultKind, Origin as ErrorOrigin, Pattern, Pointer};
@@ -84,6 +85,7 @@ impl Shard {
                 Incoming::Start { parent, call, taken } => {
                     self.take_child_start(&to, here, &parent, (&call, taken), now);
                 }
+                Incoming::Undo(parent) if self.holds_back(&parent) => {}
                 Incoming::Undo(parent) => self.take_undo(&to, parent, now),
                 Incoming::Message(message) if here => self.take_message(message, now),
                 Incoming::Message(message) => self.drop_message(message.id),
@@ -157,7 +159,7 @@ impl Shard {
         }
     }
 
-    fn id_of_child(&mut self, parent: Parent) -> Text {
+    pub(super) fn id_of_child(&mut self, parent: Parent) -> Text {
         let request = StartRequest {
             parent: Some(parent),
             ..StartRequest::default()
@@ -193,6 +195,9 @@ impl Shard {
             if let Some((parent, signal)) = self.started_signal(child) {
                 let _ = self.signal(&parent, signal, now);
             }
+            return;
+        }
+        if self.holds_back(&parent_of(parent, call.call)) {
             return;
         }
         let started = self
@@ -502,6 +507,8 @@ impl Shard {
             MessageBody::ReportedFailed { call, error, cause } => {
                 self.reported_failed(&to, call, &error, cause.to_string())
             }
+            MessageBody::Pause { by, cause } => pause_child(by, &cause),
+            MessageBody::Resume { by } => resume_child(by),
             MessageBody::Stopped {
                 error,
                 cause,
@@ -528,6 +535,7 @@ impl Shard {
             None => self.waits_to_begin(&to),
             Some(state) => match &signal {
                 Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
+                Signal::Pause { .. } | Signal::Resume { .. } => true,
                 _ => matches!(state.status(), Status::Running | Status::Manual),
             },
         };

@@ -36,7 +36,6 @@ impl Shard {
         &mut self,
         id: &Text,
         calls: Vec<CallToSend>,
-        events: &[Event],
         now: Timestamp,
     ) -> (Vec<CallToSend>, Vec<QueuedTask>) {
         if self.fair_queue.is_none() {
@@ -46,7 +45,7 @@ impl Shard {
         for call in calls {
             match self.queue_of(&call) {
                 None => leaving.push(call),
-                Some(queue) => queued.extend(self.task(id, queue, call, events, now)),
+                Some(queue) => queued.extend(self.task(id, queue, call, now)),
             }
         }
         (leaving, queued)
@@ -80,20 +79,15 @@ impl Shard {
         }
     }
 
-    fn task(
-        &mut self,
-        id: &Text,
-        queue: Text,
-        call: CallToSend,
-        events: &[Event],
-        now: Timestamp,
-    ) -> Option<QueuedTask> {
+    /// The task of a call. The time it may wait counts from when it was scheduled, without pauses.
+    pub(super) fn task(&mut self, id: &Text, queue: Text, call: CallToSend, now: Timestamp) -> Option<QueuedTask> {
         let fair_queue = self.fair_queue.clone()?;
         let live = self.executions.get_mut(id)?;
         live.queued.insert(call.call, queue.clone());
         let started = live.state.started()?;
-        let scheduled = events.iter().find(|event| event.id == call.call);
-        let path = scheduled.map(|event| write_path(&live.flow, &event.path));
+        let path = live.state.call_path(call.call);
+        let path = path.map(|path| write_path(&live.flow, path));
+        let waits_from = live.state.queued_since(call.call).unwrap_or(now);
         let task = QueuedTask {
             virtual_time: fair_queue.give(&queue, call.priority, id),
             execution: id.clone(),
@@ -104,7 +98,7 @@ impl Shard {
                 .order_time
                 .map_or_else(|| live.state.started_time(), Timestamp),
             since: now,
-            wait_until: call.wait.map(|longest| now.plus(longest)),
+            wait_until: call.wait.map(|longest| waits_from.plus(longest)),
             timeout: call.timeout,
             heartbeat: call.heartbeat,
             message: message(&started.flow, &live.origin.family, &queue, path, call),

@@ -7,7 +7,9 @@ use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited};
-use starbridge_ports::{Append, ExecutionRecord, KeptStart, MessageId, RequestChange, StoreError, StoredHistory};
+use starbridge_ports::{
+    Append, AuditEntry, ExecutionRecord, KeptStart, MessageId, RequestChange, StoreError, StoredHistory,
+};
 use std::sync::Arc;
 
 /// An execution that waits to begin.
@@ -134,9 +136,12 @@ impl Shard {
     }
 
     fn look_at_waiting(&mut self, id: &Text, now: Timestamp) {
-        let Some(waiting) = self.waiting.get_mut(id) else {
+        let Some(waiting) = self.waiting.get(id) else {
             return;
         };
+        if waiting.record.paused.is_some() {
+            return self.rest_unless_resting(id, None);
+        }
         match turn_at(&waiting.kept, now) {
             Turn::Begin => self.begin_waiting(id, now),
             Turn::TooLate => {
@@ -145,24 +150,64 @@ impl Shard {
                 // A start that is declined is always taken.
                 let _ = self.end_waiting(id, EndBeforeStart::Failed { error, cause }, None, now);
             }
-            Turn::WaitUntil(until) => {
-                let record = &mut waiting.record;
-                if !record.awake && record.wake_at == Some(until) && record.attempts == 0 {
-                    return;
-                }
-                // An operator released it, or a process ended while it was looked at.
-                record.awake = false;
-                record.wake_at = Some(until);
-                record.attempts = 0;
-                record.broken = None;
-                waiting.unsettled += 1;
-                self.pending.push(Append {
-                    execution: id.clone(),
-                    record: Some(record.clone()),
-                    ..Append::default()
-                });
-            }
+            Turn::WaitUntil(until) => self.rest_unless_resting(id, Some(until)),
         }
+    }
+
+    /// Makes sure that the record says that the execution sleeps until then; `None`: until it is resumed.
+    fn rest_unless_resting(&mut self, id: &Text, until: Option<Timestamp>) {
+        let Some(waiting) = self.waiting.get(id) else {
+            return;
+        };
+        let record = &waiting.record;
+        if record.awake || record.wake_at != until || record.attempts > 0 {
+            // An operator released it, or a process ended while it was looked at.
+            self.rest(id, until, None, None);
+        }
+    }
+
+    fn rest(&mut self, id: &Text, until: Option<Timestamp>, message: Option<MessageId>, audit: Option<AuditEntry>) {
+        let Some(waiting) = self.waiting.get_mut(id) else {
+            return;
+        };
+        let record = &mut waiting.record;
+        record.awake = false;
+        record.wake_at = until;
+        record.attempts = 0;
+        record.broken = None;
+        waiting.unsettled += 1;
+        self.pending.push(Append {
+            execution: id.clone(),
+            record: Some(record.clone()),
+            received: message.into_iter().collect(),
+            audit: audit.into_iter().collect(),
+            ..Append::default()
+        });
+    }
+
+    /// Stores that an execution which waits to begin was paused or goes on. In the second case it begins if it is time.
+    pub(super) fn rest_waiting(
+        &mut self,
+        id: &Text,
+        message: Option<MessageId>,
+        audit: Option<AuditEntry>,
+        now: Timestamp,
+    ) {
+        let Some(waiting) = self.waiting.get(id) else {
+            return;
+        };
+        let until = match (turn_at(&waiting.kept, now), &waiting.record.paused) {
+            (_, Some(_)) => None,
+            (Turn::WaitUntil(until), None) => Some(until),
+            (Turn::Begin | Turn::TooLate, None) => Some(now),
+        };
+        self.rest(id, until, message, audit);
+        self.look_at_waiting(id, now);
+    }
+
+    /// The record of an execution that waits to begin.
+    pub(super) fn waiting_record(&mut self, id: &str) -> Option<&mut ExecutionRecord> {
+        self.waiting.get_mut(id).map(|waiting| &mut waiting.record)
     }
 
     fn begin_waiting(&mut self, id: &Text, now: Timestamp) {
@@ -213,7 +258,7 @@ impl Shard {
         Some(waiting.kept)
     }
 
-    /// Gives a signal to an execution that waits to begin: a stop ends it.
+    /// Gives a signal to an execution that waits to begin: a stop ends it, and it can be paused.
     pub(super) fn signal_waiting(
         &mut self,
         id: &Text,
@@ -228,7 +273,7 @@ impl Shard {
             rollback,
         } = signal
         else {
-            return Err(Rejection::NotStarted);
+            return self.pause_waiting(id, signal, message, now);
         };
         let end = EndBeforeStart::Stopped {
             error,

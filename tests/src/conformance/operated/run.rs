@@ -257,12 +257,7 @@ impl Run {
                 .pop_first()
                 .map(|((_, call), mock)| mock.into_signal(call, names))
         } else if stop == Some(next) {
-            self.stop.take().map(|(_, stop)| Signal::Stop {
-                error: stop.error,
-                cause: stop.cause,
-                by: None,
-                rollback: stop.rollback,
-            })
+            self.stop.take().map(|(_, stop)| stop.signal())
         } else if silence == Some(next) {
             self.silences
                 .pop_first()

@@ -16,7 +16,9 @@ mod step;
 pub use budget::{Budget, Exhausted};
 pub use fault::{Fault, FaultKind, FaultNames, Matcher, Origin};
 pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List, OnTimeout};
-pub use program::{CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, Program, Root, Scope};
+pub use program::{
+    CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, Program, ResourceTemplate, Root, Scope,
+};
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use settings::{RetrySettings, Settings, SettingsReader};

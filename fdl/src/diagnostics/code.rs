@@ -151,6 +151,7 @@ codes! {
     SecretNotResolved "FDL0703" Warning "secret where none is resolved";
     NotAnswered "FDL0704" Warning "resource that nothing answers to";
     CommandWithBlank "FDL0705" Warning "arguments in the name of a program";
+    PartMisplaced "FDL0706" Error "part of a resource that can't be filled in";
 }
 
 impl Code {

@@ -13,7 +13,7 @@ pub struct Template {
 }
 
 #[derive(Clone, Debug)]
-enum Piece {
+pub(super) enum Piece {
     Plain(Text),
     /// A path, and the offset of its `$` in the text.
     Path(usize, Path),
@@ -93,6 +93,11 @@ impl Template {
     /// The template as written.
     pub fn text(&self) -> &Text {
         &self.text
+    }
+
+    /// What it is made of, in order.
+    pub(super) fn pieces(&self) -> &[Piece] {
+        &self.pieces
     }
 
     /// The paths in it, each with the offset of its `$` in the text.

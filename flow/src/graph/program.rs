@@ -159,6 +159,12 @@ pub trait Lookup: Debug + Send + Sync {
     fn text(&self) -> &Text;
 }
 
+/// Fills in the name of a resource that depends on a call's input.
+pub trait ResourceTemplate: Debug + Send + Sync {
+    /// The resource for this input. A fault fails the call before it is made.
+    fn fill(&self, input: Root<'_>, budget: &Budget) -> Result<Text, Fault>;
+}
+
 /// Makes the parameters of a call.
 pub trait Parameters: Debug + Send + Sync {
     /// The parameters for this input.

@@ -19,6 +19,7 @@ pub(crate) use children::{Children, Closing, Outcome};
 pub(crate) use frames::{
     ArmRun, Frame, FramePosition, Frames, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun,
 };
+pub(crate) use outstanding::resource_again;
 pub use paused::Paused;
 pub(crate) use timers::{TimerFor, TimerKey, Timers};
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoPolling, UndoRun, Undoing};

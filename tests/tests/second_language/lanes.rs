@@ -245,6 +245,7 @@ fn task(target: &str) -> Task {
     Task {
         call: Call {
             resource: target.into(),
+            template: None,
             pattern: Pattern::RequestResponse,
             params: None,
         },

@@ -6,7 +6,7 @@ use crate::event::{Child, EventId, StepPath};
 use crate::signal::Timer;
 use starbridge_flow::graph::{Budget, Call, DEFAULT_PRIORITY, Flow, Pattern, Root, StepKind, Undo};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Value;
+use starbridge_flow::value::{Text, Value};
 
 impl State {
     /// The calls scheduled after `event` that have to be sent, in order. Pass the last event before the turn, or 0
@@ -69,7 +69,7 @@ impl State {
             call,
             step: step.name.clone(),
             iterations: iterations(&frame.path),
-            resource: run.location.clone().unwrap_or_else(|| task.call.resource.clone()),
+            resource: (run.location.clone()).unwrap_or_else(|| resource_again(&task.call, Root::Overlay(&visit.input))),
             follow: run.location.is_some(),
             polling: task.poll.is_some(),
             pattern: task.call.pattern,
@@ -104,9 +104,13 @@ impl State {
             Undo::Call(undo) => {
                 references = self.references_of_undo(rollback.enter.as_deref(), undo, call);
                 let params = params_again(undo, Root::Object(&input));
-                (undo.resource.clone(), undo.pattern, params, None)
+                let resource = resource_again(undo, Root::Object(&input));
+                (resource, undo.pattern, params, None)
             }
-            Undo::Child => (task.call.resource.clone(), Pattern::Sync, None, run.done.child.clone()),
+            Undo::Child => {
+                let resource = resource_again(&task.call, Root::Overlay(&run.done.input));
+                (resource, Pattern::Sync, None, run.done.child.clone())
+            }
         };
         let location = run.polling.as_ref().and_then(|polling| polling.location.clone());
         Some(CallToSend {
@@ -145,6 +149,12 @@ impl State {
 /// again needs no budget.
 fn params_again(call: &Call, input: Root<'_>) -> Option<Value> {
     call.params.as_ref()?.resolve(input, &Budget::unlimited()).ok()
+}
+
+/// The resource of a call that was scheduled with this input, filled in again.
+pub(crate) fn resource_again(call: &Call, input: Root<'_>) -> Text {
+    call.resource_for(input, &Budget::unlimited())
+        .unwrap_or_else(|_| call.resource.clone())
 }
 
 fn iterations(path: &StepPath) -> Vec<u32> {

@@ -452,7 +452,7 @@ pub enum EventKind {
         by: Text,
         inputs: Vec<EditedInput>,
     },
-    /// † The undo that failed is left out, and its rollback goes on with the next. `of` is the call that stays done.
+    /// † The undo that failed is left out, and its rollback goes on with the next. `of` is the call that is left out.
     RollbackSkipped { of: EventId, by: Text, cause: Text },
     /// † This execution goes on from an event of another one.
     ExecutionForked {

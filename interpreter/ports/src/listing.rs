@@ -190,7 +190,15 @@ pub trait KeyValue: Send + Sync {
 
 /// Everything a durable runtime needs of a store.
 pub trait Store:
-    crate::History + crate::Catalogue + crate::Queueing + crate::Notices + crate::Audit + Listing + Retention + KeyValue
+    crate::History
+    + crate::Catalogue
+    + crate::Queueing
+    + crate::Notices
+    + crate::Audit
+    + crate::BulkStore
+    + Listing
+    + Retention
+    + KeyValue
 {
 }
 
@@ -200,6 +208,7 @@ impl<S> Store for S where
         + crate::Queueing
         + crate::Notices
         + crate::Audit
+        + crate::BulkStore
         + Listing
         + Retention
         + KeyValue

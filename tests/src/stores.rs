@@ -1,6 +1,7 @@
 //! What every store must do, whatever it is made of: one suite for all, and random runs against the one in memory.
 
 mod appending;
+mod bulk;
 mod looking;
 mod notices;
 mod operating;
@@ -59,6 +60,7 @@ pub type Case = (&'static str, fn(&mut Tried<'_>));
 pub fn cases() -> Vec<Case> {
     [
         appending::CASES,
+        bulk::CASES,
         starts::CASES,
         looking::CASES,
         notices::CASES,

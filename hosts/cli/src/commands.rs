@@ -1,6 +1,7 @@
 //! The commands. A new one is a file under `commands/` with `Options` and `run`, its `mod` and its word in the list.
 
 mod audit;
+mod bulk;
 mod callback;
 mod completions;
 mod delete;
@@ -89,6 +90,7 @@ commands! {
         resolve Resolve
         fork Fork
         delete Delete
+        bulk Bulk
         audit Audit
         callback Callback
         schedule Schedule

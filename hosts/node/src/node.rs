@@ -1,5 +1,6 @@
 //! A node: a store, engines on threads of their own that share its writer, and the methods that hosts call.
 
+mod bulk;
 mod chunks;
 mod counters;
 mod error;
@@ -23,6 +24,7 @@ mod task_message;
 mod threads;
 mod watchers;
 
+pub use bulk::{BulkAction, BulkFilter, BulkPreview, BulkRefusal, ResolveWord, WantedBulk};
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
 pub use flows::{PutError, PutFlow};
@@ -105,7 +107,7 @@ pub struct NodeSettings {
 /// A running node.
 ///
 /// Start it with [`Node::start`], then call its methods from any thread; they reach the owner of the execution they
-/// name. For its background work, spawn [`Node::keep_schedules`], [`Node::clear_periodically`] and [`Node::keep_replies`] on a
+/// name. For its background work, spawn [`Node::keep_schedules`], [`Node::keep_bulk`], [`Node::clear_periodically`] and [`Node::keep_replies`] on a
 /// runtime. Watch [`Node::ended`], and stop it with [`Node::drain`].
 pub struct Node {
     store: Arc<dyn Store>,
@@ -120,6 +122,7 @@ pub struct Node {
     reads: Arc<Semaphore>,
     counters: Arc<Counters>,
     schedules: schedules::Schedules,
+    bulk: bulk::Bulk,
     queues: QueueHandle,
     notifications: Option<notifier_thread::Notifications>,
     vault: Arc<Vault>,
@@ -231,6 +234,7 @@ impl Node {
             reads: Arc::new(Semaphore::new(followers::MAX_CONCURRENT_READS)),
             counters,
             schedules: schedules::Schedules::default(),
+            bulk: bulk::Bulk::default(),
             queues: queue_handle,
             notifications,
             vault,

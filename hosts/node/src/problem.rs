@@ -66,6 +66,23 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "ExecutionSetAside", SET_ASIDE)
     }
 
+    /// What is asked for does not fit how things stand.
+    pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    /// The execution has not ended.
+    pub fn not_ended() -> Self {
+        Self::conflict("NotEnded", "the execution has not ended: stop it first")
+    }
+
+    /// An execution is not deleted because the one that started it may need it.
+    pub fn needed_by_parent() -> Self {
+        let detail =
+            "the execution that started it has not ended and may have to undo it: wait for that one, or stop it";
+        Self::conflict("NotEnded", detail)
+    }
+
     /// The server is stopping.
     pub fn stopping() -> Self {
         let detail = "the server is stopping: try again later";

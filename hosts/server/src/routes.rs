@@ -1,6 +1,7 @@
 //! The routes: one table, from which the router, the check of tokens and the OpenAPI document are made.
 
 mod audit;
+mod bulk;
 mod executions;
 mod flows;
 mod history;
@@ -20,10 +21,10 @@ use route::PAGE;
 
 /// All routes.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().chain(queues::ROUTES)
+    ROUTES.iter().chain(queues::ROUTES).chain(bulk::ROUTES)
 }
 
-/// All routes but those of queues.
+/// All routes but those of queues and bulk jobs.
 const ROUTES: &[Route] = &[
     Route {
         method: "GET",
@@ -202,7 +203,10 @@ const ROUTES: &[Route] = &[
                 "by whoever has the token of this name; `local` where none is needed",
             ),
             ("action", "what was done, in one word"),
-            ("kind", "to an `execution`, a `flow`, a `queue` or a `schedule`"),
+            (
+                "kind",
+                "to an `execution`, a `flow`, a `queue`, a `schedule` or a `bulk` job",
+            ),
             ("object", "to the object of this name; an execution's is its id"),
             PAGE[0],
             PAGE[1],

@@ -12,6 +12,8 @@ mod audit;
 mod bodies;
 #[path = "api/browsers.rs"]
 mod browsers;
+#[path = "api/bulk.rs"]
+mod bulk;
 #[path = "api/children.rs"]
 mod children;
 #[path = "api/clock.rs"]

@@ -452,7 +452,7 @@ pub enum EventKind {
         by: Text,
         inputs: Vec<EditedInput>,
     },
-    /// † The undo that failed is left out, and its rollback goes on with the next. `of` is the call that stays done.
+    /// † The undo that failed is left out, and its rollback goes on with the next. `of` is the call that is left out.
     RollbackSkipped { of: EventId, by: Text, cause: Text },
     /// † Nothing new begins from now on. `with_parent`: because the execution that waits for this one was paused.
     ExecutionPaused { by: Text, cause: Text, with_parent: bool },

@@ -23,6 +23,10 @@ pub struct AuditEntry {
     pub detail: Object,
     /// The id that the request was given by its sender, if it has one.
     pub request: Option<Text>,
+    /// The item of a bulk job that this carries out. The write that adds the entry also writes the item's result, and the
+    /// list does not keep it: the detail has the job.
+    #[serde(skip)]
+    pub bulk: Option<BulkItemId>,
 }
 
 impl AuditEntry {
@@ -32,6 +36,15 @@ impl AuditEntry {
         self.detail.insert(key.into(), value.into());
         self
     }
+}
+
+/// Names an item of a bulk job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BulkItemId {
+    /// The id of the job.
+    pub job: Text,
+    /// The number of the item, from 1.
+    pub number: u64,
 }
 
 /// Who does what is done without a token.
@@ -50,11 +63,13 @@ pub enum AuditKind {
     Queue,
     /// A schedule.
     Schedule,
+    /// A bulk job.
+    Bulk,
 }
 
 impl AuditKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Execution, Self::Flow, Self::Queue, Self::Schedule];
+    pub const ALL: [Self; 5] = [Self::Execution, Self::Flow, Self::Queue, Self::Schedule, Self::Bulk];
 
     /// The word for the kind.
     pub fn as_str(self) -> &'static str {
@@ -63,6 +78,7 @@ impl AuditKind {
             Self::Flow => "flow",
             Self::Queue => "queue",
             Self::Schedule => "schedule",
+            Self::Bulk => "bulk",
         }
     }
 

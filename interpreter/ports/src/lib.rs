@@ -3,8 +3,8 @@
 //! Nothing here knows a driver or an async runtime; an implementation may use both. What to implement for what:
 //!
 //! - A resource that flows call: [`Connector`], with [`ParamsTable`] for its `serviceParams` and [`CallMetadata`] for its ids.
-//! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`], [`KeyValue`] and [`Audit`],
-//!   which together are [`Store`]; [`ExecutionLeases`] if several processes share it. [`History`] says in which order it is called.
+//! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`], [`KeyValue`], [`Audit`] and
+//!   [`BulkStore`], which together are [`Store`]; [`ExecutionLeases`] if several processes share it. [`History`] says in which order it is called.
 //! - A queue from which reports arrive: [`ReplySource`].
 //! - The surroundings of a process: [`Clock`], [`Secrets`], [`ContinuationQueue`].
 //!
@@ -48,6 +48,7 @@
 mod admission;
 mod audit;
 mod backoff;
+mod bulk;
 mod call_metadata;
 mod catalogue;
 mod clock;
@@ -69,8 +70,9 @@ mod shards;
 mod waiting_reason;
 
 pub use admission::{ADMISSION, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, NeededKey, PoolKey};
-pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, LOCAL_OPERATOR};
+pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, LOCAL_OPERATOR};
 pub use backoff::{Backoff, Failures};
+pub use bulk::{BulkItem, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, BulkStore};
 pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::{Clock, ClockSet};

@@ -197,7 +197,15 @@ pub trait KeyValue: Send + Sync {
 
 /// Everything a durable runtime needs of a store.
 pub trait Store:
-    crate::History + crate::Catalogue + crate::Queueing + crate::Notices + crate::Audit + Listing + Retention + KeyValue
+    crate::History
+    + crate::Catalogue
+    + crate::Queueing
+    + crate::Notices
+    + crate::Audit
+    + crate::BulkStore
+    + Listing
+    + Retention
+    + KeyValue
 {
 }
 
@@ -207,6 +215,7 @@ impl<S> Store for S where
         + crate::Queueing
         + crate::Notices
         + crate::Audit
+        + crate::BulkStore
         + Listing
         + Retention
         + KeyValue

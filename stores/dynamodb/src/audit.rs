@@ -8,7 +8,7 @@ use crate::payload;
 use crate::table::{AUDIT, sortable};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Audit, AuditEntry, AuditPage, AuditQuery, StoreError};
+use starbridge_ports::{Audit, AuditEntry, AuditPage, AuditQuery, BulkJobs, BulkStore, StoreError};
 
 /// Entries one page looks at: what few fit is found over several pages.
 const LOOKED: usize = 5_000;
@@ -47,6 +47,13 @@ impl DynamoStore {
         let entries = entries.into_iter();
         let put = |entry: &AuditEntry| Op::put(item(entry, self.next_orders(1), &self.write_id()));
         entries.map(put).collect()
+    }
+}
+
+/// Bulk jobs need a process that is always there.
+impl BulkStore for DynamoStore {
+    fn bulk_jobs(&self) -> Option<&dyn BulkJobs> {
+        None
     }
 }
 

@@ -26,6 +26,7 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod audit;
+mod bulk;
 mod list;
 mod notices;
 mod queueing;
@@ -35,9 +36,10 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
-    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
-    Retention, StoreError, StoredHistory, TaskLease, Turn,
+    Append, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs, BulkPage,
+    BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue,
+    Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention,
+    StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -70,6 +72,8 @@ struct Kept {
     /// By number.
     audit: BTreeMap<u64, AuditEntry>,
     last_audit: u64,
+    /// In the order in which they were made.
+    jobs: Vec<bulk::KeptJob>,
 }
 
 #[derive(Debug, Default)]
@@ -351,6 +355,62 @@ impl Audit for MemoryStore {
 
     fn clear_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         Ok(self.lock().clear_audit(before, limit))
+    }
+}
+
+impl BulkJobs for MemoryStore {
+    fn put_job(&self, job: &BulkJob, executions: &[Text], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.lock().put_job(job, executions, audit);
+        Ok(())
+    }
+
+    fn add_items(&self, job: &str, first: u64, executions: &[Text], last: bool) -> Result<bool, StoreError> {
+        Ok(self.lock().add_items(job, first, executions, last))
+    }
+
+    fn job(&self, job: &str) -> Result<Option<BulkJob>, StoreError> {
+        Ok(self.lock().job(job))
+    }
+
+    fn jobs(&self, cursor: Option<&str>, limit: usize) -> Result<BulkPage, StoreError> {
+        self.lock().jobs(cursor, limit)
+    }
+
+    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError> {
+        Ok(self.lock().jobs_to_run())
+    }
+
+    fn items(&self, job: &str, which: BulkItems, after: u64, limit: usize) -> Result<Vec<BulkItem>, StoreError> {
+        Ok(self.lock().items(job, which, after, limit))
+    }
+
+    fn set_results(&self, results: &[(BulkItemId, BulkResult)]) -> Result<(), StoreError> {
+        let mut kept = self.lock();
+        for (item, result) in results {
+            kept.set_result(item, result);
+        }
+        Ok(())
+    }
+
+    fn change_job(
+        &self,
+        job: &str,
+        from: &[BulkState],
+        to: BulkState,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<bool, StoreError> {
+        Ok(self.lock().change_job(job, from, to, now, audit))
+    }
+
+    fn clear_jobs(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        Ok(self.lock().clear_jobs(before, limit))
+    }
+}
+
+impl BulkStore for MemoryStore {
+    fn bulk_jobs(&self) -> Option<&dyn BulkJobs> {
+        Some(self)
     }
 }
 

@@ -29,6 +29,7 @@ const CODES: &[&str] = &[
     "InvalidSchedule",
     "InvalidToken",
     "MethodNotAllowed",
+    "NoSuchBulkJob",
     "NoSuchEvent",
     "NoSuchExecution",
     "NoSuchFlow",
@@ -58,6 +59,7 @@ const CODES: &[&str] = &[
     "TooManyWaiting",
     "Unauthorized",
     "ValueTooLarge",
+    "WrongBulkState",
 ];
 
 /// A reference to a schema of the document.
@@ -67,11 +69,19 @@ pub fn reference(schema: &str) -> Value {
 
 /// All schemas, by name.
 pub fn schemas() -> Map<String, Value> {
-    [general(), flows(), executions(), reports(), queues(), schedules()]
-        .into_iter()
-        .flatten()
-        .map(|(name, schema)| (name.to_owned(), schema))
-        .collect()
+    [
+        general(),
+        flows(),
+        executions(),
+        reports(),
+        queues(),
+        schedules(),
+        bulk(),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|(name, schema)| (name.to_owned(), schema))
+    .collect()
 }
 
 type Schemas = Vec<(&'static str, Value)>;
@@ -478,5 +488,67 @@ fn schedules() -> Schemas {
         ("ScheduleSettings", shape(&settings)),
         ("Schedule", shape(&schedule)),
         ("ScheduleList", whole(reference("Schedule"))),
+    ]
+}
+
+fn bulk() -> Schemas {
+    let action = json!({"enum": ["stop", "redrive", "skip", "resolve", "delete"]});
+    let filter = shape(&[
+        ("flow", text()),
+        ("status", list(text())),
+        ("reason", text()),
+        ("name", text()),
+        ("parent", text()),
+        ("root", text()),
+        ("labels", labels()),
+        ("from", time()),
+        ("to", time()),
+    ]);
+    let bulk = [
+        ("action!", action),
+        ("arguments", object()),
+        ("filter", filter),
+        ("executions", list(text())),
+        ("all", flag()),
+        ("dryRun", flag()),
+        ("ratePerSecond", number()),
+    ];
+    let job = [
+        ("id!", text()),
+        ("action!", text()),
+        ("arguments!", object()),
+        ("filter!", object()),
+        ("by!", text()),
+        (
+            "state!",
+            json!({"enum": ["collecting", "running", "suspended", "done", "cancelled"]}),
+        ),
+        ("items!", number()),
+        ("open!", number()),
+        ("done!", number()),
+        ("skipped!", number()),
+        ("failed!", number()),
+        ("ratePerSecond", number()),
+        ("createdTime!", time()),
+        ("endedTime", time()),
+    ];
+    let item = [
+        ("item!", number()),
+        ("execution!", text()),
+        ("result!", json!({"enum": ["open", "done", "skipped", "failed"]})),
+        ("code", text()),
+    ];
+    let count = [("flow!", text()), ("status!", text()), ("executions!", number())];
+    let preview = [
+        ("executions!", number()),
+        ("counts!", list(shape(&count))),
+        ("examples!", list(reference("Execution"))),
+    ];
+    vec![
+        ("Bulk", shape(&bulk)),
+        ("BulkJob", shape(&job)),
+        ("BulkJobPage", page(reference("BulkJob"), text())),
+        ("BulkItemPage", page(shape(&item), number())),
+        ("BulkPreview", shape(&preview)),
     ]
 }

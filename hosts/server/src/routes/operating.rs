@@ -286,24 +286,13 @@ pub async fn delete(
     Path(id): Path<String>,
 ) -> Answer<Response> {
     let (node, of) = (app.node.clone(), id.clone());
-    let needed = offload::work(usize::MAX, move || {
-        let parent = node.store().record(&of)?.and_then(|record| record.parent);
-        let parent = parent
-            .map(|parent| node.store().record(&parent.execution))
-            .transpose()?;
-        Ok::<_, QueryError>(parent.flatten().is_some_and(|parent| parent.ended.is_none()))
-    });
+    let needed = offload::work(usize::MAX, move || node.is_needed(&of));
     if needed.await?? {
-        let detail =
-            "the execution that started it has not ended and may have to undo it: wait for that one, or stop it";
-        return Err(Problem::new(StatusCode::CONFLICT, "NotEnded", detail));
+        return Err(Problem::needed_by_parent());
     }
     match app.node.delete_execution(&Text::from(id), &operator).await? {
         Reply::Taken => Ok(StatusCode::NO_CONTENT.into_response()),
-        Reply::NotEnded => {
-            let detail = "the execution has not ended: stop it first";
-            Err(Problem::new(StatusCode::CONFLICT, "NotEnded", detail))
-        }
+        Reply::NotEnded => Err(Problem::not_ended()),
         Reply::Held => Err(Problem::held()),
         _ => Err(Problem::missing("NoSuchExecution", "there is no such execution")),
     }

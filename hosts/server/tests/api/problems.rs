@@ -4,8 +4,8 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, answers, audit, bodies, browsers, connections, decisions, executions, flows, histories, limits, pausing,
-    pressure, queues, reports, schedules, waiters,
+    access, answers, audit, bodies, browsers, bulk, connections, decisions, executions, flows, histories, limits,
+    pausing, pressure, queues, reports, schedules, waiters,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -248,6 +248,10 @@ const TESTS: &[fn()] = &[
     bodies::a_body_of_too_many_small_values_is_refused,
     browsers::no_route_answers_under_another_name,
     browsers::a_page_from_elsewhere_starts_nothing,
+    bulk::bulk_job_deals_with_what_matched,
+    bulk::bulk_job_is_suspended_resumed_and_cancelled,
+    bulk::bulk_request_that_makes_no_sense_is_refused,
+    bulk::bulk_deletion_needs_the_scope_admin,
     connections::who_says_nothing_or_half_of_it_is_let_go,
     connections::health_is_answered_and_flows_go_on_while_everybody_waits,
     decisions::operator_resolves_a_step_once,

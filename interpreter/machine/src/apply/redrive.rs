@@ -130,7 +130,7 @@ impl State {
         Some(())
     }
 
-    /// The undo that a skip would leave out: the frame of its rollback, and the call that stays done.
+    /// The undo that a skip would leave out: the frame of its rollback, and the call that is left out.
     pub(crate) fn failed_undo(&self) -> Option<(FrameId, EventId)> {
         if self.data.status != Status::RollbackFailed {
             return None;

@@ -92,7 +92,7 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
     }
     if let Some(broken) = &record.broken {
         set("waitingFor", waiting_for(id, broken));
-    } else if let Some(paused) = record.paused.as_ref().filter(|_| record.status != Status::Manual) {
+    } else if let Some(paused) = &record.paused {
         set("waitingFor", waiting_for_resume(id, paused));
     } else if record.status == Status::Delayed {
         set("waitingFor", waiting_for_time(record));

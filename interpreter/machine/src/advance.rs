@@ -90,8 +90,7 @@ impl State {
             }
             Signal::Redrive { by, inputs } => self.take_redrive(turn, by, inputs),
             Signal::Skip { by, cause } => self.take_skip(turn, by, &cause),
-            Signal::Pause { by, cause, with_parent } => self.take_pause(turn, by, &cause, with_parent),
-            Signal::Resume { by, with_parent } => self.take_resume(turn, by, with_parent),
+            change @ (Signal::Pause { .. } | Signal::Resume { .. }) => self.change_pause(turn, change),
             Signal::Fork { of, event, name, by } => {
                 if event > self.data.last {
                     return Err(Rejection::Unknown);
@@ -329,7 +328,7 @@ impl State {
     }
 
     fn take_report(&mut self, turn: &mut Turn<'_>, report: Signal) -> Result<(), Rejection> {
-        let silent = matches!(report, Signal::HeartbeatMissed { .. });
+        self.check_silence(&report)?;
         let (call, detail) = match report {
             Signal::Submitted {
                 call,
@@ -393,10 +392,6 @@ impl State {
         let Some(place) = self.call_place(call) else {
             return self.take_late_report(turn, call, &detail);
         };
-        // Silence is no report. While the execution is paused, it only counts of a worker that holds a task.
-        if silent && self.data.paused.is_some() && !self.is_queued(call) {
-            return Err(Rejection::Unknown);
-        }
         self.emit(turn, place, detail);
         Ok(())
     }

@@ -6,7 +6,6 @@ use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
 use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
-use crate::waiting_reason::RecordedPause;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
@@ -312,6 +311,17 @@ pub struct RecordedFailure {
     pub cause: Text,
     /// The name of the step in which the error arose; empty if it arose in none.
     pub step: Text,
+}
+
+/// A pause as a record has it: since when, by whom and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedPause {
+    /// When it began.
+    pub since: Timestamp,
+    /// The name of the operator; empty if it is not known.
+    pub by: Text,
+    /// Why, for people.
+    pub cause: Text,
 }
 
 /// What could not be undone.

@@ -80,8 +80,8 @@ pub use connector::{CallIds, Connector, Outcome, OutcomeFuture, Request, Resourc
 pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
-    Append, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, Mark, RecordedFailure, Refusal,
-    RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
+    Append, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, Mark, RecordedFailure,
+    RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
 };
 pub use kept_start::KeptStart;
 pub use leases::{ExecutionLeases, Heartbeat};
@@ -94,4 +94,4 @@ pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseCh
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, owner_index, shard_of};
-pub use waiting_reason::{RecordedPause, WaitingReason};
+pub use waiting_reason::WaitingReason;

@@ -1,8 +1,6 @@
 //! Why an execution is not moving.
 
 use crate::history::ExecutionRecord;
-use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 
 /// Declares the reasons with their numbers and words.
@@ -84,17 +82,6 @@ impl WaitingReason {
     }
 }
 
-/// A pause as a record has it: since when, by whom and why.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct RecordedPause {
-    /// When it began.
-    pub since: Timestamp,
-    /// The name of the operator; empty if it is not known.
-    pub by: Text,
-    /// Why, for people.
-    pub cause: Text,
-}
-
 impl ExecutionRecord {
     /// Why the execution is not moving, as far as its record says: one of [`WaitingReason::Broken`], [`WaitingReason::Manual`],
     /// [`WaitingReason::Paused`] and [`WaitingReason::StartTime`]. What needs a person comes first.
@@ -118,6 +105,8 @@ impl ExecutionRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::RecordedPause;
+    use starbridge_flow::time::Timestamp;
 
     #[test]
     fn reasons_keep_their_numbers_and_words() {

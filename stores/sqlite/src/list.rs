@@ -190,14 +190,7 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
             terms.add(format!("+e.status IN ({})", many.join(", ")));
         }
     }
-    if !query.reasons.is_empty() {
-        let plus = if few_lead { "+" } else { "" };
-        let numbers: Vec<String> = query.reasons.iter().map(|reason| reason.number().to_string()).collect();
-        terms.add(format!(
-            "{plus}e.reason IN ({}) AND e.ended IS NULL",
-            numbers.join(", ")
-        ));
-    }
+    terms.add_reasons(query, few_lead);
     if query.broken {
         // If few match, start with them, whatever else the query asks for.
         let plus = if leads { "+" } else { "" };
@@ -264,6 +257,18 @@ impl Terms {
     fn value(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("?{}", self.values.len())
+    }
+
+    fn add_reasons(&mut self, query: &Query, few_lead: bool) {
+        if query.reasons.is_empty() {
+            return;
+        }
+        let plus = if few_lead { "+" } else { "" };
+        let numbers: Vec<String> = query.reasons.iter().map(|reason| reason.number().to_string()).collect();
+        self.add(format!(
+            "{plus}e.reason IN ({}) AND e.ended IS NULL",
+            numbers.join(", ")
+        ));
     }
 
     /// The parent leads, because an execution has fewer children than its family has members.

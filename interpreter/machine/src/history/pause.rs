@@ -4,9 +4,14 @@ use super::read::{HistoryError, Members};
 use crate::event::EventKind;
 
 impl Members<'_> {
-    pub(super) fn paused(&self) -> Result<EventKind, HistoryError> {
+    /// The detail of an `ExecutionPaused` or an `ExecutionResumed`.
+    pub(super) fn pause(&self, kind: &str) -> Result<EventKind, HistoryError> {
+        let by = self.text("by")?;
+        if kind == "ExecutionResumed" {
+            return Ok(EventKind::ExecutionResumed { by });
+        }
         Ok(EventKind::ExecutionPaused {
-            by: self.text("by")?,
+            by,
             cause: self.text("cause")?,
             with_parent: self.maybe("withParent", Self::truth)?.unwrap_or(false),
         })

@@ -511,8 +511,7 @@ impl<'a> Members<'a> {
                 by: self.text("by")?,
                 cause: self.text("cause")?,
             },
-            "ExecutionPaused" => self.paused()?,
-            "ExecutionResumed" => EventKind::ExecutionResumed { by: self.text("by")? },
+            "ExecutionPaused" | "ExecutionResumed" => self.pause(kind)?,
             "ExecutionForked" => EventKind::ExecutionForked {
                 execution: self.text("execution")?,
                 event: self.event("event")?,

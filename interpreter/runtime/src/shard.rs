@@ -10,6 +10,7 @@ mod loaded;
 mod notices;
 mod operating;
 mod recover;
+mod redefine;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use notices::StatusChange;
 pub use operating::NotEnded;
 pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
+pub use redefine::RedefineRequest;
 pub use waiting::kept_input;
 
 use crate::flows::FlowTable;

@@ -266,7 +266,13 @@ fn executions() -> Schemas {
                 ("input", object()),
             ]),
         ),
-        ("Redrive", shape(&[("inputs", list(shape(&input)))])),
+        (
+            "Redrive",
+            shape(&[
+                ("inputs", list(shape(&input))),
+                ("version", json!({"anyOf": [number(), {"const": "latest"}]})),
+            ]),
+        ),
         ("Resolve", shape(&resolve)),
         ("Skip", shape(&[("cause", text())])),
     ]

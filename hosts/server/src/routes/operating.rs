@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Decision, EditedInput, EventId, Failure, Resolution, ResolutionAction, Signal, cut};
-use starbridge_node::node::{Operator, QueryError, WantedFork};
+use starbridge_node::node::{Operator, QueryError, Redrive, WantedFork, WantedRedrive};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{AuditEntry, AuditKind};
@@ -52,17 +52,34 @@ pub async fn redrive(
             "a redrive keeps the execution's input: `inputs` changes that of steps, `{\"event\", \"input\"}` each";
         return Err(not_supported(detail));
     }
-    if body.get("version").is_some() {
-        let detail = "a redrive keeps the version of the flow: a fork can have another one (`POST …/fork`)";
-        return Err(not_supported(detail));
-    }
     let inputs = match body.get("inputs") {
         None => Vec::new(),
         Some(inputs) => read_inputs(inputs)?,
     };
     let by = caller.map(|name| name.to_string());
     let audit = audit(&app, &operator, "redrive", &id, &body);
-    give(&app, &id, Signal::Redrive { by, inputs }, audit).await
+    let Some(version) = body.get("version") else {
+        let definition = None;
+        return give(&app, &id, Signal::Redrive { by, inputs, definition }, audit).await;
+    };
+    let version = match version.as_str() {
+        Some("latest") => None,
+        Some(_) => return Err(Problem::bad("`version` must be the number of a version, or `latest`")),
+        None => body.number("version")?,
+    };
+    let wanted = WantedRedrive {
+        version,
+        inputs,
+        by,
+        audit: Some(audit.clone()),
+    };
+    let (node, of) = (app.node.clone(), id.clone());
+    let request = offload::work(usize::MAX, move || node.redrive_request(&of, wanted)).await??;
+    let reply = match request {
+        Redrive::Same(signal) => return give(&app, &id, signal, audit).await,
+        Redrive::Other(request) => app.node.redefine(*request).await?,
+    };
+    answer(&app, &id, reply).await
 }
 
 fn not_supported(detail: &str) -> Problem {
@@ -268,8 +285,14 @@ fn audit(app: &App, operator: &Operator, action: &str, id: &str, body: &Body) ->
 
 /// Gives a signal, and answers with the execution after it.
 async fn give(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer {
+    let reply = app.node.signal_audited(&Text::from(id), signal, Some(audit)).await?;
+    answer(app, id, reply).await
+}
+
+/// Answers with the execution after what was asked of it.
+async fn answer(app: &App, id: &str, reply: Reply) -> Answer {
     let id = Text::from(id);
-    let status = match app.node.signal_audited(&id, signal, Some(audit)).await? {
+    let status = match reply {
         Reply::Taken => StatusCode::OK,
         // The process that has it finds the message soon.
         Reply::Left => StatusCode::ACCEPTED,

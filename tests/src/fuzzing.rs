@@ -330,6 +330,7 @@ fn drive(flow: &Arc<Flow>, mut state: State) {
         let redrive = Signal::Redrive {
             by: None,
             inputs: Vec::new(),
+            definition: None,
         };
         signals.push((now, redrive));
         for (now, signal) in signals {

@@ -17,6 +17,7 @@ mod permits;
 mod queries;
 mod queue_thread;
 mod queues;
+mod redefine;
 mod replies;
 mod retention;
 mod schedules;
@@ -38,6 +39,7 @@ pub use operator::Operator;
 pub use permits::{NoWaitPermit, WaitPermit};
 pub use queries::{QueryError, QueryResult, StoredEvents, StoredExecution};
 pub use queues::{BulkOutcome, ShownQueue};
+pub use redefine::{Redrive, WantedRedrive};
 pub use schedules::{RunError, ScheduleError, Scheduled};
 pub use watchers::{Watch, Watchers};
 

@@ -293,7 +293,8 @@ const ROUTES: &[Route] = &[
             (409, "`NotRedrivable`: it runs or has succeeded", Some("Problem")),
             (
                 422,
-                "`NotEnteredAgain`: an input is for a step that is not entered again",
+                "`NotEnteredAgain`: an input is for a step that is not entered again; `DefinitionDoesNotFit`: with that version \
+                 something else would have been done",
                 Some("Problem"),
             ),
         ],

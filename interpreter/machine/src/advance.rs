@@ -2,7 +2,8 @@
 
 use crate::apply::RedrivePlan;
 use crate::event::{
-    CancelReason, Decision, EditedInput, Event, EventId, EventKind, LateResultCode, Resolution, StartRecord,
+    CancelReason, Decision, EditedInput, Event, EventId, EventKind, LateResultCode, NewDefinition, Resolution,
+    StartRecord,
 };
 use crate::signal::{EndBeforeStart, Rejection, Signal, Timer};
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
@@ -88,7 +89,7 @@ impl State {
                 self.emit(turn, place, EventKind::TurnContinued);
                 Ok(())
             }
-            Signal::Redrive { by, inputs } => self.take_redrive(turn, by, inputs),
+            Signal::Redrive { by, inputs, definition } => self.take_redrive(turn, by, inputs, definition),
             Signal::Skip { by, cause } => self.take_skip(turn, by, &cause),
             change @ (Signal::Pause { .. } | Signal::Resume { .. }) => self.change_pause(turn, change),
             Signal::Fork { of, event, name, by } => {
@@ -230,6 +231,7 @@ impl State {
         turn: &mut Turn<'_>,
         by: Option<String>,
         inputs: Vec<EditedInput>,
+        definition: Option<NewDefinition>,
     ) -> Result<(), Rejection> {
         let plan = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
         self.check_edits(&plan, &inputs)?;
@@ -240,6 +242,7 @@ impl State {
             steps: plan.steps(),
             by,
             inputs,
+            definition,
         };
         self.emit(turn, place, detail);
         if self.data.flow_input.is_none() {

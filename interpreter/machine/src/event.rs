@@ -255,6 +255,15 @@ pub struct EditedInput {
     pub input: Object,
 }
 
+/// The definition with which an execution goes on after a redrive, if it is another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewDefinition {
+    /// The version of the flow.
+    pub version: u64,
+    /// The hash of the definition.
+    pub hash: Text,
+}
+
 /// An operator's answer for a step that waits for one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
@@ -451,6 +460,7 @@ pub enum EventKind {
         steps: Vec<StepId>,
         by: Text,
         inputs: Vec<EditedInput>,
+        definition: Option<NewDefinition>,
     },
     /// † The undo that failed is left out, and its rollback goes on with the next. `of` is the call that is left out.
     RollbackSkipped { of: EventId, by: Text, cause: Text },

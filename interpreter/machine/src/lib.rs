@@ -86,8 +86,8 @@ mod undo;
 pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
     Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
-    Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant,
-    Waited,
+    NewDefinition, Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath,
+    TokenGrant, Waited,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::{FailedRollback, ManualRequest, OpenStep, StepState};

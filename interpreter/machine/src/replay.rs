@@ -81,9 +81,12 @@ impl State {
                 name: name.clone(),
                 by: by.clone(),
             },
-            EventKind::ExecutionRedriven { by, inputs, .. } => Signal::Redrive {
+            EventKind::ExecutionRedriven {
+                by, inputs, definition, ..
+            } => Signal::Redrive {
                 by: (!by.is_empty()).then(|| by.to_string()),
                 inputs: inputs.clone(),
+                definition: definition.clone(),
             },
             EventKind::RollbackSkipped { by, cause, .. } => Signal::Skip {
                 by: (!by.is_empty()).then(|| by.to_string()),

@@ -1,6 +1,6 @@
 //! Signals: what the machine is told from outside.
 
-use crate::event::{EditedInput, EventId, Resolution, StartRecord};
+use crate::event::{EditedInput, EventId, NewDefinition, Resolution, StartRecord};
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Text, Value};
@@ -123,6 +123,8 @@ pub enum Signal {
         by: Option<String>,
         /// Inputs for steps that are entered again, each at most once.
         inputs: Vec<EditedInput>,
+        /// The definition that the state is of now, if the execution ran another one before.
+        definition: Option<NewDefinition>,
     },
     /// Leave out the undo because of which an execution ended as [`Status::RollbackFailed`](crate::Status::RollbackFailed),
     /// and go on with the next one. Where several failed, it is that of the outermost list; the others are tried again.

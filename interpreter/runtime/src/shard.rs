@@ -11,6 +11,7 @@ mod notices;
 mod operating;
 mod pausing;
 mod recover;
+mod redefine;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub use notices::StatusChange;
 pub use operating::NotEnded;
 pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
+pub use redefine::RedefineRequest;
 pub use waiting::kept_input;
 
 use crate::flows::FlowTable;

@@ -323,7 +323,7 @@ fn show_preview(client: &Client, answer: &Answer) -> Result<(), Exit> {
     let examples = rows("examples", &["id", "flow", "name", "status"]);
     output.print(&table(&["FOR EXAMPLE", "FLOW", "NAME", "STATUS"], &examples))?;
     output.note(&format!(
-        "{} executions match; nothing was done",
+        "executions that match: {}; nothing was done",
         plain(&preview, "executions")
     ));
     Ok(())

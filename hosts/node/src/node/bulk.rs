@@ -20,11 +20,11 @@ use starbridge_ports::{
     Query, StoreError,
 };
 use starbridge_runtime::Reply;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// So many executions are read at a time when they are collected.
@@ -268,33 +268,49 @@ impl Node {
         if self.store.bulk_jobs().is_none() {
             return;
         }
-        let mut running: HashMap<Text, JoinHandle<()>> = HashMap::new();
+        let (mut running, mut known) = (JoinSet::new(), HashSet::new());
         loop {
-            running.retain(|_, job| !job.is_finished());
             let node = self.clone();
-            let open = tokio::task::spawn_blocking(move || node.bulk_jobs().map(BulkJobs::jobs_to_run));
+            let open = tokio::task::spawn_blocking(move || Ok::<_, BulkRefusal>(node.bulk_jobs()?.jobs_to_run()?));
             match open.await {
-                Ok(Ok(Ok(open))) => {
+                Ok(Ok(open)) => {
                     for id in open {
-                        let go_on = || tokio::spawn(self.clone().run_bulk(id.clone()));
-                        running.entry(id.clone()).or_insert_with(go_on);
+                        if known.insert(id.clone()) {
+                            running.spawn(self.clone().run_bulk(id));
+                        }
                     }
                 }
-                Ok(Ok(Err(error))) => tracing::warn!(%error, "bulk jobs can't be read"),
-                _ => return,
+                Ok(Err(error)) => {
+                    tracing::warn!(?error, "bulk jobs can't be read");
+                    tokio::time::sleep(AFTER_FAULT).await;
+                    continue;
+                }
+                Err(_) => return,
             }
-            // A job that ends looks whether another one begins; the time is for when the store failed.
-            let _ = tokio::time::timeout(AFTER_FAULT, self.bulk.changed.notified()).await;
+            // A job that came to rest may have been resumed meanwhile, so all are looked at again.
+            tokio::select! {
+                () = self.bulk.changed.notified() => {}
+                Some(rested) = running.join_next() => {
+                    if let Ok(id) = rested {
+                        known.remove(&id);
+                    }
+                }
+            }
         }
     }
 
-    /// Goes on with a bulk job until it is suspended or over.
-    async fn run_bulk(self: Arc<Self>, id: Text) {
-        if let Err(error) = self.go_on_with_bulk(&id).await {
-            tracing::warn!(job = %id, ?error, "a bulk job can't go on just now");
-            tokio::time::sleep(AFTER_FAULT).await;
-        }
-        self.bulk.changed.notify_one();
+    /// Goes on with a bulk job until it is suspended or over. Returns its id.
+    async fn run_bulk(self: Arc<Self>, id: Text) -> Text {
+        let (node, of) = (self.clone(), id.clone());
+        let worked = tokio::spawn(async move { node.go_on_with_bulk(&of).await });
+        let error = match worked.await {
+            Ok(Ok(())) => return id,
+            Ok(Err(error)) => format!("{error:?}"),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(job = %id, error, "a bulk job can't go on just now");
+        tokio::time::sleep(AFTER_FAULT).await;
+        id
     }
 
     async fn go_on_with_bulk(self: &Arc<Self>, id: &Text) -> Result<(), BulkRefusal> {
@@ -376,9 +392,8 @@ impl Node {
                 Ok((item, Ok(Some(result)))) => results.push((item, result)),
                 Ok((_, Ok(None))) => {}
                 Ok((_, Err(NotTaken::Busy))) => tokio::time::sleep(AGAIN).await,
-                Ok((_, Err(NotTaken::Stopping))) | Err(_) => {
-                    return Err(BulkRefusal::Bad("the node is stopping".to_owned()));
-                }
+                // The next start goes on with it.
+                Ok((_, Err(NotTaken::Stopping))) | Err(_) => tokio::time::sleep(AFTER_FAULT).await,
             }
         }
         let node = self.clone();

@@ -267,7 +267,13 @@ fn executions() -> Schemas {
                 ("input", object()),
             ]),
         ),
-        ("Redrive", shape(&[("inputs", list(shape(&input)))])),
+        (
+            "Redrive",
+            shape(&[
+                ("inputs", list(shape(&input))),
+                ("version", json!({"anyOf": [number(), {"const": "latest"}]})),
+            ]),
+        ),
         ("Resolve", shape(&resolve)),
         ("Skip", shape(&[("cause", text())])),
         ("Pause", shape(&[("cause", text())])),

@@ -15,7 +15,7 @@ use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{
     Decision, EditedInput, EventId, Failure, Rejection, Resolution, ResolutionAction, Signal, cut,
 };
-use starbridge_node::node::{Operator, QueryError, WantedFork};
+use starbridge_node::node::{Operator, QueryError, Redrive, WantedFork, WantedRedrive};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{AuditEntry, AuditKind};
@@ -54,17 +54,34 @@ pub async fn redrive(
             "a redrive keeps the execution's input: `inputs` changes that of steps, `{\"event\", \"input\"}` each";
         return Err(not_supported(detail));
     }
-    if body.get("version").is_some() {
-        let detail = "a redrive keeps the version of the flow: a fork can have another one (`POST …/fork`)";
-        return Err(not_supported(detail));
-    }
     let inputs = match body.get("inputs") {
         None => Vec::new(),
         Some(inputs) => read_inputs(inputs)?,
     };
     let by = caller.map(|name| name.to_string());
     let audit = audit(&app, &operator, "redrive", &id, &body);
-    give(&app, &id, Signal::Redrive { by, inputs }, audit).await
+    let Some(version) = body.get("version") else {
+        let definition = None;
+        return give(&app, &id, Signal::Redrive { by, inputs, definition }, audit).await;
+    };
+    let version = match version.as_str() {
+        Some("latest") => None,
+        Some(_) => return Err(Problem::bad("`version` must be the number of a version, or `latest`")),
+        None => body.number("version")?,
+    };
+    let wanted = WantedRedrive {
+        version,
+        inputs,
+        by,
+        audit: Some(audit.clone()),
+    };
+    let (node, of) = (app.node.clone(), id.clone());
+    let request = offload::work(usize::MAX, move || node.redrive_request(&of, wanted)).await??;
+    let reply = match request {
+        Redrive::Same(signal) => return give(&app, &id, signal, audit).await,
+        Redrive::Other(request) => app.node.redefine(*request).await?,
+    };
+    answered(&app, &id, reply).await
 }
 
 fn not_supported(detail: &str) -> Problem {
@@ -322,7 +339,7 @@ async fn give(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer 
     answered(app, id, reply).await
 }
 
-/// The answer to a signal: the execution after it.
+/// The answer to what was asked of an execution: the execution after it.
 async fn answered(app: &App, id: &str, reply: Reply) -> Answer {
     let id = Text::from(id);
     let status = match reply {

@@ -75,6 +75,8 @@ pub async fn bulk_job_deals_with_what_matched() {
     assert_eq!(made.status, 201, "{made:?}");
     let job = over(&server, &made.body).await;
     assert_eq!(counts(&job), [35, 0, 35, 0, 0], "{job}");
+    let path = format!("/v1/bulk/{}/cancel", job["id"].as_str().unwrap());
+    assert_eq!(server.post(&path, json!({})).await.code(), (409, "WrongBulkState"));
     let stopped = server.get("/v1/executions?status=Stopped&limit=1000").await.body;
     assert_eq!(stopped["items"].as_array().unwrap().len(), 35);
     // What is stopped is refused the next time, and what fails fails again.

@@ -258,6 +258,7 @@ const TESTS: &[fn()] = &[
     decisions::undo_that_failed_is_skipped,
     decisions::redrive_gives_a_step_another_input,
     decisions::fork_runs_another_version_that_fits,
+    decisions::redrive_goes_on_with_another_version_that_fits,
     executions::the_same_start_again_is_the_same_execution,
     executions::a_batch_answers_each_by_itself,
     executions::rubbish_is_refused_with_words,

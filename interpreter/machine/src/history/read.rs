@@ -4,8 +4,8 @@ use super::names::short_key;
 use crate::MACHINE_VERSION;
 use crate::event::{
     Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
-    Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant,
-    Waited,
+    NewDefinition, Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath,
+    TokenGrant, Waited,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, Settings, StepId};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
@@ -505,6 +505,7 @@ impl<'a> Members<'a> {
                 steps: self.steps()?,
                 by: self.text("by")?,
                 inputs: self.maybe("inputs", Self::edits)?.unwrap_or_default(),
+                definition: self.maybe("version", Self::new_definition)?,
             },
             "RollbackSkipped" => EventKind::RollbackSkipped {
                 of: self.event("of")?,
@@ -564,6 +565,11 @@ impl<'a> Members<'a> {
                 input: of.owned_object("input")?,
             })
         })
+    }
+
+    fn new_definition(&self, key: &str) -> Result<NewDefinition, HistoryError> {
+        let (version, hash) = (self.number(key)?, self.text("definitionHash")?);
+        Ok(NewDefinition { version, hash })
     }
 
     fn grants(&self, key: &str) -> Result<Vec<TokenGrant>, HistoryError> {

@@ -397,6 +397,7 @@ fn operator_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             steps,
             by,
             inputs,
+            definition,
         } => {
             set(o, "from", from.0);
             let steps: Array = steps.iter().map(|step| Value::from(name(flow, *step))).collect();
@@ -405,6 +406,10 @@ fn operator_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             if !inputs.is_empty() {
                 let inputs: Array = inputs.iter().map(written_edit).collect();
                 set(o, "inputs", inputs);
+            }
+            if let Some(definition) = definition {
+                set(o, "version", definition.version);
+                set(o, "definitionHash", definition.hash.clone());
             }
         }
         EventKind::RollbackSkipped { of, by, cause } => {

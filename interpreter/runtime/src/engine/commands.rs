@@ -3,7 +3,7 @@
 use super::Engine;
 use super::quiescence::{Quiesce, SuspendedExecution};
 use crate::secrets::Vault;
-use crate::shard::{ForkFailure, ForkRequest, NotEnded, StartError, StartRequest};
+use crate::shard::{ForkFailure, ForkRequest, NotEnded, RedefineRequest, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
@@ -58,6 +58,13 @@ pub enum Command {
         audit: Option<Box<AuditEntry>>,
         /// Answered when the signal is durable, or refused.
         reply: Option<oneshot::Sender<Reply>>,
+    },
+    /// Redrive an execution with another definition.
+    Redefine {
+        /// The redrive.
+        request: Box<RedefineRequest>,
+        /// Answered when it is durable, or refused.
+        reply: oneshot::Sender<Reply>,
     },
     /// List these tasks as dead no longer.
     DiscardDead {
@@ -250,6 +257,10 @@ impl Engine {
                     self.answer_when_durable(reply, answer);
                 }
             }
+            Command::Redefine { request, reply } => {
+                let answer = self.redefine(*request, now)?;
+                self.answer_when_durable(reply, answer);
+            }
             Command::DiscardDead {
                 execution,
                 calls,
@@ -273,12 +284,14 @@ impl Engine {
             }
             Command::PauseDispatch => self.paused = true,
             Command::Quiesce { until, grace, reply } => self.quiescence = Some(Quiesce { until, grace, reply }),
-            Command::Drain { until } => {
-                self.draining = Some(until);
-                self.calls.hand_back();
-            }
+            Command::Drain { until } => self.begin_to_drain(until),
         }
         Ok(())
+    }
+
+    fn begin_to_drain(&mut self, until: Timestamp) {
+        self.draining = Some(until);
+        self.calls.hand_back();
     }
 
     /// Loads an execution.
@@ -308,6 +321,20 @@ impl Engine {
                 self.shard.discard_dead(execution, calls, audit);
                 Reply::Taken
             }
+        })
+    }
+
+    /// Redrives an execution with another definition. One that is set aside has not ended.
+    fn redefine(&mut self, request: RedefineRequest, now: Timestamp) -> Result<Reply, StoreError> {
+        Ok(match self.bring(&request.execution) {
+            Err(StoreError::Held(_)) if self.shard.is_aside(&request.execution) => Reply::SetAside,
+            Err(StoreError::Held(_)) => Reply::Held,
+            Err(error) => return Err(error),
+            Ok(false) => Reply::NoSuchExecution,
+            Ok(true) => match self.shard.redefine(request, now) {
+                Ok(()) => Reply::Taken,
+                Err(rejection) => Reply::Rejected(rejection),
+            },
         })
     }
 

@@ -117,6 +117,7 @@ impl Run {
             Act::Redrive { by, inputs } => self.give(Signal::Redrive {
                 by: by.clone(),
                 inputs: inputs.clone(),
+                definition: None,
             }),
             Act::Skip(cause) => self.give(Signal::Skip {
                 by: Some("operator".to_owned()),

@@ -140,6 +140,7 @@ impl BulkAction {
             Self::Redrive {} => Asked::Signal(Signal::Redrive {
                 by: caller,
                 inputs: Vec::new(),
+                definition: None,
             }),
             Self::Skip { cause } => Asked::Signal(Signal::Skip {
                 by: Some(by.to_string()),

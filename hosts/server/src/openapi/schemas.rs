@@ -40,6 +40,7 @@ const CODES: &[&str] = &[
     "NotForkable",
     "NotManual",
     "NotRedrivable",
+    "NotStarted",
     "NotSupported",
     "NothingToSkip",
     "OutputTooLarge",

@@ -49,7 +49,12 @@ fn message(stopped: &clap::Error) -> String {
         ErrorKind::InvalidValue if value.is_empty() => format!("`{argument}` needs a value"),
         ErrorKind::InvalidValue => format!("`{value}` is no value of `{argument}`"),
         ErrorKind::ValueValidation => {
-            let why = stopped.source().map(|why| format!(": {why}")).unwrap_or_default();
+            let whole = stopped.source().is_some_and(|why| why.is::<std::num::ParseIntError>());
+            let why = match stopped.source() {
+                Some(_) if whole => ": a whole number is expected".to_owned(),
+                Some(why) => format!(": {why}"),
+                None => String::new(),
+            };
             format!("`{value}` is no value of `{argument}`{why}")
         }
         ErrorKind::MissingRequiredArgument => format!("{} must be given", all(stopped, ContextKind::InvalidArg)),

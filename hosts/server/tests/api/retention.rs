@@ -64,7 +64,7 @@ async fn child_that_was_deleted_is_a_failed_undo() {
     // Only an operator can know what is left of it.
     assert_eq!(server.post(&format!("{parent}/skip"), json!({})).await.status, 200);
     let skipped = server.get(&format!("{parent}?wait=20")).await.body;
-    assert_eq!(skipped["status"], "RolledBack", "{skipped}");
+    assert_eq!(skipped["status"], "Stopped", "{skipped}");
 }
 
 #[tokio::test]

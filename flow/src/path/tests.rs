@@ -438,7 +438,7 @@ fn regular_expressions_may_come_from_data() {
         let data: Value = serde_json::from_str(data).unwrap();
         let wanted: Value = serde_json::from_str(found).unwrap();
         let query = Query::parse(text).unwrap_or_else(|error| panic!("{case}: {error:?}"));
-        let found = query.find(root(&data), &budget());
+        let found = query.find(Root::from(&data), &budget());
         assert_eq!(found.unwrap(), Some(wanted), "{case}");
     }
 }

@@ -16,6 +16,7 @@ use starbridge_node::escaping::escaped;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use words::mark;
+pub use words::place;
 
 /// Without a terminal, iterations are told in steps of so many.
 const ITERATIONS_PER_LINE: u64 = 1000;

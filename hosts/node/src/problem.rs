@@ -267,6 +267,10 @@ impl From<NotDone> for Problem {
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let (status, code) = match &rejection {
+            Rejection::NotStarted => {
+                let detail = "the execution waits to begin: it can be stopped, and everything else once it has begun";
+                return Self::new(StatusCode::CONFLICT, "NotStarted", detail);
+            }
             Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
             Rejection::NotRedrivable => (StatusCode::CONFLICT, "NotRedrivable"),
             Rejection::NothingToSkip => (StatusCode::CONFLICT, "NothingToSkip"),

@@ -42,6 +42,7 @@ const CODES: &[&str] = &[
     "NotManual",
     "NotRedrivable",
     "NotRunning",
+    "NotStarted",
     "NotSupported",
     "NothingToSkip",
     "OutputTooLarge",

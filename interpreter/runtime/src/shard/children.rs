@@ -424,6 +424,12 @@ impl Shard {
                 let failed = self.not_undone(parent.event, child);
                 self.send_signal(parent.execution, failed);
             }
+            // Whether it has done something lasting can't be known any more.
+            None if !self.waits_to_begin(child) => {
+                let cause = format!("the child `{child}` was deleted before it was undone");
+                let error = self.error_name(&parent.execution, &FaultKind::Resource);
+                self.send_signal(parent.execution, failed(parent.event, &error, &cause));
+            }
             // It is rolled back already, or never did anything lasting.
             _ => self.send_signal(parent.execution, undone(parent.event)),
         }
@@ -431,13 +437,8 @@ impl Shard {
 
     fn not_undone(&self, call: EventId, child: &Text) -> Signal {
         let failure = self.state(child).and_then(|state| state.failure());
-        Signal::Failed {
-            call,
-            error: failure.map_or_else(String::new, |failure| failure.error.to_string()),
-            cause: "the child could not be undone".to_owned(),
-            retry_after: None,
-            not_sent: false,
-        }
+        let error = failure.map_or("", |failure| failure.error.as_str());
+        failed(call, error, "the child could not be undone")
     }
 
     /// Tells the call that waits for a rollback of the child that the child has ended.

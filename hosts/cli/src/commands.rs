@@ -13,6 +13,7 @@ mod help;
 mod history;
 mod init;
 mod list;
+mod logs;
 mod man;
 #[cfg(feature = "server")]
 mod openapi;
@@ -79,6 +80,7 @@ commands! {
         list List
         show Show
         history History
+        logs Logs
         stop Stop
         redrive Redrive
         skip Skip

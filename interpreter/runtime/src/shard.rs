@@ -6,6 +6,7 @@ mod child_names;
 mod children;
 mod execution_ids;
 mod forks;
+mod handed_down;
 mod loaded;
 mod notices;
 mod operating;
@@ -114,6 +115,8 @@ pub struct Shard {
     alone: Option<Arc<SuspectLock>>,
     /// What the next append is done for, if an operator wants it.
     audited: Option<AuditEntry>,
+    /// What the attempt has logged that the signal being taken ends.
+    logged: Option<String>,
 }
 
 /// What leaves a shard, once what it follows from is durable.
@@ -226,6 +229,10 @@ pub struct StartRequest {
     pub priority: Option<u8>,
     /// Within a priority, its tasks go before those with a larger number; a time counts as milliseconds since 1970.
     pub order_time: Option<i64>,
+    /// W3C trace context, which its calls carry.
+    pub traceparent: Option<Text>,
+    /// The execution and call to which its end is reported.
+    pub report_to: Option<Parent>,
     /// When it may begin.
     pub time: StartTime,
     /// How long after this request it may begin at the latest.
@@ -317,6 +324,7 @@ impl Shard {
             panicked: Vec::new(),
             alone: None,
             audited: None,
+            logged: None,
         }
     }
 
@@ -369,6 +377,8 @@ impl Shard {
                 once_key: request.once_key,
                 priority: request.priority,
                 order_time: request.order_time,
+                traceparent: request.traceparent,
+                report_to: request.report_to,
                 waited: None,
             },
         };

@@ -20,7 +20,7 @@ pub(crate) use aside::MAX_TRIES;
 pub(crate) use batch::stored_turn;
 pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
-pub use notices::StatusChange;
+pub use notices::{StatusChange, StepEvent};
 pub use operating::NotEnded;
 pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
@@ -80,6 +80,7 @@ pub struct Shard {
     outside: Option<InterceptCall>,
     /// Makes the notices about status changes, if anybody wants them.
     tell: Option<notices::NoticeSource>,
+    tell_steps: Option<notices::StepNoticeSource>,
     checkpoint_events: u64,
     /// Whether other processes also notice missed heartbeats, so that an execution that expects them may sleep.
     heartbeats_elsewhere: bool,
@@ -302,6 +303,7 @@ impl Shard {
             fair_queue: None,
             outside: None,
             tell: None,
+            tell_steps: None,
             checkpoint_events: loaded::CHECKPOINT_EVENTS,
             heartbeats_elsewhere: false,
             executions: BTreeMap::new(),

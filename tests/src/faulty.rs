@@ -4,10 +4,10 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs, BulkPage,
-    BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue,
-    Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention,
-    Store, StoreError, StoredHistory, TaskLease, Turn,
+    Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs,
+    BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
+    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
+    Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -205,6 +205,10 @@ impl<S: Store> Listing for Faulty<S> {
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.run(|store| store.turns(execution, from, events, backwards))
+    }
+
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
+        self.run(|store| store.logs(execution, from, limit))
     }
 }
 

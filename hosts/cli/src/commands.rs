@@ -14,6 +14,7 @@ mod help;
 mod history;
 mod init;
 mod list;
+mod logs;
 mod man;
 #[cfg(feature = "server")]
 mod openapi;
@@ -82,6 +83,7 @@ commands! {
         list List
         show Show
         history History
+        logs Logs
         stop Stop
         pause Pause
         resume Resume

@@ -9,6 +9,7 @@ mod flows;
 mod followers;
 mod keys;
 mod leased;
+mod logs;
 mod notifier_thread;
 mod operating;
 mod operator;

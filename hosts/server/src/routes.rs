@@ -235,6 +235,31 @@ const ROUTES: &[Route] = &[
     },
     Route {
         method: "GET",
+        path: "/v1/executions/{id}/logs",
+        scope: Some(Scope::Read),
+        summary: "What programs of its attempts printed on stderr: the last 64 KiB of each attempt",
+        query: &[
+            ("from", "from the attempt on that ended with this event"),
+            (
+                "step",
+                "only of the step of this name; a page may have fewer than `limit`, and `next` all the same",
+            ),
+            ("limit", "how many at most: 1 to 100, 20 where none is given"),
+        ],
+        body: None,
+        answers: &[
+            (
+                200,
+                "a page, in order of the events that ended the attempts",
+                Some("LogPage"),
+            ),
+            (404, "there is none", Some("Problem")),
+            (422, "`NotSupported`: the store keeps no logs", Some("Problem")),
+        ],
+        handler: Some(|| get(history::logs)),
+    },
+    Route {
+        method: "GET",
         path: "/v1/executions/{id}/state",
         scope: Some(Scope::Read),
         summary: "Where it stood at the end of the turn with that event",

@@ -128,7 +128,7 @@ pub struct StartRecord {
     pub terms: StartTerms,
 }
 
-/// What a start says of its order and time. A history with any of it is of format 2.
+/// What a start says of its order and time, and of what belongs to it elsewhere. A history with any of it is of format 2.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StartTerms {
     /// A second start of the flow with the same key is this execution.
@@ -140,6 +140,12 @@ pub struct StartTerms {
     /// Within a priority the smaller goes first. A time counts as its milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_time: Option<i64>,
+    /// W3C trace context, which every call of it carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<Text>,
+    /// The execution and call to which its end is reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report_to: Option<Parent>,
     /// What it waited for before it began; `None` if it began at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<Waited>,

@@ -130,8 +130,9 @@ impl Fork {
         if let EventKind::ExecutionStarted(started) = &mut event.detail {
             started.definition_hash = flow.hash.clone();
             started.version = self.version.unwrap_or(started.version);
-            // The key is the old execution's.
+            // The key is the old execution's, and nobody waits for the fork.
             started.terms.once_key = None;
+            started.terms.report_to = None;
         }
         Some(event)
     }

@@ -49,11 +49,37 @@ pub struct Append {
     pub leases: Vec<TaskLeaseChange>,
     /// What changes of what admission keeps. An append of admission names no execution.
     pub admission: Vec<AdmissionChange>,
+    /// What the attempts that this turn ends have logged. A store may leave them out, see [`Listing::logs`](crate::Listing).
+    pub logs: Vec<AttemptLog>,
     /// What operators did that this append does. It is added to the audit list.
     pub audit: Vec<AuditEntry>,
     /// Set if the execution is deleted, with everything that belongs to it, including messages and notices to others
     /// about it, but not messages it sent. It has ended. Such an append has nothing else but `audit`.
     pub deleted: bool,
+}
+
+/// How many bytes of the log of an attempt are kept, from the end.
+pub const LOG_BYTES: usize = 64 * 1024;
+
+/// What the program of an attempt printed on stderr.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttemptLog {
+    /// The number of the event with which the call ended.
+    pub event: EventId,
+    /// The end of it, at most [`LOG_BYTES`].
+    pub text: String,
+}
+
+impl AttemptLog {
+    /// The log with the end of this text.
+    pub fn of(event: EventId, mut text: String) -> Self {
+        if text.len() > LOG_BYTES {
+            let from = text.len() - LOG_BYTES;
+            let from = (from..text.len()).find(|at| text.is_char_boundary(*at));
+            text.drain(..from.unwrap_or(0));
+        }
+        Self { event, text }
+    }
 }
 
 /// What an append does to the start of an execution that begins later.
@@ -91,7 +117,8 @@ impl Append {
             RequestChange::Keep(text) => text.len(),
             RequestChange::None | RequestChange::Begin => 0,
         };
-        turn + checkpoint + queued + request
+        let logs: usize = self.logs.iter().map(|log| log.text.len()).sum();
+        turn + checkpoint + queued + request + logs
     }
 
     /// Whether it is the start of an execution that is not there yet.

@@ -76,12 +76,14 @@ pub use bulk::{BulkItem, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, Bul
 pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::{Clock, ClockSet};
-pub use connector::{CallIds, Connector, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers};
+pub use connector::{
+    CallIds, Connector, LoggedOutcomeFuture, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers,
+};
 pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
-    Append, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, Mark, RecordedFailure,
-    RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
+    Append, AttemptLog, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, LOG_BYTES, Mark,
+    RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
 };
 pub use kept_start::KeptStart;
 pub use leases::{ExecutionLeases, Heartbeat};

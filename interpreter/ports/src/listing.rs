@@ -2,7 +2,7 @@
 
 use crate::audit::AuditEntry;
 use crate::error::StoreError;
-use crate::history::{ExecutionRecord, Turn};
+use crate::history::{AttemptLog, ExecutionRecord, Turn};
 use crate::waiting_reason::WaitingReason;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
@@ -143,6 +143,14 @@ pub trait Listing: Send + Sync {
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError>;
+
+    /// What attempts of an execution logged, from the event `from` on and in order of events, at most `limit`; `None` if
+    /// this store keeps no logs.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError>;
 }
 
 /// Deletes executions that have been kept long enough.

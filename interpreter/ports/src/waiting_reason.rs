@@ -71,6 +71,19 @@ reasons! {
 }
 
 impl WaitingReason {
+    /// The reasons that a record says, so that a list can be asked for them.
+    pub const LISTED: [Self; 4] = [Self::Broken, Self::Manual, Self::Paused, Self::StartTime];
+
+    /// The words of [`WaitingReason::LISTED`], for messages.
+    pub fn listed_words() -> String {
+        Self::LISTED.map(Self::as_str).join(", ")
+    }
+
+    /// The reason with this word that a list can be asked for; `None` if there is none.
+    pub fn parse_listed(word: &str) -> Option<Self> {
+        Self::parse(word).filter(|reason| Self::LISTED.contains(reason))
+    }
+
     /// The reason with this word; `None` if there is none.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == word)

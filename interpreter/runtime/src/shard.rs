@@ -6,6 +6,7 @@ mod child_names;
 mod children;
 mod execution_ids;
 mod forks;
+mod handed_down;
 mod loaded;
 mod notices;
 mod operating;
@@ -21,7 +22,7 @@ pub(crate) use aside::MAX_TRIES;
 pub(crate) use batch::stored_turn;
 pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
-pub use notices::StatusChange;
+pub use notices::{StatusChange, StepEvent};
 pub use operating::NotEnded;
 pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
@@ -82,6 +83,7 @@ pub struct Shard {
     outside: Option<InterceptCall>,
     /// Makes the notices about status changes, if anybody wants them.
     tell: Option<notices::NoticeSource>,
+    tell_steps: Option<notices::StepNoticeSource>,
     checkpoint_events: u64,
     /// Whether other processes also notice missed heartbeats, so that an execution that expects them may sleep.
     heartbeats_elsewhere: bool,
@@ -117,6 +119,8 @@ pub struct Shard {
     alone: Option<Arc<SuspectLock>>,
     /// What the next append is done for, if an operator wants it.
     audited: Option<AuditEntry>,
+    /// What the attempt has logged that the signal being taken ends.
+    logged: Option<String>,
 }
 
 /// What leaves a shard, once what it follows from is durable.
@@ -238,6 +242,10 @@ pub struct StartRequest {
     pub priority: Option<u8>,
     /// Within a priority, its tasks go before those with a larger number; a time counts as milliseconds since 1970.
     pub order_time: Option<i64>,
+    /// W3C trace context, which its calls carry.
+    pub traceparent: Option<Text>,
+    /// The execution and call to which its end is reported.
+    pub report_to: Option<Parent>,
     /// When it may begin.
     pub time: StartTime,
     /// How long after this request it may begin at the latest.
@@ -307,6 +315,7 @@ impl Shard {
             fair_queue: None,
             outside: None,
             tell: None,
+            tell_steps: None,
             checkpoint_events: loaded::CHECKPOINT_EVENTS,
             heartbeats_elsewhere: false,
             executions: BTreeMap::new(),
@@ -329,6 +338,7 @@ impl Shard {
             panicked: Vec::new(),
             alone: None,
             audited: None,
+            logged: None,
         }
     }
 
@@ -381,6 +391,8 @@ impl Shard {
                 once_key: request.once_key,
                 priority: request.priority,
                 order_time: request.order_time,
+                traceparent: request.traceparent,
+                report_to: request.report_to,
                 waited: None,
             },
         };

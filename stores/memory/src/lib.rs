@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use starbridge_machine::EventId;
-//! use starbridge_ports::{Append, History, ExecutionRecord, Turn};
+//! use starbridge_ports::{Append, AttemptLog, History, ExecutionRecord, Turn};
 //! use starbridge_memory::MemoryStore;
 //!
 //! let store = MemoryStore::new();
@@ -36,10 +36,10 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs, BulkPage,
-    BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue,
-    Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention,
-    StoreError, StoredHistory, TaskLease, Turn,
+    Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs,
+    BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
+    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
+    Retention, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -84,6 +84,7 @@ struct Execution {
     request: Option<String>,
     checkpoint: Option<(EventId, Vec<u8>)>,
     turns: Vec<Turn>,
+    logs: Vec<AttemptLog>,
 }
 
 impl Execution {
@@ -289,6 +290,13 @@ impl Listing for MemoryStore {
         let kept = self.lock();
         let execution = kept.get(execution);
         Ok(execution.map_or_else(Vec::new, |execution| list::turns(execution, from, events, backwards)))
+    }
+
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
+        let kept = self.lock();
+        let logs = kept.get(execution).map_or(&[][..], |execution| &execution.logs);
+        let logs = logs.iter().filter(|log| log.event >= from);
+        Ok(Some(logs.take(limit).cloned().collect()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::audit;
 use crate::head::{Head, MAX_EVENTS, place};
+use crate::load::STDERR;
 use crate::notices;
 use crate::queueing;
 use crate::record::{self, to_json};
@@ -11,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
-    Append, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES, Turn,
-    WaitingReason, code_of, shard_of,
+    Append, AttemptLog, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES,
+    Turn, WaitingReason, code_of, shard_of,
 };
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
@@ -70,6 +71,7 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
     }
     if let Some(head) = head {
         queueing::change(work.connection, head, append)?;
+        add_logs(work.connection, head, &append.logs)?;
         notices::keep(work.connection, append)?;
     }
     queueing::lease(work, &append.leases)?;
@@ -81,6 +83,15 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
         send(work.connection, message)?;
     }
     Ok(None)
+}
+
+fn add_logs(connection: &Connection, head: Head, logs: &[AttemptLog]) -> rusqlite::Result<()> {
+    for log in logs {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO logs (number, event, stream, text) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![head.number, log.event.0, STDERR, log.text])?;
+    }
+    Ok(())
 }
 
 fn has_ended(head: &Head) -> bool {

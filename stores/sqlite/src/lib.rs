@@ -64,10 +64,10 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs, BulkPage,
-    BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue,
-    Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention,
-    StoreError, StoredHistory, TaskLease, Turn,
+    Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs,
+    BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
+    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
+    Retention, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -240,6 +240,11 @@ impl Listing for SqliteStore {
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.read(|connection| load::turns(connection, execution, from, events, backwards))
+    }
+
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
+        self.read(|connection| load::logs(connection, execution, from, limit))
+            .map(Some)
     }
 }
 

@@ -226,6 +226,7 @@ pub fn target(name: &str, to: &str, secret: &str) -> Target {
         name: name.to_owned(),
         to: to.to_owned(),
         statuses: Vec::new(),
+        events: Vec::new(),
         secret: secret.to_owned(),
     };
     Target::read(&config).unwrap()

@@ -176,7 +176,18 @@ fn general() -> Schemas {
         ("detail!", object()),
         ("request", text()),
     ]);
+    let log = shape(&[
+        ("event!", number()),
+        ("time!", time()),
+        ("step!", text()),
+        ("path!", list(object())),
+        ("rollback", json!({"type": "boolean"})),
+        ("attempt!", number()),
+        ("stream!", json!({"enum": ["stderr"]})),
+        ("text!", text()),
+    ]);
     vec![
+        ("LogPage", page(log, number())),
         ("Problem", problem),
         ("Document", object()),
         ("AuditPage", page(audit, text())),
@@ -221,6 +232,7 @@ fn executions() -> Schemas {
         ("startAt", time()),
         ("delaySeconds", number()),
         ("startDeadlineSeconds", number()),
+        ("traceparent", text()),
     ];
     let mut one = start.to_vec();
     one.push(("flow!", text()));

@@ -1,14 +1,14 @@
 //! Executions: starting them, and looking at them.
 
 use super::flows::no_such_flow;
-use super::start_terms::read_terms;
+use super::start_terms::{read_terms, traceparent_of};
 use crate::App;
 use crate::answers::{Found, Room, aside, find};
 use crate::body::Sent;
 use crate::reading::{Body, Query};
 use crate::shapes;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use starbridge_flow::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_execution_name};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Rejection, Status};
@@ -39,9 +39,11 @@ const START: &[&str] = &[
     "startDeadlineSeconds",
     "onceKey",
     "after",
+    "traceparent",
 ];
 
-fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
+/// Reads a start. A trace context in the body goes before that of the request.
+fn read_start(flow: &str, body: &Body, traceparent: Option<Text>) -> Answer<StartRequest> {
     let name = read_name(body)?;
     let mut request = StartRequest {
         flow: Text::from(flow),
@@ -49,6 +51,7 @@ fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
         input: body.object("input")?.unwrap_or_default(),
         name,
         labels: read_labels(body)?,
+        traceparent,
         ..StartRequest::default()
     };
     read_terms(body, &mut request)?;
@@ -89,9 +92,15 @@ fn read_labels(body: &Body) -> Answer<Option<Object>> {
 }
 
 /// `POST /v1/flows/{name}/executions`
-pub async fn start(State(app): State<App>, Path(flow): Path<String>, query: Parameters, mut body: Sent) -> Answer {
+pub async fn start(
+    State(app): State<App>,
+    Path(flow): Path<String>,
+    query: Parameters,
+    headers: HeaderMap,
+    mut body: Sent,
+) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
-    let request = read_start(&flow, &body.read(START).await?)?;
+    let request = read_start(&flow, &body.read(START).await?, traceparent_of(&headers))?;
     let room = app.answers.room_before(request.input.json_len())?;
     let (status, found, room) = begin(&app, request, wait, room).await?;
     room.execution(status, found).await
@@ -219,7 +228,7 @@ async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64,
 }
 
 /// `POST /v1/executions/batch`
-pub async fn batch(State(app): State<App>, mut body: Sent) -> Answer {
+pub async fn batch(State(app): State<App>, headers: HeaderMap, mut body: Sent) -> Answer {
     let entries = body.value().await?.as_array().cloned();
     let entries = entries.ok_or_else(|| Problem::bad("a batch is an array of `{flow, input, name, …}`"))?;
     if entries.len() > BATCH {
@@ -231,7 +240,8 @@ pub async fn batch(State(app): State<App>, mut body: Sent) -> Answer {
     for entry in entries.values() {
         let app = app.clone();
         let entry = entry.as_object().cloned();
-        under_way.push(tokio::spawn(async move { begin_one(&app, entry).await }));
+        let traceparent = traceparent_of(&headers);
+        under_way.push(tokio::spawn(async move { begin_one(&app, entry, traceparent).await }));
     }
     let mut items = Vec::new();
     for start in under_way {
@@ -245,13 +255,13 @@ pub async fn batch(State(app): State<App>, mut body: Sent) -> Answer {
     room.write(StatusCode::OK, page.json_len(), move || Ok(page)).await
 }
 
-async fn begin_one(app: &App, entry: Option<Object>) -> Answer<(StatusCode, Value)> {
+async fn begin_one(app: &App, entry: Option<Object>, traceparent: Option<Text>) -> Answer<(StatusCode, Value)> {
     let entry = entry.ok_or_else(|| Problem::bad("an entry of a batch is an object"))?;
     let flow = entry.get("flow").and_then(Value::as_text).cloned();
     let flow = flow.ok_or_else(|| Problem::bad("`flow` must be a string: which one to start"))?;
     let others = entry.iter().filter(|(key, _)| key.as_str() != "flow");
     let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let request = read_start(&flow, &Body::of(others, START)?)?;
+    let request = read_start(&flow, &Body::of(others, START)?, traceparent)?;
     // What is new is small until it is written, with the whole batch.
     let (status, found, _room) = begin(app, request, 0, app.answers.room()).await?;
     let read = offload::work(found.bytes(), move || found.shape());
@@ -347,24 +357,10 @@ fn family(query: &Query, key: &str) -> Answer<Option<Text>> {
     Ok(query.get(key).map(Text::from))
 }
 
-/// The reasons that a record says, so that a list can be asked for them.
-const REASONS: [WaitingReason; 4] = [
-    WaitingReason::Broken,
-    WaitingReason::Manual,
-    WaitingReason::Paused,
-    WaitingReason::StartTime,
-];
-
 fn reason_of(word: &str) -> Answer<WaitingReason> {
-    let known = REASONS.into_iter().find(|reason| reason.as_str() == word);
-    known.ok_or_else(|| {
-        let words: Vec<&str> = REASONS.iter().map(|reason| reason.as_str()).collect();
-        let detail = format!(
-            "there is no reason {} to ask for: known are {}",
-            quoted(word),
-            words.join(", ")
-        );
-        Problem::bad(detail)
+    WaitingReason::parse_listed(word).ok_or_else(|| {
+        let (word, known) = (quoted(word), WaitingReason::listed_words());
+        Problem::bad(format!("there is no reason {word} to ask for: known are {known}"))
     })
 }
 

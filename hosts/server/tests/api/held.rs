@@ -4,9 +4,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Audit, AuditEntry, AuditPage, AuditQuery, BulkJobs, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord,
-    History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask,
-    Queueing, Refusal, Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
+    Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkJobs, BulkStore, Catalogue, DeadTask, Depth,
+    ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page,
+    Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -164,6 +164,10 @@ impl Listing for Held {
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.read.fetch_add(1, Ordering::SeqCst);
         self.store.turns(execution, from, events, backwards)
+    }
+
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
+        self.store.logs(execution, from, limit)
     }
 }
 

@@ -427,6 +427,19 @@ impl<'a> Members<'a> {
         })
     }
 
+    /// A call: its execution, and its event.
+    fn call_of(&self, key: &str) -> Result<Parent, HistoryError> {
+        let of = Members {
+            flow: self.flow,
+            object: self.object(key)?,
+            keys: Keys::Long,
+        };
+        Ok(Parent {
+            execution: of.text("execution")?,
+            event: of.event("event")?,
+        })
+    }
+
     fn start_terms(&self) -> Result<StartTerms, HistoryError> {
         Ok(StartTerms {
             once_key: self.maybe("onceKey", Self::text)?,
@@ -438,6 +451,8 @@ impl<'a> Members<'a> {
                 let whole = value.as_number().and_then(serde_json::Number::as_i64);
                 whole.ok_or_else(|| Self::wrong(key, "a whole number", value))
             })?,
+            traceparent: self.maybe("traceparent", Self::text)?,
+            report_to: self.maybe("reportTo", Self::call_of)?,
             waited: self.maybe("waited", |m, key| {
                 let waited = Members {
                     flow: m.flow,
@@ -463,17 +478,7 @@ impl<'a> Members<'a> {
                 input: self.owned_object("input")?,
                 seed: self.number("seed")?,
                 labels: self.maybe("labels", Self::owned_object)?,
-                parent: self.maybe("parent", |m, key| {
-                    let of = Members {
-                        flow: m.flow,
-                        object: m.object(key)?,
-                        keys: Keys::Long,
-                    };
-                    Ok(Parent {
-                        execution: of.text("execution")?,
-                        event: of.event("event")?,
-                    })
-                })?,
+                parent: self.maybe("parent", Self::call_of)?,
                 tokens: self.maybe("tokens", Self::grants)?.unwrap_or_default(),
                 terms: self.start_terms()?,
             })),

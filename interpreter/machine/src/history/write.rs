@@ -326,6 +326,13 @@ fn set_terms(o: &mut impl Members, terms: &StartTerms) {
     set_some(o, "onceKey", terms.once_key.clone());
     set_some(o, "priority", terms.priority.map(u32::from));
     set_some(o, "orderTime", terms.order_time);
+    set_some(o, "traceparent", terms.traceparent.clone());
+    if let Some(call) = &terms.report_to {
+        let mut object = Object::new();
+        set(&mut object, "execution", call.execution.clone());
+        set(&mut object, "event", call.event.0);
+        set(o, "reportTo", object);
+    }
     if let Some(waited) = &terms.waited {
         let mut object = Object::new();
         set(&mut object, "requestedTime", waited.requested_time.to_string());

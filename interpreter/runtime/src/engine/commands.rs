@@ -128,6 +128,13 @@ pub enum Report {
     },
     /// The task is still being worked on.
     Heartbeat,
+    /// A report of the end of a task, with what its program logged.
+    Logged {
+        /// How the task ended.
+        report: Box<Report>,
+        /// What the program printed on stderr.
+        log: String,
+    },
 }
 
 impl Report {
@@ -141,6 +148,18 @@ impl Report {
                 cause: text(cause),
             },
             Self::Heartbeat => Self::Heartbeat,
+            Self::Logged { report, log } => Self::Logged {
+                report: Box::new(report.redacted(vault)),
+                log: text(log),
+            },
+        }
+    }
+
+    /// The report without its log, and the log.
+    fn split_log(self) -> (Self, Option<String>) {
+        match self {
+            Self::Logged { report, log } => (report.split_log().0, Some(log)),
+            other => (other, None),
         }
     }
 }
@@ -414,9 +433,9 @@ impl Engine {
             Ok(false) => return Ok(Reply::InvalidToken),
             Ok(true) => {}
         }
-        let report = report.redacted(&self.deps.vault);
+        let (report, log) = report.redacted(&self.deps.vault).split_log();
         Ok(match report {
-            Report::Heartbeat => self.take_heartbeat(execution, call, now),
+            Report::Logged { .. } | Report::Heartbeat => self.take_heartbeat(execution, call, now),
             Report::Succeed(output) => {
                 let result = Value::Object(output);
                 let holder = self.deps.queues.as_ref();
@@ -430,25 +449,26 @@ impl Engine {
                     worker,
                     held_time,
                 };
-                self.take_result(execution, call, signal, now)
+                self.take_result(execution, call, signal, log, now)
             }
             Report::Fail { error, cause } => {
                 let signal = self.shard.reported_failed(execution, call, &error, cause);
-                self.take_result(execution, call, signal, now)
+                self.take_result(execution, call, signal, log, now)
             }
         })
     }
 
     /// Leaves a report in the store for the process that has the execution.
     fn leave_report(&mut self, execution: &str, call: EventId, report: Report) -> Result<Reply, StoreError> {
-        let body = match report.redacted(&self.deps.vault) {
+        // A process that shares its executions keeps no logs.
+        let body = match report.redacted(&self.deps.vault).split_log().0 {
             Report::Succeed(output) => MessageBody::Reported { call, output },
             Report::Fail { error, cause } => MessageBody::ReportedFailed {
                 call,
                 error: error.into(),
                 cause: cause.into(),
             },
-            Report::Heartbeat => {
+            Report::Logged { .. } | Report::Heartbeat => {
                 let now = self.now();
                 return self.hear(execution, call, now).map(|()| Reply::Left);
             }
@@ -513,10 +533,17 @@ impl Engine {
         }
     }
 
-    fn take_result(&mut self, execution: &str, call: EventId, signal: Signal, now: Timestamp) -> Reply {
+    fn take_result(
+        &mut self,
+        execution: &str,
+        call: EventId,
+        signal: Signal,
+        log: Option<String>,
+        now: Timestamp,
+    ) -> Reply {
         let state = self.shard.state(execution);
         let given_up = state.is_some_and(|state| state.was_given_up(call));
-        match self.shard.signal(execution, signal, now) {
+        match self.shard.signal_logged(execution, signal, log, now) {
             Ok(()) if given_up => Reply::TimedOut,
             Ok(()) => {
                 self.stop_sending(&Text::from(execution), call);

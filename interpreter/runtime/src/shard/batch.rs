@@ -7,7 +7,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
-use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, RequestChange, Turn};
+use starbridge_ports::{Append, AttemptLog, Message, MessageBody, MessageId, Refusal, RequestChange, Turn};
 
 /// How long the list of idle executions may get before stale entries are removed.
 const IDLE_LIST_TRIM: usize = 1024;
@@ -48,6 +48,7 @@ impl Shard {
         message: Option<MessageId>,
     ) {
         let (every, audit) = (self.checkpoint_events, self.audited.take());
+        let log = self.logged.take().map(|text| AttemptLog::of(before.next(), text));
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
@@ -79,12 +80,17 @@ impl Shard {
             expected: before,
             record: changed.then(|| live.record(standing)),
             checkpoint,
-            sent: live.parent_message(ended).into_iter().collect(),
+            sent: live
+                .parent_message(ended)
+                .into_iter()
+                .chain(live.report_message(ended))
+                .collect(),
             received: message.into_iter().collect(),
             turn: Some(turn),
             request: live.request_change(before),
             queued,
             audit: audit.into_iter().collect(),
+            logs: log.into_iter().collect(),
             ..Append::default()
         };
         self.end_tasks(id, &events, &mut append);
@@ -375,6 +381,32 @@ impl LoadedExecution {
             true => RequestChange::Begin,
             false => RequestChange::None,
         }
+    }
+
+    /// The report of the end, where the start names the call that is told.
+    fn report_message(&self, ended: bool) -> Option<Message> {
+        let started = self.state.started().filter(|_| ended)?;
+        let told = started.terms.report_to.as_ref()?;
+        let call = told.event;
+        let body = match (self.state.output(), self.state.failure()) {
+            (_, Some(failure)) => MessageBody::ReportedFailed {
+                call,
+                error: failure.error.clone(),
+                cause: failure.cause.clone(),
+            },
+            (output, None) => MessageBody::Reported {
+                call,
+                output: output.cloned().unwrap_or_default(),
+            },
+        };
+        Some(Message {
+            id: MessageId {
+                from: self.state.execution().clone(),
+                event: self.state.last_event(),
+                to: told.execution.clone(),
+            },
+            body,
+        })
     }
 
     /// The message to the parent that waits for this execution, if it has ended.

@@ -3,16 +3,14 @@
 
 use super::child_names::{default_name, given_name, reserved_name};
 use super::execution_ids::parent_of;
+use super::handed_down::{CALLBACK_TOKEN, call_to_report, handed_down};
 use super::loaded::Origin;
 use super::pausing::{pause_child, resume_child};
 use super::{Shard, StartError, StartRequest};
-use crate::references::references_in;
 use starbridge_flow::graph::{FaultKind, Origin as ErrorOrigin, Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{
-    CallPart, CallToSend, Event, EventId, EventKind, Parent, Reference, Signal, Status, TokenGrant,
-};
+use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Parent, Signal, Status};
 use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 
 /// Something for an execution, until the execution takes it.
@@ -233,13 +231,10 @@ impl Shard {
             "" => param("FlowName").and_then(Value::as_str).unwrap_or_default().to_owned(),
             name => name.to_owned(),
         };
-        if param("CallbackFnFTaskToken").is_some() {
-            return Err(Refused {
-                error: FaultKind::Input,
-                cause: "`CallbackFnFTaskToken` is not honoured: the pattern `sync` waits for the child".to_owned(),
-                not_sent: true,
-            });
-        }
+        let report_to = match param(CALLBACK_TOKEN) {
+            None => None,
+            Some(_) => Some(call_to_report(execution, call).map_err(|cause| Refused::new(FaultKind::Input, cause))?),
+        };
         let depth = self.depth_of_child(execution, call)?;
         let outer = self.state(execution).and_then(|state| state.started());
         let (flow, version) = if named == "$self" {
@@ -284,6 +279,8 @@ impl Shard {
             input,
             name,
             labels: outer.and_then(|started| started.labels.clone()),
+            traceparent: outer.and_then(|started| started.terms.traceparent.clone()),
+            report_to,
             parent: Some(parent_of(execution, call.call)),
             tokens,
             awaited: call.pattern == Pattern::Sync,
@@ -553,19 +550,6 @@ impl Shard {
             let _ = self.signal(parent, submitted(call, child.clone(), version), now);
         }
     }
-}
-
-/// The tokens that stand below a place of a call, with their places relative to it.
-fn handed_down(call: &CallToSend, part: CallPart, below: &Pointer) -> Vec<TokenGrant> {
-    let grant = |(at, reference): (&Pointer, &Reference)| match reference {
-        Reference::Secret(_) => None,
-        Reference::Token { execution, call } => Some(TokenGrant {
-            at: at.strip_prefix(below)?,
-            execution: execution.clone(),
-            call: *call,
-        }),
-    };
-    references_in(&call.references, part).filter_map(grant).collect()
 }
 
 fn submitted(call: EventId, child: Text, version: u64) -> Signal {

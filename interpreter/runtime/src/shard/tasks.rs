@@ -9,7 +9,7 @@ use starbridge_flow::limits::is_name;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, call_type};
+use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, StartRecord, call_type};
 use starbridge_ports::{Append, AuditEntry, DeadTask, DeadTasksCleared, QueuedTask};
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ impl Shard {
             wait_until: call.wait.map(|longest| waits_from.plus(longest)),
             timeout: call.timeout,
             heartbeat: call.heartbeat,
-            message: message(&started.flow, &live.origin.family, &queue, path, call),
+            message: message(started, &live.origin.family, &queue, path, call),
             queue,
         };
         Some(task)
@@ -207,7 +207,7 @@ fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event
 
 /// The message for a worker, without what is known only when the worker takes the task. Its first member is not for
 /// the worker: it says which places of `input` hold references.
-fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
+fn message(started: &StartRecord, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
     let execution = family.first().cloned().unwrap_or_default();
     let (key, step_key) = (call.idempotency_key(&execution), call.step_key(&execution));
     let part = match call.params {
@@ -219,7 +219,7 @@ fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call
     set("references", write_references(references_in(&call.references, part)));
     set("queue", queue.clone().into());
     set("execution", execution.into());
-    set("flow", flow.clone().into());
+    set("flow", started.flow.clone().into());
     set("step", call.step.into());
     set("path", path.unwrap_or_else(|| Value::from(Vec::new())));
     set("type", call_type(call.rollback).into());
@@ -227,6 +227,9 @@ fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call
     set("key", key.into());
     set("stepKey", step_key.into());
     set("priority", u32::from(call.priority).into());
+    if let Some(traceparent) = &started.terms.traceparent {
+        set("traceparent", traceparent.clone().into());
+    }
     if family.len() > 1 {
         let ancestors = family.iter().skip(1).cloned().map(Value::from);
         set("ancestors", Value::from(ancestors.collect::<Vec<_>>()));

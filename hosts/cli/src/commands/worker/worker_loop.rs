@@ -9,11 +9,14 @@ use super::task::{Task, TaskResult};
 use crate::client::{Answer, Client, Problem, Remote};
 use crate::exit::Exit;
 use starbridge_flow::graph::FaultKind;
-use starbridge_flow::value::{Object, Value};
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::programs::CommandConnector;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
+
+/// What came of a program, and what it logged.
+type Ended = (TaskResult, String);
 
 /// How long a hold waits for tasks, in seconds; where nothing is waited for, just long enough to know.
 const WAIT_SECONDS: u64 = 20;
@@ -66,7 +69,7 @@ pub struct WorkerLoop<'a> {
     signals: Signals,
     held: HeldTasks,
     outbox: Outbox,
-    programs: JoinSet<(String, TaskResult)>,
+    programs: JoinSet<(String, Ended)>,
     under_way: JoinSet<Answered>,
     holding: Option<AbortHandle>,
     reporting: bool,
@@ -352,13 +355,13 @@ impl<'a> WorkerLoop<'a> {
         let (task, connector) = (entry.task.clone(), self.connector.clone());
         entry.begun = Instant::now();
         entry.stage = Stage::Runs(self.programs.spawn(async move {
-            let result = task.run(&connector).await;
-            (task.token, result)
+            let ended = task.run(&connector).await;
+            (task.token, ended)
         }));
     }
 
-    fn take_end(&mut self, ended: Result<(String, TaskResult), JoinError>) {
-        let (token, result) = match ended {
+    fn take_end(&mut self, ended: Result<(String, Ended), JoinError>) {
+        let (token, (result, log)) = match ended {
             Ok(ended) => ended,
             Err(stopped) => return resume(stopped),
         };
@@ -367,7 +370,7 @@ impl<'a> WorkerLoop<'a> {
         self.reporter.ended(&entry.task.label, &result, entry.begun.elapsed());
         self.outbox.put(Report {
             label: entry.task.label.clone(),
-            body: result.report(&token),
+            body: result.report(&token, &log),
             token,
             again: false,
         });
@@ -483,12 +486,22 @@ impl<'a> WorkerLoop<'a> {
             return self.outbox.put_back(reports);
         }
         for mut report in reports {
+            // What the program logged is the first to go.
+            if report.body.get("log").is_some() {
+                report.body = report.body.iter().filter(|(key, _)| *key != "log").map(owned).collect();
+                self.outbox.put(report);
+                continue;
+            }
             let cause = "what the program printed is more than the server takes";
             let result = TaskResult::failed(&FaultKind::TooLarge, cause.to_owned());
-            report.body = result.report(&report.token);
+            report.body = result.report(&report.token, "");
             self.outbox.put(report);
         }
     }
+}
+
+fn owned((key, value): (&Text, &Value)) -> (Text, Value) {
+    (key.clone(), value.clone())
 }
 
 fn reports_body(reports: Vec<Value>) -> Object {

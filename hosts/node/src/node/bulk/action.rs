@@ -4,7 +4,7 @@ use serde::Deserialize;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Decision, Failure, Resolution, ResolutionAction, Signal, Status};
-use starbridge_ports::{LOCAL_OPERATOR, Query};
+use starbridge_ports::{LOCAL_OPERATOR, Query, WaitingReason};
 use std::collections::BTreeMap;
 
 /// What a bulk job does to each of its executions. The members are the arguments of the request.
@@ -243,20 +243,16 @@ impl BulkFilter {
                 .map(Some)
                 .ok_or_else(|| format!("`filter`: `{key}` must be an RFC 3339 time, not `{given}`")),
         };
-        let broken = match self.reason.as_deref() {
-            None => false,
-            Some("broken") => true,
-            Some(word) => {
-                return Err(format!(
-                    "`filter`: there is no reason `{word}` to ask for: known is broken"
-                ));
-            }
-        };
+        let reason = self.reason.as_deref().map(listed_reason).transpose()?;
         let just_after = at.plus(Millis(1));
         Ok(Query {
             flow: self.flow.clone(),
             statuses: self.status.iter().map(status).collect::<Result<_, _>>()?,
-            broken,
+            broken: reason == Some(WaitingReason::Broken),
+            reasons: reason
+                .filter(|reason| *reason != WaitingReason::Broken)
+                .into_iter()
+                .collect(),
             name: self.name.clone(),
             parent: self.parent.clone(),
             root: self.root.clone(),
@@ -271,6 +267,13 @@ impl BulkFilter {
             limit: 0,
         })
     }
+}
+
+fn listed_reason(word: &str) -> Result<WaitingReason, String> {
+    WaitingReason::parse_listed(word).ok_or_else(|| {
+        let known = WaitingReason::listed_words();
+        format!("`filter`: there is no reason `{word}` to ask for: known are {known}")
+    })
 }
 
 impl From<ResolveWord> for ResolutionAction {

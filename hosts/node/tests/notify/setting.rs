@@ -256,6 +256,7 @@ pub fn world(
 pub fn notice(execution: &str, event: u64, status: Status) -> Notice {
     Notice {
         rollback: None,
+        of_step: None,
         execution: execution.to_owned(),
         event: EventId(event),
         flow: "order".to_owned(),

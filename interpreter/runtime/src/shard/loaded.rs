@@ -116,7 +116,7 @@ impl LoadedExecution {
         let rests = self.state.is_asleep(self.queues) || paused && self.has_nothing_out();
         // Nobody's silence counts during a pause.
         let listens = self.heartbeats && !paused && self.state.calls_in_flight().any(expects);
-        let awake = !status.is_ended() && !(rests && !listens);
+        let awake = !status.is_ended() && (listens || !rests);
         StoredStatus {
             status,
             awake,

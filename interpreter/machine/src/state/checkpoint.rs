@@ -2,13 +2,12 @@
 //! always enough.
 
 use super::calls::WrittenCalls;
-use super::frames::WrittenFrames;
+use super::frames::{FrameTree, WrittenFrames};
 use super::{
-    Calls, Children, Data, Ending, Frame, FrameId, Frames, InFlight, Paused, State, Status, StepRun, Timers, VisitPhase,
+    Calls, Children, Data, Ending, FrameId, Frames, InFlight, Paused, State, Status, StepRun, Timers, VisitPhase,
 };
 use crate::MACHINE_VERSION;
 use crate::event::{Child, EventId, Failure, StartRecord, StepPath};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::limits::Limits;
@@ -63,8 +62,7 @@ struct StateParts<'a> {
     failure: Cow<'a, Option<Failure>>,
     failed_step: Option<StepId>,
     broken: Option<EventId>,
-    #[serde(with = "sorted")]
-    frames: Cow<'a, FxHashMap<FrameId, Frame>>,
+    frames: Cow<'a, FrameTree>,
     ready: Cow<'a, VecDeque<FrameId>>,
     calls: Cow<'a, BTreeMap<EventId, InFlight>>,
     timers: Cow<'a, Timers>,
@@ -269,32 +267,5 @@ impl State {
             input.exempt_also(children.collection_len());
         }
         Some((frame.path.inside(visit.step, child), input))
-    }
-}
-
-/// A hash map, written in the order of its keys.
-mod sorted {
-    use rustc_hash::FxHashMap;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use std::borrow::Cow;
-
-    pub(super) fn serialize<K, V, S>(map: &FxHashMap<K, V>, serializer: S) -> Result<S::Ok, S::Error>
-    where
-        K: Ord + Serialize,
-        V: Serialize,
-        S: Serializer,
-    {
-        let mut entries: Vec<(&K, &V)> = map.iter().collect();
-        entries.sort_by_key(|(key, _)| *key);
-        entries.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<Cow<'static, FxHashMap<K, V>>, D::Error>
-    where
-        K: Clone + Eq + std::hash::Hash + Deserialize<'de>,
-        V: Clone + Deserialize<'de>,
-        D: Deserializer<'de>,
-    {
-        Vec::<(K, V)>::deserialize(deserializer).map(|entries| Cow::Owned(entries.into_iter().collect()))
     }
 }

@@ -5,7 +5,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
-use starbridge_machine::{Event, EventId, Rejection, State, copied, turn_length};
+use starbridge_machine::{Event, EventId, EventKind, Rejection, State, TURN_EVENTS, copied, turn_length};
 use std::sync::Arc;
 
 /// The result of a replay.
@@ -105,7 +105,24 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
         let end = end_of_turn(&history.events, EventId(at as u64 + 1));
         let recorded = history.events.get(at..end).unwrap_or_default();
         let before = state.clone();
-        let divergence = match take_turn(&mut state, flow, &history.flow, recorded) {
+        let was_cut = history
+            .events
+            .get(end)
+            .is_some_and(|next| next.detail == EventKind::TurnContinued);
+        let mut came = take_turn(
+            &mut state,
+            flow,
+            &history.flow,
+            recorded,
+            was_cut.then_some(recorded.len()),
+        );
+        // The bounds at which turns are cut may have been wider when it was recorded.
+        if came.as_ref().is_ok_and(|came| came.len() < recorded.len()) && state.must_continue() {
+            state = before.clone();
+            let most = recorded.len() + TURN_EVENTS;
+            came = take_turn(&mut state, flow, &history.flow, recorded, Some(most));
+        }
+        let divergence = match came {
             Ok(came) => divergence(history, flow, recorded, &came, at),
             Err(refused) => Some(Divergence {
                 event: first.id,
@@ -131,15 +148,24 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
     }
 }
 
-fn take_turn(state: &mut State, flow: &Flow, recorded_flow: &Flow, turn: &[Event]) -> Result<Vec<Event>, String> {
+/// Takes the signal that a turn records. The turn ends at its bounds, or after `most` events.
+fn take_turn(
+    state: &mut State,
+    flow: &Flow,
+    recorded_flow: &Flow,
+    turn: &[Event],
+    most: Option<usize>,
+) -> Result<Vec<Event>, String> {
     let signal = state
         .recorded_signal(recorded_flow, turn)
         .ok_or_else(|| "nothing waits for what was recorded here".to_owned())?;
     let mut came = Vec::new();
     let time = turn.first().map(|first| first.time).unwrap_or_default();
-    state
-        .advance(flow, signal, time, &mut came)
-        .map_err(|rejection: Rejection| rejection.to_string())?;
+    let taken = match most {
+        Some(most) => state.advance_at_most(flow, signal, time, most, &mut came),
+        None => state.advance(flow, signal, time, &mut came),
+    };
+    taken.map_err(|rejection: Rejection| rejection.to_string())?;
     Ok(came)
 }
 

@@ -5,8 +5,22 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
-use starbridge_machine::{Event, EventId, EventKind, Rejection, State, copied, turn_length};
-use std::ops::Range;
+    Ok(())
+}
+
+/// The first difference among the first events of a turn.
+fn differs(
+    state: &mut State,
+    flow: &Flow,
+    history: &ExportedHistory,
+    recorded: &[Event],
+    compared: usize,
+    at: usize,
+) -> Option<Box<Divergence>> {
+    let different = match turn_again(state, flow, history, recorded, at) {
+        Ok(mut came) if compared < recorded.len() => {
+            came.truncate(compared);
+            divergence(history, flow, recorded.get(..compared).unwrap_or_default(), &came, at)
 use std::sync::Arc;
 
 /// The result of a replay.
@@ -179,6 +193,42 @@ fn differs(
         Ok(mut came) if compared < recorded.len() => {
             came.truncate(compared);
             divergence(history, flow, recorded.get(..compared).unwrap_or_default(), &came, at)
+    while let Some(first) = history.events.get(at) {
+        let end = end_of_turn(&history.events, EventId(at as u64 + 1));
+        let recorded = history.events.get(at..end).unwrap_or_default();
+        let before = state.clone();
+        let was_cut = history
+            .events
+            .get(end)
+            .is_some_and(|next| next.detail == EventKind::TurnContinued);
+        let mut came = take_turn(
+            &mut state,
+            flow,
+            &history.flow,
+            recorded,
+            was_cut.then_some(recorded.len()),
+        );
+        // The bounds at which turns are cut may have been wider when it was recorded.
+        if came.as_ref().is_ok_and(|came| came.len() < recorded.len()) && state.must_continue() {
+            state = before.clone();
+            let most = recorded.len() + TURN_EVENTS;
+            came = take_turn(&mut state, flow, &history.flow, recorded, Some(most));
+        }
+        let divergence = match came {
+            Ok(came) => divergence(history, flow, recorded, &came, at),
+            Err(refused) => Some(Divergence {
+                event: first.id,
+                recorded: Some(write_event(&history.flow, first)),
+                expected: None,
+                refused: Some(refused),
+            }),
+        };
+        if divergence.is_some() {
+            return Replayed {
+                state: before,
+                turns,
+                divergence,
+            };
         }
         Ok(came) => divergence(history, flow, recorded, &came, at),
         Err(refused) => recorded.first().map(|first| Divergence {
@@ -191,15 +241,44 @@ fn differs(
     different.map(Box::new)
 }
 
-fn take_turn(state: &mut State, flow: &Flow, recorded_flow: &Flow, turn: &[Event]) -> Result<Vec<Event>, String> {
+/// Takes a turn once more. The bounds at which turns are cut may have been wider when it was recorded.
+fn turn_again(
+    state: &mut State,
+    flow: &Flow,
+    history: &ExportedHistory,
+    recorded: &[Event],
+    at: usize,
+) -> Result<Vec<Event>, String> {
+    let before = state.clone();
+    let next = history.events.get(at + recorded.len());
+    let was_cut = next.is_some_and(|next| next.detail == EventKind::TurnContinued);
+    let most = was_cut.then_some(recorded.len());
+    let came = take_turn(state, flow, &history.flow, recorded, most)?;
+    if came.len() >= recorded.len() || !state.must_continue() {
+        return Ok(came);
+    }
+    *state = before;
+    take_turn(state, flow, &history.flow, recorded, Some(recorded.len() + TURN_EVENTS))
+}
+
+/// Takes the signal that a turn records. The turn ends at its bounds, or after `most` events.
+fn take_turn(
+    state: &mut State,
+    flow: &Flow,
+    recorded_flow: &Flow,
+    turn: &[Event],
+    most: Option<usize>,
+) -> Result<Vec<Event>, String> {
     let signal = state
         .recorded_signal(recorded_flow, turn)
         .ok_or_else(|| "nothing waits for what was recorded here".to_owned())?;
     let mut came = Vec::new();
     let time = turn.first().map(|first| first.time).unwrap_or_default();
-    state
-        .advance(flow, signal, time, &mut came)
-        .map_err(|rejection: Rejection| rejection.to_string())?;
+    let taken = match most {
+        Some(most) => state.advance_at_most(flow, signal, time, most, &mut came),
+        None => state.advance(flow, signal, time, &mut came),
+    };
+    taken.map_err(|rejection: Rejection| rejection.to_string())?;
     Ok(came)
 }
 

@@ -44,6 +44,28 @@ impl State {
         now: Timestamp,
         out: &mut Vec<Event>,
     ) -> Result<(), Rejection> {
+        self.advance_turn(signal, Turn::new(flow, now.max(self.data.last_time), out))
+    }
+
+    /// As [`State::advance`], but the turn ends after `events` events, or when no pure work is left, whatever its bounds. For
+    /// replaying a turn that was cut: the bounds may have been others when it was recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::advance`].
+    pub fn advance_at_most(
+        &mut self,
+        flow: &Flow,
+        signal: Signal,
+        now: Timestamp,
+        events: usize,
+        out: &mut Vec<Event>,
+    ) -> Result<(), Rejection> {
+        let turn = Turn::new(flow, now.max(self.data.last_time), out);
+        self.advance_turn(signal, turn.cut_after(events))
+    }
+
+    fn advance_turn(&mut self, signal: Signal, mut turn: Turn<'_>) -> Result<(), Rejection> {
         if let Some(at) = self.data.broken {
             return Err(Rejection::Broken { at });
         }
@@ -53,7 +75,6 @@ impl State {
             (_, false) => return Err(Rejection::NotStarted),
             _ => {}
         }
-        let mut turn = Turn::new(flow, now.max(self.data.last_time), out);
         self.take(&mut turn, signal)?;
         self.run(&mut turn);
         Ok(())

@@ -48,6 +48,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use waiting::{StartTimes, WaitingStart};
 
+/// So many bytes of turns that were cut are gone on with at a time. A start that comes meanwhile waits behind them.
+const CONTINUED_BYTES: usize = 1024 * 1024;
+
 /// Whether a call is answered from outside, whatever its resource.
 type InterceptCall = Box<dyn Fn(&StartRecord, &CallToSend) -> bool + Send>;
 
@@ -494,18 +497,29 @@ impl Shard {
             if let Some(missing) = self.take_incoming(now) {
                 return PumpResult::Missing(missing);
             }
-            for _ in 0..self.continuing.len() {
-                if let Some(execution) = self.continuing.pop_front() {
-                    // Another signal may have done this already.
-                    let _ = self.signal(&execution, Signal::Continue, now);
-                }
-            }
+            self.continue_turns(now);
             if !self.pending.is_empty() {
                 return PumpResult::Decided;
             }
             self.release_what_waits_for_nothing();
             if self.inbox.is_empty() {
                 return PumpResult::Idle;
+            }
+        }
+    }
+
+    /// Goes on with turns that were cut: each execution once, or fewer if they lead to much.
+    fn continue_turns(&mut self, now: Timestamp) {
+        let mut bytes = 0;
+        for _ in 0..self.continuing.len() {
+            if bytes >= CONTINUED_BYTES {
+                break;
+            }
+            if let Some(execution) = self.continuing.pop_front() {
+                let decided = self.pending.len();
+                // Another signal may have done this already.
+                let _ = self.signal(&execution, Signal::Continue, now);
+                bytes += self.pending.iter().skip(decided).map(Append::bytes).sum::<usize>();
             }
         }
     }

@@ -177,8 +177,7 @@ impl Node {
     /// [`NodeError::Store`] if the store fails, [`NodeError::System`] if the system refuses something, such as a
     /// thread.
     pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
-        let store = settings.store.clone();
-        let clock = settings.clock.clone();
+        let (store, clock) = (settings.store.clone(), settings.clock.clone());
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
         let flows = match settings.leased {

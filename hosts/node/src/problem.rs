@@ -1,5 +1,6 @@
 //! Problems: errors of the API in the form of RFC 9457, with stable codes.
 
+use crate::codes;
 use crate::node::{FollowError, ForkRefusal, NoWaitPermit, NotTaken, QueryError};
 use crate::offload::NotDone;
 use crate::replay::Divergence;
@@ -266,23 +267,11 @@ impl From<NotDone> for Problem {
 
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
-        let (status, code) = match &rejection {
-            Rejection::NotStarted => {
-                let detail = "the execution waits to begin: it can be stopped, and everything else once it has begun";
-                return Self::new(StatusCode::CONFLICT, "NotStarted", detail);
-            }
-            Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
-            Rejection::NotRedrivable => (StatusCode::CONFLICT, "NotRedrivable"),
-            Rejection::NothingToSkip => (StatusCode::CONFLICT, "NothingToSkip"),
-            Rejection::NotManual => (StatusCode::CONFLICT, "NotManual"),
-            Rejection::NotEnteredAgain { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "NotEnteredAgain"),
-            Rejection::OutputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "OutputTooLarge"),
-            Rejection::InvalidInput(_) => (StatusCode::UNPROCESSABLE_ENTITY, "InvalidInput"),
-            Rejection::InputTooDeep { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "InputTooDeep"),
-            Rejection::InputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "InputTooLarge"),
-            Rejection::Broken { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "Corrupt"),
-            _ => (StatusCode::CONFLICT, "Rejected"),
-        };
+        if matches!(rejection, Rejection::NotStarted) {
+            let detail = "the execution waits to begin: it can be stopped or paused, and everything else once it has begun";
+            return Self::new(StatusCode::CONFLICT, "NotStarted", detail);
+        }
+        let (status, code) = codes::of_rejection(&rejection);
         Self::new(status, code, rejection.to_string())
     }
 }

@@ -8,7 +8,7 @@ pub use action::{BulkAction, BulkFilter, ResolveWord};
 use super::operator::Operator;
 use super::queries::QueryError;
 use super::{Node, NotTaken};
-use crate::problem::Problem;
+use crate::codes;
 use crate::system::fresh_id;
 use crate::visits::Visits;
 use action::Asked;
@@ -99,8 +99,8 @@ enum Answer {
     Taken,
     /// It can't be asked just now.
     Later,
-    /// It was refused or failed, for this reason.
-    Not(Problem),
+    /// It was not carried out.
+    Not(BulkResult),
 }
 
 impl From<Reply> for Answer {
@@ -108,11 +108,29 @@ impl From<Reply> for Answer {
         match reply {
             Reply::Taken => Self::Taken,
             Reply::Held | Reply::Left => Self::Later,
-            Reply::SetAside => Self::Not(Problem::set_aside()),
-            Reply::NotEnded => Self::Not(Problem::not_ended()),
-            Reply::Rejected(rejection) => Self::Not(rejection.into()),
-            _ => Self::Not(QueryError::NoSuchExecution.into()),
+            Reply::SetAside => Self::skipped("ExecutionSetAside"),
+            Reply::NotEnded => Self::skipped("NotEnded"),
+            Reply::Rejected(rejection) => match codes::of_rejection(&rejection) {
+                (status, code) if status.is_server_error() => Self::Not(BulkResult::Failed(code.into())),
+                (_, code) => Self::skipped(code),
+            },
+            _ => Self::skipped("NoSuchExecution"),
         }
+    }
+}
+
+impl From<QueryError> for Answer {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Store(_) => Self::Not(BulkResult::Failed("StoreUnavailable".into())),
+            QueryError::NoSuchExecution | QueryError::NoSuchEvent(_) => Self::skipped("NoSuchExecution"),
+        }
+    }
+}
+
+impl Answer {
+    fn skipped(code: &str) -> Self {
+        Self::Not(BulkResult::Skipped(code.into()))
     }
 }
 
@@ -423,21 +441,13 @@ impl Node {
         };
         let entry = entry.with("bulk", job.id.clone());
         for _ in 0..TRIES {
-            let problem = match self.ask_one(action, &job.by, execution, entry.clone()).await? {
+            match self.ask_one(action, &job.by, execution, entry.clone()).await? {
                 Answer::Taken => return Ok(None),
-                Answer::Later => {
-                    tokio::time::sleep(AGAIN).await;
-                    continue;
-                }
-                Answer::Not(problem) => problem,
-            };
-            let code = Text::from(problem.code());
-            return Ok(Some(match problem.status().is_server_error() {
-                true => BulkResult::Failed(code),
-                false => BulkResult::Skipped(code),
-            }));
+                Answer::Later => tokio::time::sleep(AGAIN).await,
+                Answer::Not(result) => return Ok(Some(result)),
+            }
         }
-        Ok(Some(BulkResult::Failed(Problem::held().code().into())))
+        Ok(Some(BulkResult::Failed("ExecutionBusy".into())))
     }
 
     async fn ask_one(
@@ -454,8 +464,8 @@ impl Node {
                 let needed = tokio::task::spawn_blocking(move || node.is_needed(&id)).await;
                 return Ok(match needed.map_err(|_| NotTaken::Stopping)? {
                     Ok(false) => self.delete_audited(execution, entry).await?.into(),
-                    Ok(true) => Answer::Not(Problem::needed_by_parent()),
-                    Err(error) => Answer::Not(error.into()),
+                    Ok(true) => Answer::skipped("NotEnded"),
+                    Err(error) => error.into(),
                 });
             }
             Asked::Decision(step, resolution) => {
@@ -463,7 +473,7 @@ impl Node {
                 let waiting = tokio::task::spawn_blocking(move || node.step_to_resolve(&id, step.as_deref())).await;
                 match waiting.map_err(|_| NotTaken::Stopping)? {
                     Ok(request) => Signal::Resolve { request, resolution },
-                    Err(problem) => return Ok(Answer::Not(problem)),
+                    Err(answer) => return Ok(answer),
                 }
             }
         };
@@ -471,7 +481,7 @@ impl Node {
     }
 
     /// The event of the step that waits for an operator: the one of this name, or the only one.
-    fn step_to_resolve(&self, execution: &str, step: Option<&str>) -> Result<EventId, Problem> {
+    fn step_to_resolve(&self, execution: &str, step: Option<&str>) -> Result<EventId, Answer> {
         let mut visits = Visits::new(usize::MAX).only("manual");
         self.each_event(execution, |flow, event| {
             visits.see(flow, event);
@@ -481,14 +491,8 @@ impl Node {
         rows.retain(|row| step.is_none_or(|step| row.step() == step));
         match rows.as_slice() {
             [row] => Ok(EventId(row.event())),
-            [] => Err(Problem::conflict(
-                "NotManual",
-                "no step of that name waits for an operator",
-            )),
-            _ => Err(Problem::conflict(
-                "SeveralSteps",
-                "several steps wait for an operator: name one with `step`",
-            )),
+            [] => Err(Answer::skipped("NotManual")),
+            _ => Err(Answer::skipped("SeveralSteps")),
         }
     }
 }

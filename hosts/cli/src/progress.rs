@@ -98,7 +98,7 @@ impl<'a> EventView<'a> {
     }
 
     fn place(&self) -> String {
-        words::place(self.flow, &self.event.path)
+        place(self.flow, &self.event.path)
     }
 }
 

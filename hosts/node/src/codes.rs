@@ -6,6 +6,7 @@ use starbridge_machine::Rejection;
 /// The status and the code for why a signal is not taken.
 pub(crate) fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
     match rejection {
+        Rejection::NotStarted => (StatusCode::CONFLICT, "NotStarted"),
         Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
         Rejection::NotRedrivable => (StatusCode::CONFLICT, "NotRedrivable"),
         Rejection::NothingToSkip => (StatusCode::CONFLICT, "NothingToSkip"),

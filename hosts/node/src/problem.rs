@@ -267,12 +267,14 @@ impl From<NotDone> for Problem {
 
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
-        if matches!(rejection, Rejection::NotStarted) {
-            let detail = "the execution waits to begin: it can be stopped or paused, and everything else once it has begun";
-            return Self::new(StatusCode::CONFLICT, "NotStarted", detail);
-        }
         let (status, code) = codes::of_rejection(&rejection);
-        Self::new(status, code, rejection.to_string())
+        let detail = match rejection {
+            Rejection::NotStarted => {
+                "the execution waits to begin: it can be stopped or paused, and everything else once it has begun".to_owned()
+            }
+            other => other.to_string(),
+        };
+        Self::new(status, code, detail)
     }
 }
 

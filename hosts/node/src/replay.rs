@@ -5,22 +5,8 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
-    Ok(())
-}
-
-/// The first difference among the first events of a turn.
-fn differs(
-    state: &mut State,
-    flow: &Flow,
-    history: &ExportedHistory,
-    recorded: &[Event],
-    compared: usize,
-    at: usize,
-) -> Option<Box<Divergence>> {
-    let different = match turn_again(state, flow, history, recorded, at) {
-        Ok(mut came) if compared < recorded.len() => {
-            came.truncate(compared);
-            divergence(history, flow, recorded.get(..compared).unwrap_or_default(), &came, at)
+use starbridge_machine::{Event, EventId, EventKind, Rejection, State, TURN_EVENTS, copied, turn_length};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The result of a replay.
@@ -189,46 +175,10 @@ fn differs(
     compared: usize,
     at: usize,
 ) -> Option<Box<Divergence>> {
-    let different = match take_turn(state, flow, &history.flow, recorded) {
+    let different = match turn_again(state, flow, history, recorded, at) {
         Ok(mut came) if compared < recorded.len() => {
             came.truncate(compared);
             divergence(history, flow, recorded.get(..compared).unwrap_or_default(), &came, at)
-    while let Some(first) = history.events.get(at) {
-        let end = end_of_turn(&history.events, EventId(at as u64 + 1));
-        let recorded = history.events.get(at..end).unwrap_or_default();
-        let before = state.clone();
-        let was_cut = history
-            .events
-            .get(end)
-            .is_some_and(|next| next.detail == EventKind::TurnContinued);
-        let mut came = take_turn(
-            &mut state,
-            flow,
-            &history.flow,
-            recorded,
-            was_cut.then_some(recorded.len()),
-        );
-        // The bounds at which turns are cut may have been wider when it was recorded.
-        if came.as_ref().is_ok_and(|came| came.len() < recorded.len()) && state.must_continue() {
-            state = before.clone();
-            let most = recorded.len() + TURN_EVENTS;
-            came = take_turn(&mut state, flow, &history.flow, recorded, Some(most));
-        }
-        let divergence = match came {
-            Ok(came) => divergence(history, flow, recorded, &came, at),
-            Err(refused) => Some(Divergence {
-                event: first.id,
-                recorded: Some(write_event(&history.flow, first)),
-                expected: None,
-                refused: Some(refused),
-            }),
-        };
-        if divergence.is_some() {
-            return Replayed {
-                state: before,
-                turns,
-                divergence,
-            };
         }
         Ok(came) => divergence(history, flow, recorded, &came, at),
         Err(refused) => recorded.first().map(|first| Divergence {

@@ -113,7 +113,11 @@ pub fn check_knowing(
     samples: Option<&Samples>,
 ) -> Checked {
     let parsed = parse_within(source, limits.definition_bytes);
-    let mut diagnostics = parsed.diagnostics;
+    let in_our_codes = parsed.diagnostics.into_iter().map(|found| {
+        let code = Code::from(found.code);
+        found.with_code(code)
+    });
+    let mut diagnostics: Vec<Diagnostic> = in_our_codes.collect();
     let mut left_off = None;
     let parts = parsed.root.as_ref().and_then(|root| {
         let checker = Checker {

@@ -6,6 +6,7 @@ mod cost;
 mod mapping;
 mod params;
 mod path;
+mod resource;
 #[cfg(test)]
 #[allow(dead_code, reason = "shared with what is below the language")]
 #[path = "../../flow/src/sample.rs"]
@@ -18,5 +19,6 @@ pub use condition::{Condition, ConditionError};
 pub use mapping::{Mapping, MappingSource, Mappings};
 pub use params::{ParamError, Params};
 pub use path::{Path, PathRoot, ValueAt};
+pub use resource::{NotInResource, ResourceName};
 pub use settings::{RetryNumber, Setting, SettingPaths};
 pub use template::{Template, TemplateError};

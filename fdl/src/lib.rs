@@ -6,14 +6,16 @@
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod check;
+pub mod diagnostics;
 pub mod expression;
 mod fault_names;
 pub mod fixes;
 
 // What every language shares keeps its names inside of this one.
-use starbridge_flow::{diagnostics, duration, graph, hex, limits, path, quoted, syntax, time, value};
+use starbridge_flow::{duration, graph, hex, limits, path, string_literal, syntax, time, value};
 
 pub use check::{Checked, ResourceCheck, Samples, check, check_knowing, check_where};
 pub use fault_names::FAULT_NAMES;

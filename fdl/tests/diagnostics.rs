@@ -7,8 +7,8 @@
     reason = "a test reads its data, and writes it anew when told to"
 )]
 
+use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix, Severity};
 use starbridge_fdl::{check, check_where};
-use starbridge_flow::diagnostics::{Code, Diagnostic, Fix, Severity};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use std::collections::{BTreeMap, BTreeSet};

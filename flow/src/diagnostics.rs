@@ -1,11 +1,9 @@
 //! Diagnostics: what is wrong with a text, as data. Showing them is the hosts' business.
 
-mod code;
 mod quote;
 mod suggest;
 
-pub use code::Code;
-pub use quote::{QUOTED_CHARS, shortened};
+pub use quote::{QUOTED_CHARS, quoted, shortened};
 pub use suggest::{Nearest, changes, nearest, nearest_alone};
 
 use crate::span::Span;
@@ -30,11 +28,17 @@ impl Severity {
     }
 }
 
-/// One problem of a text.
+/// The kinds of problems that a language, or the reader of texts, finds.
+pub trait DiagnosticCode: Copy {
+    /// How bad a problem of this kind is.
+    fn severity(self) -> Severity;
+}
+
+/// One problem of a text. Each language has codes `C` of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnostic {
-    /// Which kind of problem; each has a page.
-    pub code: Code,
+pub struct Diagnostic<C> {
+    /// Which kind of problem.
+    pub code: C,
     /// How bad it is.
     pub severity: Severity,
     /// Lower case, no full stop, the user's words in backquotes.
@@ -73,9 +77,9 @@ pub struct Fix {
     pub sure: bool,
 }
 
-impl Diagnostic {
+impl<C: DiagnosticCode> Diagnostic<C> {
     /// A diagnostic with the code's own severity, without labels, help and fix.
-    pub fn new(code: Code, span: Span, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn new(code: C, span: Span, pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
             severity: code.severity(),
@@ -85,6 +89,20 @@ impl Diagnostic {
             labels: Vec::new(),
             help: None,
             fix: None,
+        }
+    }
+
+    /// The same with the code that a language gives it, and the severity of that.
+    pub fn with_code<D: DiagnosticCode>(self, code: D) -> Diagnostic<D> {
+        Diagnostic {
+            code,
+            severity: code.severity(),
+            message: self.message,
+            span: self.span,
+            pointer: self.pointer,
+            labels: self.labels,
+            help: self.help,
+            fix: self.fix,
         }
     }
 

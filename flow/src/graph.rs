@@ -16,14 +16,16 @@ mod step;
 pub use budget::{Budget, Exhausted};
 pub use fault::{Fault, FaultKind, FaultNames, Matcher, Origin};
 pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List, OnTimeout};
-pub use program::{CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, Program, Root, Scope};
+pub use program::{
+    CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, Program, ResourceTemplate, Root, Scope,
+};
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use settings::{RetrySettings, Settings, SettingsReader};
 pub use step::{
-    Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, DEFAULT_PRIORITY, Fail, Foreach, InputMode,
-    NumberSource, OutputMode, OutputPassing, Parallel, Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task,
-    Tolerance, Undo, Values, Wait, WaitFor,
+    Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, DEFAULT_CONCURRENCY, DEFAULT_PRIORITY, Fail, Foreach,
+    InputMode, NumberSource, OutputMode, OutputPassing, Parallel, Pattern, Poll, Retry, Rollback, Source, Step,
+    StepKind, Task, Tolerance, Undo, Values, Wait, WaitFor,
 };
 
 /// Number of a step in its flow: an index into `Flow::steps`.

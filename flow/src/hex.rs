@@ -2,22 +2,37 @@
 
 /// Two lower-case digits a byte.
 pub fn encode(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
-        .collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 15));
+    }
+    text
+}
+
+fn digit(value: u8) -> char {
+    match value {
+        0..=9 => char::from(b'0' + value),
+        _ => char::from(b'a' + value - 10),
+    }
 }
 
 /// The bytes, where the text is whole pairs of digits and nothing else.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u32> = text.chars().map(|char| char.to_digit(16)).collect::<Option<_>>()?;
-    let pairs = digits.chunks_exact(2);
-    if !pairs.remainder().is_empty() {
+    let (pairs, []) = text.as_bytes().as_chunks() else {
         return None;
+    };
+    let byte = |[high, low]: &[u8; 2]| Some(value(*high)? << 4 | value(*low)?);
+    pairs.iter().map(byte).collect()
+}
+
+fn value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
     }
-    pairs
-        .map(|pair| u8::try_from(pair.iter().fold(0, |byte, digit| byte * 16 + digit)).ok())
-        .collect()
 }
 
 /// The bytes, where the text has exactly `N` of them.

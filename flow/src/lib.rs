@@ -7,6 +7,7 @@
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod diagnostics;
 pub mod duration;
@@ -15,11 +16,11 @@ pub mod graph;
 pub mod hex;
 pub mod limits;
 pub mod path;
-pub mod quoted;
 #[cfg(test)]
 #[allow(dead_code, reason = "shared with the language")]
 mod sample;
 mod span;
+pub mod string_literal;
 pub mod syntax;
 pub mod time;
 pub mod value;

@@ -78,6 +78,10 @@ impl std::error::Error for PathError {}
 
 impl Query {
     /// Parses `$`, which is the whole, or `$` with segments after it.
+    ///
+    /// # Errors
+    ///
+    /// A [`PathError`] with the place if the text is not a path.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if !text.starts_with('$') {
             let len = text.chars().next().map_or(0, char::len_utf8);
@@ -89,6 +93,10 @@ impl Query {
     }
 
     /// Parses the whole text; the root's name ends before byte `at`.
+    ///
+    /// # Errors
+    ///
+    /// A [`PathError`] with the place if what follows is not a path.
     pub fn after_root(text: &str, at: usize) -> Result<Self, PathError> {
         if text.len() > MAX_PATH_BYTES {
             return Err(too_long(0, text));
@@ -114,6 +122,10 @@ impl Query {
 
     /// Parses as much as is a path: its root's name stands from byte `start` to byte `at`. Gives the path and where it
     /// ends; what comes after is the caller's business.
+    ///
+    /// # Errors
+    ///
+    /// A [`PathError`] with the place if no path begins there.
     pub fn prefix(text: &str, start: usize, at: usize) -> Result<(Self, usize), PathError> {
         let mut parser = Parser::new(text, at);
         let segments = parser.segments().map_err(|error| *error)?;
@@ -132,6 +144,10 @@ impl Query {
 
     /// What it finds. A singular query gives its value, or nothing; any other an array of all matches, which is `[]`
     /// where there are none. A singular one costs nothing unless it is the whole of what would have to be copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Exhausted`] if the search takes more steps than are left.
     pub fn find(&self, root: Root<'_>, budget: &Budget) -> Result<Option<Value>, Exhausted> {
         if self.singular {
             return match walk(Node::Root(root), &self.segments) {
@@ -193,6 +209,10 @@ impl Query {
     }
 
     /// What it finds in a context, of which no more is asked than it needs.
+    ///
+    /// # Errors
+    ///
+    /// [`Exhausted`] if the search takes more steps than are left.
     pub fn find_in_context(&self, context: &dyn Context, budget: &Budget) -> Result<Option<Value>, Exhausted> {
         let whole = |names: &[&str]| -> Object {
             names

@@ -28,11 +28,6 @@ pub(crate) fn object(text: &str) -> Object {
     json(text).as_object().unwrap().clone()
 }
 
-/// A value as a root.
-pub(crate) fn root(value: &Value) -> Root<'_> {
-    Root::from(value)
-}
-
 pub(crate) struct SampleContext(pub(crate) Object);
 
 impl Context for SampleContext {

@@ -1,6 +1,7 @@
 //! Text to a tree with positions. Parsing never fails: what is wrong comes back as diagnostics, and as much of the tree
 //! as there is.
 
+mod code;
 mod json;
 mod location;
 mod members;
@@ -12,10 +13,11 @@ mod tests;
 mod yaml;
 
 pub use crate::span::Span;
+pub use code::SyntaxCode;
 pub use location::{SpanFinder, StringSpan, find, pointer_of};
 pub use source::{Format, LineColumn, Source};
 
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::Diagnostic;
 use crate::limits::Limits;
 use crate::value::{Number, Text, Value};
 
@@ -62,7 +64,7 @@ pub struct Parse {
     /// The tree, where there is any.
     pub root: Option<Node>,
     /// What is wrong with the text as JSON or YAML, in order of place.
-    pub diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Vec<Diagnostic<SyntaxCode>>,
     /// Whether the text could not be read to its end: what is missing in the tree may well be in the text.
     pub truncated: bool,
 }
@@ -81,7 +83,7 @@ pub fn parse_within(source: &Source, bytes: usize) -> Parse {
     if text.len() > bytes {
         let message = format!("the definition has {} bytes, more than the {bytes} allowed", text.len());
         return refused(
-            Code::TooLarge,
+            SyntaxCode::TooLarge,
             &message,
             "move parts of it into child flows (`flow:NAME`)",
         );
@@ -89,10 +91,10 @@ pub fn parse_within(source: &Source, bytes: usize) -> Parse {
     // Neither JSON nor YAML has this character; every other byte of UTF-16 is one.
     if text.bytes().take(64).any(|byte| byte == 0) {
         let message = "the text has NUL characters: it may be UTF-16";
-        return refused(Code::Encoding, message, "save the file as UTF-8");
+        return refused(SyntaxCode::Encoding, message, "save the file as UTF-8");
     }
     if let Some((message, help)) = other_text(source) {
-        return refused(Code::Syntax, message, help);
+        return refused(SyntaxCode::Syntax, message, help);
     }
     match source.format() {
         Format::Json => json::parse(source),
@@ -129,7 +131,7 @@ fn other_text(source: &Source) -> Option<(&'static str, &'static str)> {
 }
 
 /// What comes of a text that is not even looked at.
-fn refused(code: Code, message: &str, help: &str) -> Parse {
+fn refused(code: SyntaxCode, message: &str, help: &str) -> Parse {
     Parse {
         root: None,
         diagnostics: vec![Diagnostic::new(code, Span::default(), "", message).help(help)],

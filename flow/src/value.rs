@@ -117,7 +117,12 @@ impl Value {
 
     /// The compact JSON text.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        // The length is known: a text that grows takes up to twice the memory.
+        let mut text = Vec::with_capacity(self.json_len());
+        match serde_json::to_writer(&mut text, self) {
+            Ok(()) => String::from_utf8(text).unwrap_or_default(),
+            Err(_) => String::new(),
+        }
     }
 
     /// Text as a template or a `cause` shows it: a string as it is, anything else as compact JSON.
@@ -232,5 +237,23 @@ impl From<&serde_json::Value> for Value {
 impl From<&Value> for serde_json::Value {
     fn from(value: &Value) -> Self {
         serial::to_serde(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_text_takes_no_more_memory_than_its_bytes() {
+        for json in [r#"{"a":[1,2.5,null],"b":"x\n\"é\u0001"}"#, "[]", "-7"] {
+            let value: Value = serde_json::from_str(json).unwrap();
+            let text = value.to_json();
+            assert_eq!(
+                (text.len(), text.capacity()),
+                (value.json_len(), value.json_len()),
+                "{text}"
+            );
+        }
     }
 }

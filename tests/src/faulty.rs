@@ -4,7 +4,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Admissions, Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History,
+    Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
+    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
     KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
     Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError, StoredHistory,
     TaskLease, Turn, Waiter, Waiters,
@@ -110,6 +111,15 @@ impl<S: Store> Faulty<S> {
     }
 }
 
+impl<S: Store> Faulty<S> {
+    fn with_jobs<T>(&self, operation: impl FnOnce(&dyn BulkJobs) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.run(|store| match store.bulk_jobs() {
+            Some(jobs) => operation(jobs),
+            None => Err(StoreError::Unavailable("the store has no bulk jobs".to_owned())),
+        })
+    }
+}
+
 impl<S: Store> History for Faulty<S> {
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         self.run(|store| store.append(batch))
@@ -196,6 +206,10 @@ impl<S: Store> Listing for Faulty<S> {
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.run(|store| store.turns(execution, from, events, backwards))
+    }
+
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
+        self.run(|store| store.logs(execution, from, limit))
     }
 }
 
@@ -303,6 +317,57 @@ impl<S: Store> Audit for Faulty<S> {
 
     fn clear_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.run(|store| store.clear_audit(before, limit))
+    }
+}
+
+impl<S: Store> BulkJobs for Faulty<S> {
+    fn put_job(&self, job: &BulkJob, executions: &[Text], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.with_jobs(|jobs| jobs.put_job(job, executions, audit))
+    }
+
+    fn add_items(&self, job: &str, first: u64, executions: &[Text], last: bool) -> Result<bool, StoreError> {
+        self.with_jobs(|jobs| jobs.add_items(job, first, executions, last))
+    }
+
+    fn job(&self, job: &str) -> Result<Option<BulkJob>, StoreError> {
+        self.with_jobs(|jobs| jobs.job(job))
+    }
+
+    fn jobs(&self, cursor: Option<&str>, limit: usize) -> Result<BulkPage, StoreError> {
+        self.with_jobs(|jobs| jobs.jobs(cursor, limit))
+    }
+
+    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError> {
+        self.with_jobs(|jobs| jobs.jobs_to_run())
+    }
+
+    fn items(&self, job: &str, which: BulkItems, after: u64, limit: usize) -> Result<Vec<BulkItem>, StoreError> {
+        self.with_jobs(|jobs| jobs.items(job, which, after, limit))
+    }
+
+    fn set_results(&self, results: &[(BulkItemId, BulkResult)]) -> Result<(), StoreError> {
+        self.with_jobs(|jobs| jobs.set_results(results))
+    }
+
+    fn change_job(
+        &self,
+        job: &str,
+        from: &[BulkState],
+        to: BulkState,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<bool, StoreError> {
+        self.with_jobs(|jobs| jobs.change_job(job, from, to, now, audit))
+    }
+
+    fn clear_jobs(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.with_jobs(|jobs| jobs.clear_jobs(before, limit))
+    }
+}
+
+impl<S: Store> BulkStore for Faulty<S> {
+    fn bulk_jobs(&self) -> Option<&dyn BulkJobs> {
+        self.store.bulk_jobs().is_some().then_some(self as &dyn BulkJobs)
     }
 }
 

@@ -4,11 +4,11 @@
 use crate::damage::{self, Mistake, damaged, fixing_keeps_meaning};
 use crate::outstanding::Outstanding;
 use starbridge_fdl::expression::{Condition, Path, Template};
-use starbridge_flow::diagnostics::{Code, Diagnostic, Severity};
+use starbridge_flow::diagnostics::{Diagnostic, Severity};
 use starbridge_flow::graph::{Budget, Context, Exhausted, Flow, Guard, Root, Scope};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::path::Query;
-use starbridge_flow::syntax::{Node, Source, Span, parse};
+use starbridge_flow::syntax::{Node, Source, Span, SyntaxCode, parse};
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
@@ -60,7 +60,7 @@ pub fn parse_json(data: &[u8]) {
         sound_spans(text, root);
     }
     let theirs = serde_json::from_str::<serde_json::Value>(text.strip_prefix('\u{FEFF}').unwrap_or(text));
-    let errors: Vec<Code> = parsed
+    let errors: Vec<SyntaxCode> = parsed
         .diagnostics
         .iter()
         .filter(|found| found.severity == Severity::Error)
@@ -71,7 +71,7 @@ pub fn parse_json(data: &[u8]) {
             assert_eq!(serde_json::Value::from(&root.to_value()), theirs, "another value");
         }
         (_, Ok(_)) => assert!(
-            errors.iter().all(|&code| code == Code::DuplicateKey) && !errors.is_empty(),
+            errors.iter().all(|&code| code == SyntaxCode::DuplicateKey) && !errors.is_empty(),
             "serde_json accepts it, and we do not: {errors:?}"
         ),
         (root, Err(error)) => assert!(
@@ -312,7 +312,16 @@ fn drive(flow: &Arc<Flow>, mut state: State) {
             by: None,
             rollback: outstanding.is_multiple_of(2),
         };
-        signals.push((now, stop));
+        let pause = Signal::Pause {
+            by: None,
+            cause: String::new(),
+            with_parent: outstanding.is_multiple_of(3),
+        };
+        let resume = Signal::Resume {
+            by: None,
+            with_parent: false,
+        };
+        signals.extend([(now, pause), (now, resume), (now, stop)]);
         let skip = Signal::Skip {
             by: None,
             cause: String::new(),
@@ -321,6 +330,7 @@ fn drive(flow: &Arc<Flow>, mut state: State) {
         let redrive = Signal::Redrive {
             by: None,
             inputs: Vec::new(),
+            definition: None,
         };
         signals.push((now, redrive));
         for (now, signal) in signals {
@@ -457,7 +467,7 @@ fn inside(text: &str, offset: usize, len: usize, message: &str) {
     );
 }
 
-fn sound_diagnostics(source: &Source, diagnostics: &[Diagnostic]) {
+fn sound_diagnostics<C: std::fmt::Debug>(source: &Source, diagnostics: &[Diagnostic<C>]) {
     for found in diagnostics {
         let labels = found.labels.iter().map(|label| label.span);
         let spans = labels.chain([found.span]).chain(found.fix.iter().map(|fix| fix.span));

@@ -1,7 +1,7 @@
 //! Files that are made from the code.
 
 use crate::data;
-use starbridge_flow::diagnostics::Code;
+use starbridge_fdl::diagnostics::Code;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 

@@ -2,6 +2,7 @@
 
 mod admissions;
 mod appending;
+mod bulk;
 mod looking;
 mod notices;
 mod operating;
@@ -61,6 +62,7 @@ pub fn cases() -> Vec<Case> {
     [
         admissions::CASES,
         appending::CASES,
+        bulk::CASES,
         starts::CASES,
         looking::CASES,
         notices::CASES,

@@ -265,6 +265,7 @@ fn an_operator_lets_one_that_was_set_aside_go_on() {
         let redrive = Signal::Redrive {
             by: None,
             inputs: Vec::new(),
+            definition: None,
         };
         assert_eq!(engine.signal(&id, redrive), Reply::Taken);
         let record = engine.until(&id, |record| record.ended.is_some());

@@ -323,7 +323,7 @@ fn every_code_named_is_one() {
     for page in pages("language") {
         for (at, _) in page.text.match_indices("FDL0") {
             let code: String = page.text[at..].chars().take(7).collect();
-            let known = starbridge_flow::diagnostics::Code::parse(&code).is_some();
+            let known = starbridge_fdl::diagnostics::Code::parse(&code).is_some();
             assert!(known, "{}: {code}", page.path.display());
         }
     }

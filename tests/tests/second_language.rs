@@ -61,7 +61,7 @@ fn error(outcome: &Outcome) -> (&str, &str) {
 }
 
 #[test]
-fn steps_assign_variables() {
+fn variables_are_assigned_by_steps() {
     let outcome = run(PACKING, packing(&json!(6), &json!(60_000)));
     assert_eq!(outcome.status, "Succeeded", "{:?}", outcome.failure);
     let output = serde_json::to_value(outcome.output.unwrap()).unwrap();
@@ -73,7 +73,7 @@ fn steps_assign_variables() {
 }
 
 #[test]
-fn a_program_says_how_many_run_at_once() {
+fn concurrency_may_be_a_program() {
     for (lanes, seconds) in [(1, 6), (2, 3), (4, 2), (6, 1), (100, 1)] {
         let outcome = run(PACKING, packing(&json!(lanes), &json!(60_000)));
         assert_eq!(
@@ -85,20 +85,20 @@ fn a_program_says_how_many_run_at_once() {
 }
 
 #[test]
-fn a_program_says_how_long_all_may_take() {
+fn timeout_of_a_step_may_be_a_program() {
     let outcome = run(PACKING, packing(&json!(2), &json!(2_500)));
     assert_eq!(error(&outcome), ("Lanes.Late", "the step took longer than 2 seconds"));
     assert_eq!(outcome.elapsed, Millis(2_500));
 }
 
 #[test]
-fn a_program_says_how_long_a_call_may_take() {
-    const HURRY: &str = "fetch hurry /millis http://shop/fetch millis = /patience";
-    let outcome = run(HURRY, packing(&json!(1), &json!(1_500)));
+fn timeout_of_a_call_may_be_a_program() {
+    const LIMITED_CALL: &str = "fetch call-within /millis http://shop/fetch millis = /patience";
+    let outcome = run(LIMITED_CALL, packing(&json!(1), &json!(1_500)));
     assert_eq!((outcome.status.as_str(), outcome.elapsed), ("Succeeded", Millis(1_000)));
-    let outcome = run(HURRY, packing(&json!(1), &json!(500)));
+    let outcome = run(LIMITED_CALL, packing(&json!(1), &json!(500)));
     assert_eq!((error(&outcome).0, outcome.elapsed), ("Lanes.Late", Millis(500)));
-    let outcome = run(HURRY, packing(&json!(1), &json!("soon")));
+    let outcome = run(LIMITED_CALL, packing(&json!(1), &json!("soon")));
     assert_eq!(
         error(&outcome),
         ("Lanes.Missing", "the time-out is a string, not a whole number")
@@ -106,7 +106,7 @@ fn a_program_says_how_long_a_call_may_take() {
 }
 
 #[test]
-fn programs_and_lookups_may_fail() {
+fn faults_of_programs_and_lookups_fail_the_execution() {
     for (lanes, patience, cause) in [
         (
             json!("two"),
@@ -140,13 +140,13 @@ fn programs_and_lookups_may_fail() {
 }
 
 #[test]
-fn a_lookup_names_an_error() {
+fn error_name_may_be_a_lookup() {
     let outcome = run("stop fail /customer/name", packing(&json!(1), &json!(1)));
     assert_eq!(error(&outcome), ("Ada", ""));
 }
 
 #[test]
-fn what_programs_said_outlives_crashes_in_each_store() {
+fn recovery_keeps_what_programs_computed_in_each_store() {
     for patience in [60_000, 2_500] {
         let case = || packing(&json!(2), &json!(patience));
         let mut straight = simulation(PACKING, case());
@@ -173,9 +173,9 @@ fn what_programs_said_outlives_crashes_in_each_store() {
 }
 
 /// Answers each call with the outcome that its target names.
-struct Answering;
+struct NamedOutcomes;
 
-impl Connector for Answering {
+impl Connector for NamedOutcomes {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
         use starbridge_ports::Outcome;
         let outcome = match request.target.rsplit('/').next().unwrap_or_default() {
@@ -190,7 +190,7 @@ impl Connector for Answering {
 }
 
 /// Runs a flow in real time over a store, to its end.
-fn engine_runs(store: &Arc<dyn Store>, flow: Flow) -> ExecutionRecord {
+fn run_on_engine(store: &Arc<dyn Store>, flow: Flow) -> ExecutionRecord {
     let mut flows = FlowTable::default();
     flows.put("lanes", Arc::new(flow));
     let shard = Shard::new(
@@ -204,7 +204,7 @@ fn engine_runs(store: &Arc<dyn Store>, flow: Flow) -> ExecutionRecord {
         queues: None,
         leases: None,
         history: history.clone(),
-        connectors: Connectors::from([("http", Arc::new(Answering) as Arc<dyn Connector>)]),
+        connectors: Connectors::from([("http", Arc::new(NamedOutcomes) as Arc<dyn Connector>)]),
         clock: Arc::new(SystemClock),
         vault: Arc::new(Vault::new(
             Arc::new(EnvironmentSecrets),
@@ -247,7 +247,7 @@ fn engine_runs(store: &Arc<dyn Store>, flow: Flow) -> ExecutionRecord {
 }
 
 #[test]
-fn errors_of_connectors_have_the_names_of_the_language() {
+fn fault_names_of_connectors_are_those_of_the_language() {
     let folder = tempfile::tempdir().unwrap();
     let stores: [Arc<dyn Store>; 2] = [
         Arc::new(MemoryStore::new()),
@@ -262,11 +262,11 @@ fn errors_of_connectors_have_the_names_of_the_language() {
             ("ftp://shop/", "Lanes.Nowhere"),
             ("flow:nobody", "Lanes.Nowhere"),
         ] {
-            let record = engine_runs(&store, lanes::compile(&format!("fetch call {target} a = 1")));
+            let record = run_on_engine(&store, lanes::compile(&format!("fetch call {target} a = 1")));
             assert_eq!(record.status, Status::Failed, "{target}");
             assert_eq!(record.failure.unwrap().error, error, "{target}");
         }
-        let record = engine_runs(&store, lanes::compile("fetch call http://shop/ a = 1"));
+        let record = run_on_engine(&store, lanes::compile("fetch call http://shop/ a = 1"));
         assert_eq!(record.status, Status::Succeeded);
     }
 }

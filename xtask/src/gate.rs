@@ -92,10 +92,10 @@ fn wasm32() -> Outcome {
     process::run(cargo(&check).args(packages)).into()
 }
 
-/// Advisories and licences; a test checks the licences and bans offline too.
+/// Advisories, licences, bans and sources; tests hold all but the advisories offline.
 fn dependencies() -> Outcome {
     if tools::path_of("cargo-deny").is_none() {
-        return Outcome::Skipped("cargo-deny is not installed".to_owned());
+        return Outcome::Skipped("cargo-deny is not installed: advisories are not checked".to_owned());
     }
     process::run(&mut program("cargo", &["deny", "check"])).into()
 }

@@ -61,7 +61,7 @@ mod streams;
 mod supervisor;
 mod task;
 
-pub use settings::{CommandSettings, Heard, Programs, Supervisor};
+pub use settings::{CommandSettings, Heard, Printed, Programs, Supervisor};
 #[cfg(target_os = "linux")]
 pub use supervisor::supervise;
 
@@ -69,7 +69,7 @@ use fence::Folder;
 use program::Program;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::value::Value;
-use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
+use starbridge_ports::{Connector, LoggedOutcomeFuture, Outcome, OutcomeFuture, Request, SentMembers};
 
 /// Runs local programs: the connector for `cmd:`.
 #[derive(Debug)]
@@ -85,11 +85,12 @@ impl CommandConnector {
         Self { settings, folder }
     }
 
-    /// Runs the program of a call with any JSON value as its input.
-    pub async fn run(&self, request: &Request, input: &Value) -> Outcome {
+    /// Runs the program of a call with any JSON value as its input; gives its outcome, and the end of what it printed on
+    /// stderr.
+    pub async fn run(&self, request: &Request, input: &Value) -> (Outcome, Option<String>) {
         let program = match Program::of(&self.settings, &self.folder, request, input) {
             Ok(program) => program,
-            Err(outcome) => return outcome,
+            Err(outcome) => return (outcome, None),
         };
         let name = program.name().to_owned();
         let running = program.run(&self.settings, request);
@@ -99,7 +100,7 @@ impl CommandConnector {
             None => running.await,
             Some(timeout) => match tokio::time::timeout(timeout, running).await {
                 Ok(outcome) => outcome,
-                Err(_) => outcome::too_late(&name, timeout),
+                Err(_) => (outcome::too_late(&name, timeout), None),
             },
         }
     }
@@ -107,6 +108,11 @@ impl CommandConnector {
 
 impl Connector for CommandConnector {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
+        let run = self.call_logged(request);
+        Box::pin(async move { run.await.0 })
+    }
+
+    fn call_logged(&self, request: Request) -> LoggedOutcomeFuture<'_> {
         Box::pin(async move {
             let input = Value::from(request.input.clone());
             self.run(&request, &input).await

@@ -73,13 +73,13 @@ impl Program {
         &self.name
     }
 
-    /// Runs the program to its end. If the future is dropped, the program is killed with everything it started.
-    pub(super) async fn run(self, settings: &CommandSettings, request: &Request) -> Outcome {
+    /// Runs the program to its end; gives its outcome, and the end of what it printed on stderr. If the future is dropped, the program is killed with everything it started.
+    pub(super) async fn run(self, settings: &CommandSettings, request: &Request) -> (Outcome, Option<String>) {
         let limit = request.answer_limit;
-        match self.printed(settings, limit).await {
+        let outcome = match self.printed(settings, limit).await {
             Ok(Printed { end, out, err }) => {
                 if let (End::Code(0), Some(heard)) = (&end, &settings.heard) {
-                    heard.tell(&self.name, &err);
+                    heard.tell(&self.name, request, &err);
                 }
                 let ended = Ended {
                     name: &self.name,
@@ -87,7 +87,8 @@ impl Program {
                     out: &out,
                     err: &err,
                 };
-                outcome::of(&ended, request.pattern)
+                let log = String::from_utf8_lossy(&err).into_owned();
+                return (outcome::of(&ended, request.pattern), Some(log));
             }
             Err(Broken::NotStarted(reason)) => Outcome::not_sent(format!("`{}` can't be run: {reason}", self.name)),
             Err(Broken::OutputTooLong) => {
@@ -95,7 +96,8 @@ impl Program {
                 Outcome::failed(FaultKind::TooLarge, cause)
             }
             Err(Broken::Lost(reason)) => outcome::lost(&self.name, &reason),
-        }
+        };
+        (outcome, None)
     }
 
     async fn printed(&self, settings: &CommandSettings, limit: usize) -> Result<Printed, Broken> {

@@ -1,5 +1,6 @@
 //! Settings for local programs.
 
+use starbridge_ports::Request;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,21 +27,39 @@ pub struct CommandSettings {
     pub heard: Option<Heard>,
 }
 
-/// Somebody who is told what programs print on stderr: the program's name and the end of it.
+/// What a program printed on stderr.
+#[derive(Clone, Copy, Debug)]
+pub struct Printed<'a> {
+    /// The program's name.
+    pub program: &'a str,
+    /// The step that called it.
+    pub step: &'a str,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The end of it.
+    pub text: &'a str,
+}
+
+/// Somebody who is told what programs print on stderr.
 #[derive(Clone)]
 pub struct Heard(Arc<Told>);
 
-type Told = dyn Fn(&str, &str) + Send + Sync;
+type Told = dyn Fn(&Printed<'_>) + Send + Sync;
 
 impl Heard {
     /// Calls this.
-    pub fn by(told: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
+    pub fn by(told: impl Fn(&Printed<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
     }
 
-    pub(crate) fn tell(&self, program: &str, printed: &[u8]) {
+    pub(crate) fn tell(&self, program: &str, request: &Request, printed: &[u8]) {
         if !printed.is_empty() {
-            (self.0)(program, &String::from_utf8_lossy(printed));
+            (self.0)(&Printed {
+                program,
+                step: &request.keys.step,
+                attempt: request.attempt,
+                text: &String::from_utf8_lossy(printed),
+            });
         }
     }
 }

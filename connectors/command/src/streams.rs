@@ -1,10 +1,12 @@
 //! The streams of a program, each with a limit.
 
+use starbridge_ports::LOG_BYTES;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 
-/// How many bytes of stderr are kept, from the end: two thousand characters in any encoding.
-const STDERR_BYTES: usize = 8_000;
+/// How many bytes of stderr are kept, from the end: the log, and some before it, so that a secret at the cut is whole when it is
+/// redacted.
+const STDERR_BYTES: usize = LOG_BYTES + 4_096;
 /// How many bytes are read at once.
 const CHUNK_BYTES: usize = 8_192;
 

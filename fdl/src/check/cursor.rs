@@ -1,7 +1,7 @@
 //! A place in the tree together with the way to it. The JSON pointer is made only when a diagnostic asks for it.
 
 use super::outline::Outline;
-use crate::diagnostics::{Code, Diagnostic, shortened};
+use crate::diagnostics::{Code, Diagnostic, quoted};
 use crate::graph::StepId;
 use crate::syntax::{Node, NodeKind, Span, pointer_of};
 
@@ -120,9 +120,9 @@ impl<'a> Cursor<'a> {
         match self.key {
             Key::Root => "the definition".to_owned(),
             Key::Step(..) => "a step".to_owned(),
-            Key::Name(name) => format!("`{}`", shortened(name)),
+            Key::Name(name) => quoted(name),
             Key::Index(_) => match self.parent.map(|parent| parent.key) {
-                Some(Key::Name(name)) => format!("an item of `{}`", shortened(name)),
+                Some(Key::Name(name)) => format!("an item of {}", quoted(name)),
                 _ => "an item".to_owned(),
             },
         }

@@ -5,13 +5,10 @@ use super::cursor::Cursor;
 use super::fields;
 use super::outline::Slot;
 use crate::diagnostics::Code;
-use crate::graph::{Foreach, NumberSource, StepId, StepKind, Tolerance};
+use crate::graph::{DEFAULT_CONCURRENCY, Foreach, NumberSource, StepId, StepKind, Tolerance};
 use crate::path::Query;
 use crate::value::Text;
 use std::sync::Arc;
-
-/// How many iterations run at once where the flow does not say.
-const DEFAULT_CONCURRENCY: u64 = 100;
 
 impl Checker<'_> {
     /// A foreach's own fields.

@@ -27,6 +27,17 @@ const NAMES: &[(&str, &[&str], bool)] = &[
     ("multiplier", &["backoffrate", "factor"], true),
     ("maxAttempts", &["attempts", "maxretries", "limit"], true),
     ("concurrency", &["maxconcurrency"], true),
+    (
+        "tolerance",
+        &[
+            "toleratedfailurecount",
+            "toleratedfailurepercentage",
+            "tolerated_failures",
+            "maxfailures",
+            "allowedfailures",
+        ],
+        false,
+    ),
     ("dependsOn", &["needs", "after", "depends_on", "depends"], true),
     ("default", &["else", "otherwise"], true),
     (
@@ -169,11 +180,21 @@ impl Checker<'_> {
         let key = member.key_span();
         let found = found.help(format!("it is called `{field}` here"));
         let json = self.source.format() == Format::Json;
-        if let (true, "retry", NodeKind::Number(times)) = (json, field, &member.node.kind) {
-            let span = Span {
-                start: key.start,
-                end: member.node.span.end,
+        let span = Span {
+            start: key.start,
+            end: member.node.span.end,
+        };
+        if let ("tolerance", NodeKind::Number(number)) = (field, &member.node.kind) {
+            let name = member.name().unwrap_or_default().to_lowercase();
+            let inside = if name.contains("percent") { "percent" } else { "count" };
+            let found = found.help(format!("it is `tolerance` with `{inside}` here"));
+            let written = match json {
+                true => format!("\"tolerance\": {{\"{inside}\": {number}}}"),
+                false => format!("tolerance: {{{inside}: {number}}}"),
             };
+            return found.fix("write `tolerance`", span, written);
+        }
+        if let (true, "retry", NodeKind::Number(times)) = (json, field, &member.node.kind) {
             let policy = format!("\"retry\": [{{\"errors\": [\"FnF.ALL\"], \"maxAttempts\": {times}}}]");
             return found.guess("write a policy", span, policy);
         }

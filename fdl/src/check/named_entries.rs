@@ -4,7 +4,7 @@
 use super::Checker;
 use super::cursor::Cursor;
 use crate::diagnostics::Code;
-use crate::syntax::{Member, Node, NodeKind};
+use crate::syntax::{Member, Node, NodeKind, Span};
 
 /// Entries that a fix writes at most.
 const MAX_WRITTEN: usize = 100;
@@ -51,16 +51,78 @@ impl Checker<'_> {
         let message = format!("`{called}` must be a list of {called}, not an object");
         let found = cursor.problem(Code::WrongType, message);
         let found = found.help(format!("each is an object with `{key}` and `steps`"));
-        let written: Option<Vec<String>> = members.iter().map(|member| self.with_key(member, list)).collect();
-        let braces = self.written(cursor.node.span).starts_with('{');
-        self.report(match written.filter(|written| braces && written.len() <= MAX_WRITTEN) {
-            Some(written) => {
-                let list = format!("[{}]", written.join(", "));
-                found.fix(format!("make it a list with `{key}`"), cursor.node.span, list)
+        let written = match self.written(cursor.node.span).starts_with('{') {
+            _ if members.len() > MAX_WRITTEN => None,
+            true => {
+                let written: Option<Vec<String>> = members.iter().map(|member| self.with_key(member, list)).collect();
+                written.map(|written| format!("[{}]", written.join(", ")))
             }
+            false => self.as_lines(cursor.node, list),
+        };
+        self.report(match written {
+            Some(written) => found.fix(format!("make it a list with `{key}`"), cursor.node.span, written),
             None => found,
         });
         true
+    }
+
+    /// The list in lines of YAML. What stands between the entries stays, comments too.
+    fn as_lines(&self, node: &Node, list: &NamedEntries) -> Option<String> {
+        let mut lines = String::new();
+        let mut done = node.span.start;
+        for member in node.members() {
+            let between = |start, end| self.written(Span { start, end });
+            lines += between(done, member.key_span.start);
+            lines += &self.as_line(member, list)?;
+            done = member.value.span.end;
+        }
+        lines += self.written(Span {
+            start: done,
+            end: node.span.end,
+        });
+        Some(lines)
+    }
+
+    /// An entry in lines of YAML; nothing where lines would have to be moved.
+    fn as_line(&self, member: &Member, list: &NamedEntries) -> Option<String> {
+        let (key, value) = (self.written(member.key_span), self.written(member.value.span));
+        let column = self.indent(member.key_span.start)?;
+        let next = " ".repeat(column + 2);
+        match &member.value.kind {
+            NodeKind::String(_) => Some(format!("- {}: {key}\n{next}goto: {value}", list.key)),
+            _ if value.starts_with(['{', '[']) => Some(format!("- {}", self.with_key(member, list)?)),
+            _ => {
+                let inside = self.indent(member.value.span.start)?.checked_sub(column)?;
+                let between = self.written(Span {
+                    start: member.key_span.end,
+                    end: member.value.span.start,
+                });
+                let between = between
+                    .trim_start_matches(' ')
+                    .strip_prefix(':')
+                    .filter(|_| inside >= 2)?;
+                match &member.value.kind {
+                    NodeKind::Array(_) => {
+                        let head = format!("- {}: {key}\n{next}steps:", list.key);
+                        Some(head + between + value)
+                    }
+                    NodeKind::Object(_) if has(&member.value, list.key) || has(&member.value, "type") => None,
+                    _ => {
+                        let blank = " ".repeat(inside - 1);
+                        Some(format!("-{blank}{}: {key}{between}{value}", list.key))
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many blanks stand before a place, if there is nothing else on its line.
+    fn indent(&self, at: usize) -> Option<usize> {
+        let before = self.source.text().get(..at)?;
+        let line = before
+            .rfind('\n')
+            .map_or(before, |end| before.get(end + 1..).unwrap_or_default());
+        line.bytes().all(|byte| byte == b' ').then_some(line.len())
     }
 
     /// An entry as it should be written, with its key inside; nothing where it has such a field already.

@@ -3,9 +3,10 @@
 use super::Checker;
 use super::cursor::Cursor;
 use super::habits::has_otherwise;
+use super::paths::helped;
 use crate::diagnostics::Code;
-use crate::expression::{Params, Path};
-use crate::graph::{Call, Parameters, Pattern};
+use crate::expression::{NotInResource, Params, Path, ResourceName};
+use crate::graph::{Call, Parameters, Pattern, ResourceTemplate};
 use crate::limits::is_name;
 use crate::syntax::NodeKind;
 use crate::value::Text;
@@ -55,16 +56,16 @@ impl Checker<'_> {
             Pattern::parse(&word)
         });
         let params = cursor.member("serviceParams").and_then(|params| self.params(&params));
-        let resource = self.resource(cursor, whose)?;
-        self.check_child_token(cursor, &resource);
+        let (resource, template) = self.resource(cursor, whose)?;
         Some(Call {
             resource,
+            template: template.map(|template| Arc::new(template) as Arc<dyn ResourceTemplate>),
             pattern: pattern.unwrap_or(Pattern::RequestResponse),
             params: params.map(|params| Arc::new(params) as Arc<dyn Parameters>),
         })
     }
 
-    fn resource(&self, cursor: &Cursor<'_>, whose: &str) -> Option<Text> {
+    fn resource(&self, cursor: &Cursor<'_>, whose: &str) -> Option<(Text, Option<ResourceName>)> {
         let Some((_, field)) = self.one_of(cursor, &["resourceArn", "resource", "action"], false) else {
             if has_otherwise(cursor.node, "resourceArn") {
                 return None;
@@ -74,6 +75,7 @@ impl Checker<'_> {
             return None;
         };
         let resource = self.filled(&field)?;
+        let template = self.parts_of_resource(&field, &resource)?;
         if let Some(placeholder) = placeholder(&resource) {
             let offset = resource.find(placeholder).unwrap_or(0);
             let message = format!("the placeholder `{placeholder}` was not filled in");
@@ -83,7 +85,7 @@ impl Checker<'_> {
             let message = format!("`{resource}` is taken as it stands, it is no path here");
             let found = field.problem(Code::LooksLikePath, message);
             self.report(found.help("write the resource itself; a `choice` leads to one of several tasks"));
-        } else if let Some((message, help)) = fault_of(&resource) {
+        } else if let Some((message, help)) = fault_of_filled(&resource, template.as_ref()) {
             self.report(
                 field
                     .problem(Code::BadResource, format!("`{resource}` {message}"))
@@ -96,7 +98,50 @@ impl Checker<'_> {
         } else if let Some(why) = self.answers.and_then(|answers| answers(&resource)) {
             self.unanswered(&field, &resource, why);
         }
-        Some(resource)
+        Some((resource, template))
+    }
+
+    /// The parts of a resource that are filled in; nothing where one is wrong.
+    fn parts_of_resource(&self, field: &Cursor<'_>, resource: &str) -> Option<Option<ResourceName>> {
+        let found = match ResourceName::compile(resource) {
+            Ok(name) => match short_part(resource) {
+                None => return Some(name),
+                Some((offset, len)) => {
+                    let part = resource.get(offset..offset + len).unwrap_or_default();
+                    let meant = part.replacen("{$", "{$input", 1);
+                    let message = format!("`{part}` is not filled in");
+                    let found = self.inside(field, Code::PartMisplaced, offset, len, message);
+                    let span = found.span;
+                    let title = format!("write `{meant}`");
+                    found
+                        .help("a path here starts with `$input`, the step's own input")
+                        .fix(title, span, meant)
+                }
+            },
+            Err(NotInResource::Template(error)) => {
+                let found = self.inside(field, Code::BadTemplate, error.offset, error.len, error.message);
+                helped(found, error.help)
+            }
+            Err(NotInResource::Root { offset, len }) => {
+                let path = resource.get(offset..offset + len).unwrap_or_default();
+                let message = format!("`{path}` can't be seen here");
+                let found = self.inside(field, Code::PartMisplaced, offset, len, message);
+                found.help("only the step's own input can: bring it there with `inputMappings`, then write `{$input…}`")
+            }
+            Err(NotInResource::Place { offset, len, within }) => {
+                let message = format!("{within} is fixed: no data decides it");
+                let found = self.inside(field, Code::PartMisplaced, offset, len, message);
+                found.help(match within {
+                    "the query" => "write it as a path in `query` of `serviceParams`: `{\"id\": \"$.id\"}`",
+                    "this resource" => {
+                        "names of `queue:`, `redis:`, `sqs:` and `flow:` and the path of a URL can be filled in"
+                    }
+                    _ => "a `choice` leads to one of several tasks",
+                })
+            }
+        };
+        self.report(found);
+        None
     }
 
     /// Notes a resource that nothing answers to; of those that begin alike one is told, with the number of others.
@@ -120,22 +165,6 @@ impl Checker<'_> {
                 found.message += &format!("; {others} more that begin with `{group}` likewise");
             }
             self.report(found);
-        }
-    }
-
-    /// Warns of a token that a child flow would be given.
-    fn check_child_token(&self, cursor: &Cursor<'_>, resource: &str) {
-        const TOKEN: &str = "CallbackFnFTaskToken";
-        let Some(token) = cursor
-            .member("serviceParams")
-            .filter(|_| Reach::of(resource) == Reach::Child)
-        else {
-            return;
-        };
-        if let Some(token) = token.member(TOKEN) {
-            let message = format!("`{TOKEN}` of a child flow is not run by this version");
-            let found = token.problem_of_key(Code::NotRunYet, message);
-            self.report(found.help("it is ignored, and the task waits until its timeout; use `pattern: sync`"));
         }
     }
 
@@ -174,7 +203,7 @@ impl Checker<'_> {
     fn bad_param(&self, cursor: &Cursor<'_>, pointer: &str, error: crate::path::PathError) {
         let Some(rest) = pointer.strip_prefix('/') else {
             let found = self.inside(cursor, Code::BadParam, error.offset, error.len, error.message);
-            self.report(super::paths::helped(found, error.help));
+            self.report(helped(found, error.help));
             return;
         };
         let (key, rest) = match rest.find('/') {
@@ -187,6 +216,22 @@ impl Checker<'_> {
             self.bad_param(&inner, rest, error);
         }
     }
+}
+
+/// A `{$.a}` in a resource: offset and length.
+fn short_part(resource: &str) -> Option<(usize, usize)> {
+    let offset = ["{$.", "{$["].iter().filter_map(|open| resource.find(open)).min()?;
+    let end = resource.get(offset..)?.find('}')?;
+    Some((offset, end + 1))
+}
+
+/// What is wrong with a resource whatever its parts are filled in with.
+fn fault_of_filled(resource: &str, template: Option<&ResourceName>) -> Option<(&'static str, &'static str)> {
+    let Some(template) = template else {
+        return fault_of(resource);
+    };
+    // A version is a number, a name begins with a letter.
+    fault_of(&template.sample("a")).filter(|_| fault_of(&template.sample("1")).is_some())
 }
 
 /// A `${x}` or `<x>` in a resource.

@@ -11,7 +11,7 @@ mod unfound;
 
 use crate::graph::{self, Budget, Guard, Root};
 use crate::path::PathError;
-use crate::quoted::Fault;
+use crate::string_literal::Fault;
 use crate::value::Text;
 pub(crate) use asks::{Ask, Side};
 pub(crate) use lexer::Comparison;
@@ -93,6 +93,10 @@ impl From<Fault> for ConditionError {
 
 impl Condition {
     /// Parses a condition, or says what is wrong with it first.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConditionError`] with the place if the text is not a condition.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
         if text.len() > MAX_CONDITION_BYTES {
             let message = format!(

@@ -1,7 +1,7 @@
 //! What searches cost: a count that is the same everywhere, bounded whatever the path and the data.
 
 use super::Condition;
-use crate::expression::sample::{json, on_small_stack, root};
+use crate::expression::sample::{json, on_small_stack};
 use crate::graph::{Budget, FaultKind, Guard, Root};
 use crate::limits::Limits;
 use crate::path::Query;
@@ -15,14 +15,14 @@ fn with(steps: usize, data: &Value) -> Budget {
         evaluation_steps: steps,
         ..Limits::default()
     };
-    Budget::new(&limits, root(data).json_len())
+    Budget::new(&limits, Root::from(data).json_len())
 }
 
 /// What a search finds, or `None` where its budget ends, and what it took.
 fn search(path: &str, data: &Value) -> (Option<Value>, usize) {
     let budget = with(STEPS, data);
     let query = Query::parse(path).unwrap();
-    let found = query.find(root(data), &budget).ok().flatten();
+    let found = query.find(Root::from(data), &budget).ok().flatten();
     (found, budget.spent())
 }
 
@@ -47,7 +47,7 @@ fn what_grows_faster_than_the_data_ends_at_the_budget() {
         ("$.a[?$.a[?@ == $.a]]", &wide),
         ("$..[?@..b]..b", &wide),
     ] {
-        let given = STEPS + root(data).json_len();
+        let given = STEPS + Root::from(data).json_len();
         let (found, spent) = search(path, data);
         let exhausted = spent == given;
         assert_eq!(found.is_none(), exhausted, "{path}: {spent}");
@@ -70,9 +70,9 @@ fn what_grows_with_the_data_fits() {
     ] {
         let budget = with(0, &data);
         let query = Query::parse(path).unwrap();
-        assert!(query.find(root(&data), &with(STEPS, &data)).is_ok(), "{path}");
+        assert!(query.find(Root::from(&data), &with(STEPS, &data)).is_ok(), "{path}");
         // Each byte of the data brings a step of its own: the bound grows along.
-        assert!(budget.spent() == 0 && Budget::unlimited().take(root(&data).json_len()).is_ok());
+        assert!(budget.spent() == 0 && Budget::unlimited().take(Root::from(&data).json_len()).is_ok());
     }
     let (_, few) = search("$.a[*].b", &items(1_000));
     let (_, many) = search("$.a[*].b", &items(2_000));
@@ -111,7 +111,7 @@ fn deep_paths_need_no_stack() {
         let data = nested(90);
         for path in [format!("${}", "..*".repeat(1_300)), format!("${}", "[*]".repeat(1_300))] {
             let budget = with(50_000, &data);
-            drop(Query::parse(&path).unwrap().find(root(&data), &budget));
+            drop(Query::parse(&path).unwrap().find(Root::from(&data), &budget));
         }
     });
 }
@@ -137,7 +137,7 @@ fn conditions_have_a_budget() {
     ));
     let costs = |text: &str| {
         let budget = with(0, &data);
-        let held = Condition::parse(text).unwrap().holds(root(&data), &budget);
+        let held = Condition::parse(text).unwrap().holds(Root::from(&data), &budget);
         (held, budget.spent())
     };
     assert_eq!(costs("$.s == 'x' && $.a[0][1] == 2"), (Ok(true), 0));

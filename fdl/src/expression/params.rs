@@ -50,6 +50,10 @@ struct Input<'a> {
 impl Params {
     /// Compiles a value: strings in it that are `$`, or start with `$.` or `$[`, become paths. Fails with every path
     /// that is wrong.
+    ///
+    /// # Errors
+    ///
+    /// Every path in the value that is wrong, each with its place.
     pub fn compile(value: &Value) -> Result<Self, Vec<ParamError>> {
         if value.depth() > MAX_DEPTH {
             let message = format!("nested deeper than the {MAX_DEPTH} levels allowed");

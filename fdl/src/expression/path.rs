@@ -49,6 +49,10 @@ impl Path {
     }
 
     /// Parses a path.
+    ///
+    /// # Errors
+    ///
+    /// A [`PathError`] with the place if the text is not a path.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         match PathRoot::of(text) {
             Some(root) if Self::is_path(text) => {
@@ -73,6 +77,10 @@ impl Path {
     }
 
     /// What it finds, as with [`Query::find`].
+    ///
+    /// # Errors
+    ///
+    /// [`Exhausted`] if the search takes more steps than are left.
     pub fn find(&self, scope: &Scope<'_>) -> Result<Option<Value>, Exhausted> {
         match self.root {
             PathRoot::Input => self.query.find(scope.input, scope.budget),

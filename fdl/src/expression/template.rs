@@ -13,7 +13,7 @@ pub struct Template {
 }
 
 #[derive(Clone, Debug)]
-enum Piece {
+pub(super) enum Piece {
     Plain(Text),
     /// A path, and the offset of its `$` in the text.
     Path(usize, Path),
@@ -59,6 +59,10 @@ impl From<PathError> for TemplateError {
 
 impl Template {
     /// Parses a template. A `{` that does not begin `{$input`, `{$local` or `{$context` is text like any other.
+    ///
+    /// # Errors
+    ///
+    /// A [`TemplateError`] with the place if the text is not a template.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut plain = 0;
@@ -91,6 +95,11 @@ impl Template {
         &self.text
     }
 
+    /// What it is made of, in order.
+    pub(super) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
     /// The paths in it, each with the offset of its `$` in the text.
     pub fn paths(&self) -> impl Iterator<Item = (usize, &Path)> {
         self.pieces.iter().filter_map(|piece| match piece {
@@ -101,6 +110,10 @@ impl Template {
 
     /// The text with its parts filled in: a string as it is, another value as compact JSON. Nothing where one of them
     /// finds nothing. Nothing is written before it is known not to be too large, together with the place's other templates.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if a part takes too many steps or the text grows beyond its limit.
     pub fn render(&self, scope: &Scope<'_>) -> Result<Option<String>, Fault> {
         let mut found = Vec::with_capacity(self.pieces.len());
         let mut bytes = 0_usize;

@@ -13,6 +13,11 @@ pub fn shortened(word: &str) -> Cow<'_, str> {
     }
 }
 
+/// The word in backquotes, cut as [`shortened`] does.
+pub fn quoted(word: &str) -> String {
+    format!("`{}`", shortened(word))
+}
+
 /// The text with what stands in backquotes cut as [`shortened`] does.
 pub(super) fn with_short_quotes(text: &str) -> Cow<'_, str> {
     if text.len() <= QUOTED_CHARS {
@@ -42,6 +47,8 @@ mod tests {
         assert_eq!(shortened(&fits), fits);
         assert!(matches!(shortened("word"), Cow::Borrowed("word")));
         assert_eq!(shortened(&format!("{fits}x")), format!("{fits}…"));
+        assert_eq!(quoted("word"), "`word`");
+        assert_eq!(quoted(&format!("{fits}x")), format!("`{fits}…`"));
         let text = format!("`{fits}x` is no `name`");
         assert_eq!(with_short_quotes(&text), format!("`{fits}…` is no `name`"));
         let huge = shortened(&"😀".repeat(1_000_000)).into_owned();

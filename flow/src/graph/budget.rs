@@ -1,7 +1,7 @@
 //! What evaluating may cost: a count, the same on every host, never a time.
 
 use super::{Fault, FaultKind};
-use crate::diagnostics::shortened;
+use crate::diagnostics::quoted;
 use crate::limits::Limits;
 use crate::value::Value;
 use std::cell::Cell;
@@ -64,6 +64,10 @@ impl Budget {
     }
 
     /// Takes so many steps, or all that are left where these are too few.
+    ///
+    /// # Errors
+    ///
+    /// [`Exhausted`] if fewer steps are left.
     #[inline]
     pub fn take(&self, steps: usize) -> Result<(), Exhausted> {
         let left = self.left.get().checked_sub(steps);
@@ -72,16 +76,28 @@ impl Budget {
     }
 
     /// Takes the steps for values that are kept.
+    ///
+    /// # Errors
+    ///
+    /// [`Exhausted`] if fewer steps are left.
     pub fn keep(&self, values: usize) -> Result<(), Exhausted> {
         self.take(values.saturating_mul(STEPS_PER_KEPT_VALUE))
     }
 
     /// Takes the steps for walking through a text.
+    ///
+    /// # Errors
+    ///
+    /// [`Exhausted`] if fewer steps are left.
     pub fn read(&self, bytes: usize) -> Result<(), Exhausted> {
         self.take(bytes / BYTES_PER_STEP)
     }
 
     /// Takes the steps for comparing two values, of which the smaller one decides.
+    ///
+    /// # Errors
+    ///
+    /// [`Exhausted`] if fewer steps are left.
     pub fn compare(&self, left: &Value, right: &Value) -> Result<(), Exhausted> {
         match (left, right) {
             (Value::String(a), Value::String(b)) => self.read(a.json_len().min(b.json_len())),
@@ -92,6 +108,10 @@ impl Budget {
     }
 
     /// Takes the steps for comparing a value with each of a list.
+    ///
+    /// # Errors
+    ///
+    /// [`Exhausted`] if fewer steps are left.
     pub fn compare_each(&self, value: &Value, items: &[Value], json_len: usize) -> Result<(), Exhausted> {
         let each = match value {
             Value::String(text) => text.json_len() / BYTES_PER_STEP,
@@ -105,20 +125,28 @@ impl Budget {
     /// The fault of what takes too many steps.
     pub fn exceeded(&self, what: &str) -> Fault {
         let cause = format!(
-            "evaluating `{}` takes more than the limit of {} steps for data of this size",
-            shortened(what),
+            "evaluating {} takes more than the limit of {} steps for data of this size",
+            quoted(what),
             self.given
         );
         Fault::new(FaultKind::Limit, cause)
     }
 
     /// What was found for `what`, or the fault.
+    ///
+    /// # Errors
+    ///
+    /// The fault of [`Budget::exceeded`] if `found` is [`Exhausted`].
     pub fn within<T>(&self, what: &str, found: Result<T, Exhausted>) -> Result<T, Fault> {
         found.map_err(|Exhausted| self.exceeded(what))
     }
 
     /// Takes the bytes of a text that is about to be written. All texts of the place count together: each takes memory of its
     /// own, where a value that is passed on takes none.
+    ///
+    /// # Errors
+    ///
+    /// A fault if the texts of the place grow beyond their limit together.
     pub fn write(&self, bytes: usize) -> Result<(), Fault> {
         let left = self.texts_left.get().checked_sub(bytes);
         self.texts_left.set(left.unwrap_or(0));
@@ -132,6 +160,10 @@ impl Budget {
     }
 
     /// Whether what is made is not too large to be written down.
+    ///
+    /// # Errors
+    ///
+    /// A fault if the output is larger than its limit.
     pub fn check_made(&self, bytes: usize) -> Result<(), Fault> {
         if bytes <= self.bytes {
             return Ok(());

@@ -89,6 +89,10 @@ pub enum FlowError {
 
 impl Flow {
     /// Puts the parts together. Every id in them must lead somewhere and every name be unique.
+    ///
+    /// # Errors
+    ///
+    /// A [`FlowError`] if there is no list, two steps have one name, or a step leads to one that is not there.
     pub fn new(parts: FlowParts) -> Result<Self, FlowError> {
         if parts.lists.is_empty() {
             return Err(FlowError::Empty);

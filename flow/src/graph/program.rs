@@ -128,6 +128,10 @@ pub struct Output {
 /// Makes an object: a step's input, its output, what an error leaves.
 pub trait Program: Debug + Send + Sync {
     /// Runs it. A fault fails the step.
+    ///
+    /// # Errors
+    ///
+    /// The fault that the step fails with.
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault>;
 
     /// Whether running it may fail. What can't fail is not tried before its result is wanted.
@@ -145,15 +149,29 @@ pub trait Program: Debug + Send + Sync {
 /// Finds one value: a collection, a time to wait for, the name of an error.
 pub trait Lookup: Debug + Send + Sync {
     /// What it finds in this data; nothing where there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// The fault of a search that takes too many steps.
     fn find(&self, data: Root<'_>, budget: &Budget) -> Result<Option<Value>, Fault>;
 
     /// How it is written in the definition, for messages and pictures.
     fn text(&self) -> &Text;
 }
 
+/// Fills in the name of a resource that depends on a call's input.
+pub trait ResourceTemplate: Debug + Send + Sync {
+    /// The resource for this input. A fault fails the call before it is made.
+    fn fill(&self, input: Root<'_>, budget: &Budget) -> Result<Text, Fault>;
+}
+
 /// Makes the parameters of a call.
 pub trait Parameters: Debug + Send + Sync {
     /// The parameters for this input.
+    ///
+    /// # Errors
+    ///
+    /// The fault that the step fails with.
     fn resolve(&self, input: Root<'_>, budget: &Budget) -> Result<Value, Fault>;
 
     /// The secrets that the definition names in them, each at the place where it names it.
@@ -166,5 +184,9 @@ pub trait Parameters: Debug + Send + Sync {
 /// Decides: the condition of a choice's arm or of a poll.
 pub trait Guard: Debug + Send + Sync {
     /// Whether it holds for this data: whatever can't be compared does not. It fails only where it takes too many steps.
+    ///
+    /// # Errors
+    ///
+    /// The fault that the step fails with.
     fn holds(&self, data: Root<'_>, budget: &Budget) -> Result<bool, Fault>;
 }

@@ -52,6 +52,10 @@ impl Pointer {
     }
 
     /// Reads the text of a JSON pointer.
+    ///
+    /// # Errors
+    ///
+    /// [`NoPointer`] if the text is not a JSON pointer.
     pub fn parse(text: &str) -> Result<Self, NoPointer> {
         if text.is_empty() {
             return Ok(Self::default());

@@ -40,6 +40,10 @@ impl Schema {
 
     /// Compiles a schema; says what is wrong with it otherwise. One that takes too many steps for the smallest of values
     /// is refused: what it costs is known before the evaluator sees it.
+    ///
+    /// # Errors
+    ///
+    /// A [`SchemaError`] if the value is not a JSON Schema, refers to another document or may cost too much.
     pub fn new(schema: &Value, limits: &Limits) -> Result<Self, SchemaError> {
         let schema = serde_json::Value::from(schema);
         let outline = Outline::of(&schema)?;
@@ -67,6 +71,10 @@ impl Schema {
     }
 
     /// Where the value does not fit; nothing where it does. What takes too many steps is not begun.
+    ///
+    /// # Errors
+    ///
+    /// [`Exhausted`] if the check takes more steps than are left.
     pub fn violations(&self, value: &Value, budget: &Budget) -> Result<Vec<SchemaViolation>, Exhausted> {
         let cost = cost::of(&self.outline, value, budget)?;
         budget.take(cost.whether)?;

@@ -1,6 +1,9 @@
 //! The steps of a compiled flow.
 
-use super::{Guard, ListId, Lookup, Matcher, Parameters, Program, RetrySettings, SettingsReader, StepId};
+use super::{
+    Budget, Fault, Guard, ListId, Lookup, Matcher, Parameters, Program, ResourceTemplate, RetrySettings, Root,
+    SettingsReader, StepId,
+};
 use crate::time::Millis;
 use crate::value::{Text, Value};
 use std::sync::Arc;
@@ -107,6 +110,8 @@ pub enum Source {
 
 /// The priority of what gives none.
 pub const DEFAULT_PRIORITY: u8 = 5;
+/// How many items of a foreach that says nothing about it are worked on at once.
+pub const DEFAULT_CONCURRENCY: u64 = 100;
 
 /// A call of a resource.
 #[derive(Clone, Debug)]
@@ -132,10 +137,26 @@ pub struct Task {
 pub struct Call {
     /// The resource as written: `resourceArn`, `resource` or `action`.
     pub resource: Text,
+    /// Fills in the resource, where parts of it are made of the call's input.
+    pub template: Option<Arc<dyn ResourceTemplate>>,
     /// When the task counts as done.
     pub pattern: Pattern,
     /// Its parameters; FDL's `serviceParams`.
     pub params: Option<Arc<dyn Parameters>>,
+}
+
+impl Call {
+    /// The resource that is called with this input.
+    ///
+    /// # Errors
+    ///
+    /// The fault with which the call fails, if the input has nothing that fits there.
+    pub fn resource_for(&self, input: Root<'_>, budget: &Budget) -> Result<Text, Fault> {
+        match &self.template {
+            None => Ok(self.resource.clone()),
+            Some(template) => template.fill(input, budget),
+        }
+    }
 }
 
 /// When a task counts as done.

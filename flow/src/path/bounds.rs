@@ -1,7 +1,8 @@
 //! What the parser takes at most, what it makes of noise, and whether it agrees with the engine.
 
 use super::*;
-use crate::sample::{DATA, Noise, budget, json, on_small_stack, root};
+use crate::graph::Root;
+use crate::sample::{DATA, Noise, budget, json, on_small_stack};
 use jsonpath_rust::JsonPath;
 
 #[test]
@@ -33,7 +34,7 @@ fn length_and_nesting_are_bounded() {
         }
         for form in forms {
             let deepest = Query::parse(&form(parse::MAX_NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
-            deepest.find(root(&data), &budget()).unwrap();
+            deepest.find(Root::from(&data), &budget()).unwrap();
             drop(deepest.clone());
             assert!(Query::parse(&form(parse::MAX_NESTING + 2)).is_err());
             assert!(Query::parse(&form(400)).is_err());
@@ -74,7 +75,7 @@ fn noise_is_answered() {
             .collect();
         match Query::parse(&text) {
             Ok(query) => {
-                query.find(root(&data), &budget()).unwrap();
+                query.find(Root::from(&data), &budget()).unwrap();
             }
             Err(error) => {
                 assert!(
@@ -133,7 +134,7 @@ fn agrees_with_the_engine() {
         let theirs = serde_json::Value::from(&ours);
         let expected: Vec<Value> = theirs.query(&text).unwrap().into_iter().map(Value::from).collect();
         let query = Query::parse(&text).unwrap();
-        let found = match query.find(root(&ours), &budget()).unwrap() {
+        let found = match query.find(Root::from(&ours), &budget()).unwrap() {
             _ if ours.depth() == 0 => continue,
             Some(one) if query.is_singular() => vec![one],
             Some(Value::Array(all)) => all.values().to_vec(),

@@ -1,7 +1,7 @@
 //! Whether a filter holds, and what its operands give.
 
 use super::evaluate::{Halt, Node, Search, walk};
-use super::segment::{Comparison, Filter, Operand, Subquery};
+use super::segment::{Comparison, Expression, Filter, Operand, Subquery};
 use crate::graph::Exhausted;
 use crate::value::{Value, compare_numbers};
 use std::borrow::Cow;
@@ -46,13 +46,27 @@ impl<'a, 'q: 'a> Search<'a, 'q> {
                 }
                 Ok(compare(left.as_deref(), *comparison, right.as_deref()))
             }
-            Filter::Matches(operand, pattern) => {
+            Filter::Matches(operand, expression) => {
                 let value = self.value(operand, current)?;
-                match (pattern, value.as_deref().and_then(Value::as_str)) {
-                    (Some(pattern), Some(text)) => self.patterns.matches(pattern, text, self.budget),
-                    _ => Ok(false),
+                match value.as_deref().and_then(Value::as_str) {
+                    Some(text) => self.matches(expression, text, current),
+                    None => Ok(false),
                 }
             }
+        }
+    }
+
+    fn matches(&self, expression: &'q Expression, text: &str, current: &'a Value) -> Result<bool, Exhausted> {
+        match expression {
+            Expression::Written(pattern) => self.patterns.matches(pattern, text, self.budget),
+            Expression::Found(operand, whole) => {
+                let found = self.value(operand, current)?;
+                match found.as_deref().and_then(Value::as_str) {
+                    Some(pattern) => self.patterns.matches_found(pattern, *whole, text, self.budget),
+                    None => Ok(false),
+                }
+            }
+            Expression::None => Ok(false),
         }
     }
 

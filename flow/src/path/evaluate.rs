@@ -107,7 +107,7 @@ impl From<Exhausted> for Halt {
 pub(super) struct Search<'a, 'q> {
     pub(super) root: Root<'a>,
     pub(super) budget: &'q Budget,
-    pub(super) patterns: super::pattern::Built<'q>,
+    pub(super) patterns: super::pattern::Built,
 }
 
 /// A value on whose way something is still to be done.

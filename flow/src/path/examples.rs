@@ -1,7 +1,8 @@
 //! The examples of RFC 9535 itself, table by table.
 
 use super::Query;
-use crate::sample::{budget, json, root};
+use crate::graph::Root;
+use crate::sample::{budget, json};
 use crate::value::Value;
 
 /// Queries of one table over its data, each with the array of what it finds.
@@ -9,7 +10,7 @@ fn table(data: &str, rows: &[(&str, &str)]) {
     let data = json(data);
     for (text, expected) in rows {
         let query = Query::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
-        let found = match query.find(root(&data), &budget()).unwrap() {
+        let found = match query.find(Root::from(&data), &budget()).unwrap() {
             Some(one) if query.is_singular() => Value::from(vec![one]),
             Some(all) => all,
             None => Value::from(Vec::new()),
@@ -52,7 +53,7 @@ fn introduction() {
     );
     let all = Query::parse("$..*")
         .unwrap()
-        .find(root(&json(data)), &budget())
+        .find(Root::from(&json(data)), &budget())
         .unwrap();
     assert_eq!(all.unwrap().as_array().unwrap().len(), 27);
 }
@@ -128,7 +129,7 @@ fn comparisons() {
     ] {
         let found = Query::parse(&format!("$[?{comparison}]"))
             .unwrap()
-            .find(root(&data), &budget())
+            .find(Root::from(&data), &budget())
             .unwrap();
         assert_eq!(
             found.unwrap().as_array().unwrap().len(),

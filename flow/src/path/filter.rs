@@ -3,7 +3,7 @@
 use super::PathError;
 use super::parse::{Parsed, Parser};
 use super::pattern::Pattern;
-use super::segment::{Comparison, Filter, Operand, Subquery, singular};
+use super::segment::{Comparison, Expression, Filter, Operand, Subquery, singular};
 use crate::value::{Number, Value};
 
 /// What a name, a literal or a function can turn out to be.
@@ -279,15 +279,11 @@ impl Parser<'_> {
         self.blank();
         let begin = self.at;
         let pattern = match self.value_argument()? {
-            Operand::Constant(Value::String(pattern)) => Some(Box::new(
+            Operand::Constant(Value::String(pattern)) => Expression::Written(Box::new(
                 Pattern::new(&pattern, whole).map_err(|why| self.about(begin, self.at, why))?,
             )),
-            Operand::Constant(_) => None,
-            _ => {
-                return Err(self
-                    .about(begin, self.at, "is a regular expression known only at run time")
-                    .help("write the regular expression itself, in quotes"));
-            }
+            Operand::Constant(_) => Expression::None,
+            operand => Expression::Found(Box::new(operand), whole),
         };
         self.close()?;
         Ok(Term::Holds(Filter::Matches(Box::new(value), pattern)))

@@ -5,7 +5,7 @@
 
 use super::PathError;
 use super::segment::{Segment, Selector, Slice};
-use crate::quoted::{self, Rules};
+use crate::string_literal::{self, Rules};
 use crate::value::Text;
 
 /// How many filters, parentheses and functions may stand inside each other.
@@ -260,7 +260,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn string(&mut self) -> Parsed<String> {
-        match quoted::read(self.text, self.at, Rules::Path) {
+        match string_literal::read(self.text, self.at, Rules::Path) {
             Ok((said, end)) => {
                 self.at = end;
                 Ok(said)

@@ -1,7 +1,7 @@
 //! What a path goes through, for whoever asks without data what it can find.
 
 use super::Query;
-use super::segment::{Filter, Operand, Segment, Selector, Subquery};
+use super::segment::{Expression, Filter, Operand, Segment, Selector, Subquery};
 use crate::value::Text;
 
 /// One part of a path.
@@ -49,7 +49,12 @@ impl<'q> FilterPaths<'q> {
                 Filter::Compare(left, _, right) => {
                     found.extend([left, right].into_iter().filter_map(|side| asked(side)));
                 }
-                Filter::Matches(operand, _) => found.extend(asked(operand)),
+                Filter::Matches(operand, expression) => {
+                    found.extend(asked(operand));
+                    if let Expression::Found(from, _) = expression {
+                        found.extend(asked(from));
+                    }
+                }
             }
         }
         found

@@ -27,27 +27,62 @@ pub(super) struct Pattern {
     cost: usize,
 }
 
-/// The expressions that one search has built.
+/// The expressions that one search has read and built.
 #[derive(Default)]
-pub(super) struct Built<'q>(RefCell<Vec<(&'q Pattern, Option<Regex>)>>);
+pub(super) struct Built {
+    regexes: RefCell<Vec<(Pattern, Option<Regex>)>>,
+    /// Expressions that stood in the data; `None` for what is none.
+    read: RefCell<Vec<(String, bool, Option<Pattern>)>>,
+}
 
-impl<'q> Built<'q> {
+impl Built {
     /// Whether the expression fits the text. What building and matching cost is known before: the engine's time is
     /// bounded by the expression times the text.
-    pub(super) fn matches(&self, pattern: &'q Pattern, text: &str, budget: &Budget) -> Result<bool, Exhausted> {
+    pub(super) fn matches(&self, pattern: &Pattern, text: &str, budget: &Budget) -> Result<bool, Exhausted> {
         let fits = |regex: &Option<Regex>| regex.as_ref().is_some_and(|regex| regex.is_match(text));
         budget.take(pattern.steps_for(text))?;
-        if let Some((_, regex)) = self.0.borrow().iter().find(|(known, _)| std::ptr::eq(*known, pattern)) {
+        if let Some((_, regex)) = self.regexes.borrow().iter().find(|(known, _)| known.is(pattern)) {
             return Ok(fits(regex));
         }
         budget.take(pattern.cost.saturating_mul(STEPS_PER_COST))?;
         let regex = pattern.build();
         let held = fits(&regex);
-        let mut built = self.0.borrow_mut();
-        if built.len() < CACHED_PATTERNS {
-            built.push((pattern, regex));
+        let mut regexes = self.regexes.borrow_mut();
+        if regexes.len() < CACHED_PATTERNS {
+            regexes.push((pattern.clone(), regex));
         }
         Ok(held)
+    }
+
+    /// The same for an expression that stands in the data. What is none fits nothing (RFC 9535, section 2.4.6).
+    pub(super) fn matches_found(
+        &self,
+        pattern: &str,
+        whole: bool,
+        text: &str,
+        budget: &Budget,
+    ) -> Result<bool, Exhausted> {
+        match self.read(pattern, whole, budget)? {
+            Some(pattern) => self.matches(&pattern, text, budget),
+            None => Ok(false),
+        }
+    }
+
+    /// Reads an expression. Reading one that is too long ends at its first byte, so what it costs is paid afterwards.
+    fn read(&self, pattern: &str, whole: bool, budget: &Budget) -> Result<Option<Pattern>, Exhausted> {
+        budget.read(pattern.len().min(MAX_PATTERN_BYTES))?;
+        let same = |known: &&(String, bool, Option<Pattern>)| known.1 == whole && known.0 == pattern;
+        if let Some((_, _, known)) = self.read.borrow().iter().find(same) {
+            return Ok(known.clone());
+        }
+        let read = Pattern::new(pattern, whole).ok();
+        let cost = read.as_ref().map_or(0, |read| read.cost);
+        budget.take(pattern.len().min(MAX_PATTERN_BYTES) + cost)?;
+        let mut all = self.read.borrow_mut();
+        if all.len() < CACHED_PATTERNS && pattern.len() <= MAX_PATTERN_BYTES {
+            all.push((pattern.to_owned(), whole, read.clone()));
+        }
+        Ok(read)
     }
 }
 
@@ -72,6 +107,11 @@ impl Pattern {
             spelled: spelled.into(),
             cost: usize::try_from(cost).unwrap_or(usize::MAX),
         })
+    }
+
+    /// Whether the other is the same expression.
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.spelled, &other.spelled) || self.spelled == other.spelled
     }
 
     fn build(&self) -> Option<Regex> {
@@ -225,6 +265,33 @@ mod tests {
             assert_eq!(built.matches(&patterns[7], "x7", &budget), Ok(true));
         }
         assert_eq!(BUILT.get(), 1);
+    }
+
+    #[test]
+    fn an_expression_in_the_data_is_read_and_built_once_and_paid_for() {
+        let budget = Budget::new(&Limits::default(), 0);
+        let built = Built::default();
+        let before = BUILT.get();
+        assert_eq!(built.matches_found("x[0-9]", true, "x7", &budget), Ok(true));
+        let first = budget.spent();
+        for _ in 0..3 {
+            assert_eq!(built.matches_found("x[0-9]", true, "x78", &budget), Ok(false));
+            assert_eq!(built.matches_found("x[0-9]", false, "x78", &budget), Ok(true), "a part");
+        }
+        assert_eq!(BUILT.get() - before, 2);
+        assert!(first > 100, "{first}");
+        for wrong in ["(a", "(?i)a", r"\d", "((a{50}){50}){50}", &"a".repeat(257)] {
+            assert_eq!(built.matches_found(wrong, false, "a", &budget), Ok(false), "{wrong}");
+        }
+        assert_eq!(
+            built.matches_found(&"a".repeat(256), true, &"a".repeat(256), &budget),
+            Ok(true)
+        );
+        let mut asked = 0;
+        while built.matches_found(&format!("a{asked}"), false, "b", &budget).is_ok() {
+            asked += 1;
+        }
+        assert!(asked < 1_000_000, "reading costs nothing");
     }
 
     #[test]

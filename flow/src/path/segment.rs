@@ -52,8 +52,20 @@ pub(super) enum Filter {
     Exists(Subquery),
     /// A comparison.
     Compare(Box<Operand>, Comparison, Box<Operand>),
-    /// `match` or `search`; without a pattern, because what stood in its place is no string, it never holds.
-    Matches(Box<Operand>, Option<Box<Pattern>>),
+    /// `match` or `search`.
+    Matches(Box<Operand>, Expression),
+}
+
+/// The regular expression of `match` or `search`.
+#[derive(Clone, Debug)]
+pub(super) enum Expression {
+    /// It is written in the query.
+    Written(Box<Pattern>),
+    /// It is what an operand gives; the flag says whether it is for whole strings. What is no string or no regular expression
+    /// never fits.
+    Found(Box<Operand>, bool),
+    /// What is written in its place is no string, so it never fits.
+    None,
 }
 
 /// A query inside a filter.

@@ -13,7 +13,7 @@ use super::members::without_duplicates;
 use super::problems::{MAX_PROBLEMS, excerpt, problem};
 use super::source::BYTE_ORDER_MARK;
 use super::{MAX_DEPTH, Member, Node, NodeKind, Parse, Source, Span};
-use crate::diagnostics::Code;
+use crate::syntax::code::SyntaxCode;
 use crate::value::Text;
 use scan::{Bracket, Scanner, TokenKind};
 
@@ -185,11 +185,13 @@ impl Parser<'_> {
             _ => {
                 let written = self.scan.text.get(node.span.start..node.span.end).unwrap_or_default();
                 let message = format!("a key must be a string, and `{}` is none", excerpt(written));
-                self.scan.problems.add(problem(Code::Syntax, node.span, message).fix(
-                    "put it in double quotes",
-                    node.span,
-                    format!("\"{written}\""),
-                ));
+                self.scan
+                    .problems
+                    .add(problem(SyntaxCode::Syntax, node.span, message).fix(
+                        "put it in double quotes",
+                        node.span,
+                        format!("\"{written}\""),
+                    ));
                 Text::from(written)
             }
         };
@@ -220,7 +222,7 @@ impl Parser<'_> {
                 let message = "a `,` with nothing before it";
                 self.scan
                     .problems
-                    .add(problem(Code::Syntax, span, message).fix("remove the comma", span, ""));
+                    .add(problem(SyntaxCode::Syntax, span, message).fix("remove the comma", span, ""));
             }
             Expect::Nothing => {}
         }
@@ -271,7 +273,7 @@ impl Parser<'_> {
                 let message = format!("a `,` before `{}`", bracket.closer());
                 self.scan
                     .problems
-                    .add(problem(Code::TrailingComma, comma, message).fix("remove the comma", comma, ""));
+                    .add(problem(SyntaxCode::TrailingComma, comma, message).fix("remove the comma", comma, ""));
                 self.expect = Expect::Next;
             }
             Expect::Colon | Expect::Value => self.missing_value(span),
@@ -320,7 +322,7 @@ impl Parser<'_> {
         }
         for (key, span, first) in twice {
             let message = format!("the key `{}` comes twice", excerpt(&key));
-            let mut wrong = problem(Code::DuplicateKey, span, message).label(first, "first here");
+            let mut wrong = problem(SyntaxCode::DuplicateKey, span, message).label(first, "first here");
             wrong.pointer = pointer_of(&object, &key);
             self.scan.problems.add(wrong);
         }

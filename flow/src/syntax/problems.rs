@@ -1,7 +1,8 @@
 //! Collects what is wrong with a text.
 
 use super::Span;
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::Diagnostic;
+use crate::syntax::code::SyntaxCode;
 
 /// Problems of one text that are kept. A text with more is no definition gone wrong but something else altogether.
 pub(super) const MAX_PROBLEMS: usize = 100;
@@ -9,7 +10,7 @@ pub(super) const MAX_PROBLEMS: usize = 100;
 /// The problems found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
-    found: Vec<Diagnostic>,
+    found: Vec<Diagnostic<SyntaxCode>>,
     /// How many of them have their pointer.
     placed: usize,
     left_off: bool,
@@ -17,7 +18,7 @@ pub(super) struct Problems {
 
 impl Problems {
     /// Adds a problem whose pointer is given later, by [`Problems::place`].
-    pub fn add(&mut self, diagnostic: Diagnostic) {
+    pub fn add(&mut self, diagnostic: Diagnostic<SyntaxCode>) {
         if self.is_full() {
             self.left_off = true;
         } else {
@@ -56,7 +57,7 @@ impl Problems {
     }
 
     /// All problems in order of place.
-    pub fn into_diagnostics(mut self) -> Vec<Diagnostic> {
+    pub fn into_diagnostics(mut self) -> Vec<Diagnostic<SyntaxCode>> {
         self.found.sort_by_key(|diagnostic| diagnostic.span.start);
         if self.left_off
             && let Some(last) = self.found.last_mut()
@@ -68,7 +69,7 @@ impl Problems {
 }
 
 /// A problem whose pointer is given later.
-pub(super) fn problem(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+pub(super) fn problem(code: SyntaxCode, span: Span, message: impl Into<String>) -> Diagnostic<SyntaxCode> {
     Diagnostic::new(code, span, "", message)
 }
 

@@ -151,7 +151,7 @@ fn what_json_accepts_is_what_serde_accepts() {
         let text = mutated(JSON, &mut random);
         let parsed = check(&Source::new("a.json", text.as_str()));
         let expected = serde_json::from_str::<Value>(text.strip_prefix('\u{FEFF}').unwrap_or(&text));
-        let only_ours = |code| matches!(code, Code::DuplicateKey);
+        let only_ours = |code| matches!(code, SyntaxCode::DuplicateKey);
         let accepted = parsed.diagnostics.iter().all(|found| only_ours(found.code));
         assert_eq!(accepted, expected.is_ok(), "{text} {:#?}", parsed.diagnostics);
         match expected {
@@ -292,13 +292,13 @@ fn check_on_small_stack(name: &str, text: &str) -> Parse {
 fn a_text_too_large_or_in_utf_16_is_not_looked_at() {
     let large = format!("[{}1]", " ".repeat(1024 * 1024));
     let found = check(&Source::new("a.json", large.as_str())).diagnostics;
-    assert_eq!((found.len(), found[0].code), (1, Code::TooLarge));
+    assert_eq!((found.len(), found[0].code), (1, SyntaxCode::TooLarge));
     assert_eq!(
         parse_within(&Source::new("a.json", large), 2 * 1024 * 1024).diagnostics,
         []
     );
     for name in ["a.json", "a.yaml"] {
         let found = check(&Source::new(name, "{\0\"\0a\0\"\0:\0[\0]\0}\0")).diagnostics;
-        assert_eq!((found.len(), found[0].code), (1, Code::Encoding));
+        assert_eq!((found.len(), found[0].code), (1, SyntaxCode::Encoding));
     }
 }

@@ -11,7 +11,8 @@ use super::location::pointer_of;
 use super::members::without_duplicates;
 use super::problems::{MAX_PROBLEMS, Problems, excerpt, problem};
 use super::{MAX_DEPTH, Member, Node, NodeKind, Parse, Source, Span};
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::Diagnostic;
+use crate::syntax::code::SyntaxCode;
 use crate::value::Text;
 use alias::{Anchors, Size, merged};
 use granit_parser::{Event, Parser, ScalarStyle};
@@ -116,7 +117,7 @@ impl Builder<'_> {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    let wrong = problem(Code::YamlDocuments, span, "a second document begins here");
+                    let wrong = problem(SyntaxCode::YamlDocuments, span, "a second document begins here");
                     self.add(wrong.help("a file holds one definition"));
                     return false;
                 }
@@ -157,7 +158,7 @@ impl Builder<'_> {
             Event::UnresolvedAlias(name) => {
                 let message = format!("`*{}` refers to no anchor before it", excerpt(&name));
                 let help = "a text that begins with `*` goes in quotes";
-                self.add(problem(Code::YamlAlias, span, message).help(help));
+                self.add(problem(SyntaxCode::YamlAlias, span, message).help(help));
                 self.attach(null(span), Size::ONE);
             }
             _ => {}
@@ -176,7 +177,7 @@ impl Builder<'_> {
     }
 
     /// Adds a problem of the value that is being read.
-    fn add(&mut self, wrong: Diagnostic) {
+    fn add(&mut self, wrong: Diagnostic<SyntaxCode>) {
         self.problems.add(wrong);
         let pointer = self.pointer();
         self.problems.place(&pointer);
@@ -232,14 +233,14 @@ impl Builder<'_> {
             Tagged::Core(name) if name == own => {}
             Tagged::Core(_) => {
                 let kind = if own == "seq" { "a list" } else { "an object" };
-                self.add(problem(Code::Yaml, tag, format!("`{written}` on {kind}")));
+                self.add(problem(SyntaxCode::Yaml, tag, format!("`{written}` on {kind}")));
             }
             Tagged::Unknown => {
                 let message = format!(
                     "the tag `{}` is not known; the value is read without it",
                     excerpt(written)
                 );
-                self.add(problem(Code::YamlTag, tag, message));
+                self.add(problem(SyntaxCode::YamlTag, tag, message));
             }
         }
     }
@@ -248,7 +249,7 @@ impl Builder<'_> {
     fn open(&mut self, span: Span, anchor: usize, content: Content) -> bool {
         if self.frames.len() >= MAX_DEPTH {
             let message = format!("more than {MAX_DEPTH} lists and objects inside each other");
-            self.add(problem(Code::NestedTooDeep, span, message));
+            self.add(problem(SyntaxCode::NestedTooDeep, span, message));
             return false;
         }
         self.last_end = self.last_end.max(span.end);
@@ -275,7 +276,7 @@ impl Builder<'_> {
                         return;
                     }
                     let message = format!("the key `{}` comes twice", excerpt(&second.key));
-                    let wrong = problem(Code::DuplicateKey, second.key_span, message);
+                    let wrong = problem(SyntaxCode::DuplicateKey, second.key_span, message);
                     twice.push((second.key.clone(), wrong.label(first.key_span, "first here")));
                 });
                 for (key, mut wrong) in twice {
@@ -301,7 +302,7 @@ impl Builder<'_> {
         self.last_end = self.last_end.max(span.end);
         if self.frames.iter().any(|frame| frame.anchor == id) {
             let message = "an alias to the value it stands in";
-            self.add(problem(Code::YamlAlias, span, message));
+            self.add(problem(SyntaxCode::YamlAlias, span, message));
             self.attach(null(span), Size::ONE);
             return;
         }
@@ -310,13 +311,13 @@ impl Builder<'_> {
             Err(alias::Refused::Deep) => {
                 let message =
                     format!("more than {MAX_DEPTH} lists and objects inside each other, with what aliases bring in");
-                self.add(problem(Code::NestedTooDeep, span, message));
+                self.add(problem(SyntaxCode::NestedTooDeep, span, message));
                 None
             }
             Err(alias::Refused::Large) => {
                 let message = "aliases bring in more than a definition may hold";
                 let help = "an alias is a copy: aliases to values with aliases grow very fast";
-                self.add(problem(Code::YamlAlias, span, message).help(help));
+                self.add(problem(SyntaxCode::YamlAlias, span, message).help(help));
                 None
             }
         };
@@ -364,11 +365,11 @@ impl Builder<'_> {
             NodeKind::String(text) => Key::Of(text, node.span),
             NodeKind::Array(_) | NodeKind::Object(_) => {
                 let message = format!("{} as a key", node.kind_name());
-                self.add(problem(Code::YamlKey, node.span, message).help("keys are strings"));
+                self.add(problem(SyntaxCode::YamlKey, node.span, message).help("keys are strings"));
                 Key::Bad
             }
             _ if written.is_empty() => {
-                self.add(problem(Code::YamlKey, node.span, "a key is missing here"));
+                self.add(problem(SyntaxCode::YamlKey, node.span, "a key is missing here"));
                 Key::Bad
             }
             _ => {
@@ -377,7 +378,7 @@ impl Builder<'_> {
                     excerpt(written),
                     node.kind_name()
                 );
-                let wrong = problem(Code::YamlKey, node.span, message);
+                let wrong = problem(SyntaxCode::YamlKey, node.span, message);
                 let key = Text::from(written);
                 self.add(wrong.fix("put it in quotes", node.span, format!("\"{written}\"")));
                 Key::Of(key, node.span)
@@ -405,7 +406,7 @@ impl Builder<'_> {
             self.root = None;
             let message = "there is nothing in the file";
             let help = "a flow is an object with `version`, `type` and `steps`";
-            self.add(problem(Code::Empty, Span::default(), message).help(help));
+            self.add(problem(SyntaxCode::Empty, Span::default(), message).help(help));
         }
     }
 }

@@ -61,12 +61,20 @@ impl Value {
     }
 
     /// Reads JSON that comes from outside: a value that takes more than `limit` bytes of memory is given up on the way.
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`] if the text is not JSON, is nested too deep or takes more memory than the limit.
     pub fn read_bounded(text: &[u8], limit: usize) -> Result<Self, ReadError> {
         Self::read_counted(text, limit, |_| true).map(|(value, _)| value)
     }
 
     /// The same, and how many bytes of memory the value takes. With each further MiB it is asked whether there may be so
     /// many.
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`] if the text is not JSON, is nested too deep or takes more memory than the limit.
     pub fn read_counted(
         text: &[u8],
         limit: usize,

@@ -1,6 +1,7 @@
 //! The commands. A new one is a file under `commands/` with `Options` and `run`, its `mod` and its word in the list.
 
 mod audit;
+mod bulk;
 mod callback;
 mod completions;
 mod delete;
@@ -13,13 +14,16 @@ mod help;
 mod history;
 mod init;
 mod list;
+mod logs;
 mod man;
 #[cfg(feature = "server")]
 mod openapi;
+mod pause;
 mod queue;
 mod redrive;
 mod replay;
 mod resolve;
+mod resume;
 mod schedule;
 mod schema;
 #[cfg(feature = "server")]
@@ -79,12 +83,16 @@ commands! {
         list List
         show Show
         history History
+        logs Logs
         stop Stop
+        pause Pause
+        resume Resume
         redrive Redrive
         skip Skip
         resolve Resolve
         fork Fork
         delete Delete
+        bulk Bulk
         audit Audit
         callback Callback
         schedule Schedule

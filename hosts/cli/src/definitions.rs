@@ -3,8 +3,8 @@
 use crate::exit::Exit;
 use crate::output::{Output, bad};
 use crate::render::{self, Report};
+use starbridge_fdl::diagnostics::{Code, nearest};
 use starbridge_fdl::{Checked, Samples, check_knowing};
-use starbridge_flow::diagnostics::{Code, nearest};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::{Limits, is_name};
 use starbridge_flow::syntax::{NodeKind, Source, parse};

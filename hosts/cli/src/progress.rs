@@ -16,6 +16,7 @@ use starbridge_node::escaping::escaped;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use words::mark;
+pub use words::place;
 
 /// Without a terminal, iterations are told in steps of so many.
 const ITERATIONS_PER_LINE: u64 = 1000;
@@ -97,7 +98,7 @@ impl<'a> EventView<'a> {
     }
 
     fn place(&self) -> String {
-        words::place(self.flow, &self.event.path)
+        place(self.flow, &self.event.path)
     }
 }
 
@@ -280,6 +281,16 @@ impl Progress {
                 let (place, by) = (scene.place(), escaped(&resolution.by));
                 let action = resolution.decision.action().as_str();
                 self.line(&format!("{indent}{} {name}{place}: {by} decides: {action}", mark('↻')));
+            }
+            EventKind::ExecutionPaused { cause, .. } if scene.is_main => {
+                let why = match cause.as_str() {
+                    "" => String::new(),
+                    cause => format!(": {}", escaped(cause)),
+                };
+                self.line(&format!("{} paused{why}", mark('⏸')));
+            }
+            EventKind::ExecutionResumed { .. } if scene.is_main => {
+                self.line(&format!("{} goes on after the pause", mark('▶')));
             }
             EventKind::ExecutionRedriven { .. } if scene.is_main => {
                 let names = scene.flow.name.as_deref().unwrap_or("the flow");

@@ -9,7 +9,7 @@ mod sarif;
 pub use human::human;
 
 use clap::ValueEnum;
-use starbridge_flow::diagnostics::{Diagnostic, Severity};
+use starbridge_fdl::diagnostics::{Diagnostic, Severity};
 use starbridge_flow::syntax::Source;
 
 /// A form in which diagnostics are shown.

@@ -26,10 +26,10 @@ pub fn own_supervisor() -> Option<Supervisor> {
     }
 }
 
-/// What a program printed on stderr, a line each, with its name.
-pub fn told<'a>(program: &'a str, text: &'a str) -> impl Iterator<Item = String> + 'a {
+/// What a program printed on stderr, a line each, after whose it is.
+pub fn told<'a>(whose: &'a str, text: &'a str) -> impl Iterator<Item = String> + 'a {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(move |line| escaped(&format!("| {program}: {line}")).into_owned())
+    lines.map(move |line| escaped(&format!("| {whose}: {line}")).into_owned())
 }
 
 /// From now on memory and environment of this process, with all secrets, are read by root alone, not by every program of

@@ -85,6 +85,11 @@ fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// The time of day now, in UTC.
+pub fn clock() -> String {
+    now().to_string().get(11..19).unwrap_or_default().to_owned()
+}
+
 /// How far a time is from now, in its largest unit.
 fn distance(time: Timestamp, now: Timestamp) -> String {
     let (far, ahead) = match time.since(now) {

@@ -7,6 +7,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error;
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
 
 /// Says it. Help and versions that were asked for go to stdout.
 pub fn say(stopped: &clap::Error, arguments: &[OsString]) -> Result<(), Exit> {
@@ -49,7 +50,14 @@ fn message(stopped: &clap::Error) -> String {
         ErrorKind::InvalidValue if value.is_empty() => format!("`{argument}` needs a value"),
         ErrorKind::InvalidValue => format!("`{value}` is no value of `{argument}`"),
         ErrorKind::ValueValidation => {
-            let why = stopped.source().map(|why| format!(": {why}")).unwrap_or_default();
+            let number = stopped.source().and_then(|why| why.downcast_ref::<ParseIntError>());
+            let whole =
+                number.is_some_and(|why| matches!(why.kind(), IntErrorKind::InvalidDigit | IntErrorKind::Empty));
+            let why = match stopped.source() {
+                Some(_) if whole => ": a whole number is expected".to_owned(),
+                Some(why) => format!(": {why}"),
+                None => String::new(),
+            };
             format!("`{value}` is no value of `{argument}`{why}")
         }
         ErrorKind::MissingRequiredArgument => format!("{} must be given", all(stopped, ContextKind::InvalidArg)),

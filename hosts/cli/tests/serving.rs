@@ -1,6 +1,8 @@
 //! A server as its operators meet it.
 #![cfg(unix)]
 
+#[path = "serving/bulk.rs"]
+mod bulk;
 #[path = "serving/children.rs"]
 mod children;
 #[path = "serving/documents.rs"]

@@ -66,6 +66,24 @@ fn operator_on_the_terminal_decides() {
 }
 
 #[test]
+fn questions_name_the_iteration() {
+    let place = tempfile::tempdir().unwrap();
+    let pay = r#"{"type": "task", "name": "pay", "resourceArn": "cmd:false", "catch": [{"errors": ["FnF.ALL"], "manual": true}]}"#;
+    let each = r#""iterationMapping": {"collection": "$.items", "item": "n"}, "concurrency": 1"#;
+    flow(
+        place.path(),
+        &format!(r#"{{"type": "foreach", "name": "all", {each}, "steps": [{pay}]}}"#),
+    );
+    let exec = ["exec", ".", "--allow-commands", "--input", r#"{"items": [1, 2]}"#];
+    let mut terminal = Terminal::run(&exec, place.path());
+    terminal.until("pay (all[0]) failed with CMD.1");
+    terminal.type_line("succeed");
+    terminal.until("pay (all[1]) failed with CMD.1");
+    terminal.type_line("succeed");
+    assert_eq!(terminal.over().code, Some(0));
+}
+
+#[test]
 fn iterations_are_told_with_their_total_and_the_rest() {
     let place = tempfile::tempdir().unwrap();
     let wait = r#"{"type": "wait", "name": "w", "duration": 0.25}"#;

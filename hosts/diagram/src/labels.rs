@@ -2,13 +2,11 @@
 
 use super::text::{clean, shorten};
 use starbridge_flow::graph::{
-    Branch, Catch, DEFAULT_PRIORITY, Fail, FaultNames, Foreach, Matcher, NumberSource, Parallel, Pattern, Source, Step,
-    StepKind, Task, Tolerance, Undo, Wait, WaitFor,
+    Branch, Catch, DEFAULT_CONCURRENCY, DEFAULT_PRIORITY, Fail, FaultNames, Foreach, Matcher, NumberSource, Parallel,
+    Pattern, Source, Step, StepKind, Task, Tolerance, Undo, Wait, WaitFor,
 };
 use starbridge_flow::time::Millis;
 
-/// The concurrency if a foreach has none.
-const CONCURRENCY: u64 = 100;
 /// How many characters of a resource are shown.
 const RESOURCE: usize = 60;
 
@@ -152,7 +150,7 @@ fn at_once(concurrency: &NumberSource) -> String {
 }
 
 fn foreach_badges(foreach: &Foreach) -> Vec<String> {
-    let usual = matches!(foreach.concurrency, NumberSource::Fixed(CONCURRENCY));
+    let usual = matches!(foreach.concurrency, NumberSource::Fixed(DEFAULT_CONCURRENCY));
     let at_once = (!usual).then(|| at_once(&foreach.concurrency));
     let tolerance = foreach.tolerance.map(|tolerance| match tolerance {
         Tolerance::Count(count) => format!("{count} may fail"),

@@ -35,7 +35,7 @@ impl Continuations {
     }
 
     /// Sends the continuations of an execution, if it has to go on.
-    pub(crate) async fn resume(&self, rest: &SuspendedExecution, now: Timestamp) -> Result<(), Failure> {
+    pub(crate) async fn send_all(&self, rest: &SuspendedExecution, now: Timestamp) -> Result<(), Failure> {
         for at in rest.resume_at.iter().copied() {
             let execution = rest.execution.clone();
             self.put(&Continuation { execution, at }, now).await?;

@@ -78,7 +78,7 @@ impl Running {
         let resting = self.node.quiesce(until, grace).await?;
         if let Some(continuations) = &self.continuations {
             for rest in &resting {
-                continuations.resume(rest, self.node.now()).await?;
+                continuations.send_all(rest, self.node.now()).await?;
             }
         }
         Ok(resting)

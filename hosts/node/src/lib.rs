@@ -35,6 +35,7 @@
 pub mod aws;
 pub mod callbacks;
 mod clock;
+mod codes;
 pub mod config;
 pub mod escaping;
 pub mod export;

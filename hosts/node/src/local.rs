@@ -255,6 +255,7 @@ impl LocalRun {
         let redrive = Signal::Redrive {
             by: None,
             inputs: Vec::new(),
+            definition: None,
         };
         let now = engine.now();
         let taken = engine.shard_mut().signal(execution, redrive, now);

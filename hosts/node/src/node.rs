@@ -1,6 +1,7 @@
 //! A node: a store, engines on threads of their own that share its writer, and the methods that hosts call.
 
 mod admission_thread;
+mod bulk;
 mod chunks;
 mod concurrency_keys;
 mod counters;
@@ -10,6 +11,7 @@ mod flows;
 mod followers;
 mod keys;
 mod leased;
+mod logs;
 mod notifier_thread;
 mod operating;
 mod operator;
@@ -18,6 +20,7 @@ mod permits;
 mod queries;
 mod queue_thread;
 mod queues;
+mod redefine;
 mod replies;
 mod retention;
 mod schedules;
@@ -25,6 +28,7 @@ mod task_message;
 mod threads;
 mod watchers;
 
+pub use bulk::{BulkAction, BulkFilter, BulkPreview, BulkRefusal, ResolveWord, WantedBulk};
 pub use concurrency_keys::ShownKey;
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
@@ -39,6 +43,7 @@ pub use operator::Operator;
 pub use permits::{NoWaitPermit, WaitPermit};
 pub use queries::{QueryError, QueryResult, StoredEvents, StoredExecution};
 pub use queues::{BulkOutcome, ShownQueue};
+pub use redefine::{Redrive, WantedRedrive};
 pub use schedules::{RunError, ScheduleError, Scheduled};
 pub use watchers::{Watch, Watchers};
 
@@ -108,7 +113,7 @@ pub struct NodeSettings {
 /// A running node.
 ///
 /// Start it with [`Node::start`], then call its methods from any thread; they reach the owner of the execution they
-/// name. For its background work, spawn [`Node::keep_schedules`], [`Node::clear_periodically`] and [`Node::keep_replies`] on a
+/// name. For its background work, spawn [`Node::keep_schedules`], [`Node::keep_bulk`], [`Node::clear_periodically`] and [`Node::keep_replies`] on a
 /// runtime. Watch [`Node::ended`], and stop it with [`Node::drain`].
 pub struct Node {
     store: Arc<dyn Store>,
@@ -123,6 +128,7 @@ pub struct Node {
     reads: Arc<Semaphore>,
     counters: Arc<Counters>,
     schedules: schedules::Schedules,
+    bulk: bulk::Bulk,
     queues: QueueHandle,
     notifications: Option<notifier_thread::Notifications>,
     vault: Arc<Vault>,
@@ -176,8 +182,7 @@ impl Node {
     /// [`NodeError::Store`] if the store fails, [`NodeError::System`] if the system refuses something, such as a
     /// thread.
     pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
-        let store = settings.store.clone();
-        let clock = settings.clock.clone();
+        let (store, clock) = (settings.store.clone(), settings.clock.clone());
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
         let flows = match settings.leased {
@@ -241,6 +246,7 @@ impl Node {
             reads: Arc::new(Semaphore::new(followers::MAX_CONCURRENT_READS)),
             counters,
             schedules: schedules::Schedules::default(),
+            bulk: bulk::Bulk::default(),
             queues: queue_handle,
             notifications,
             vault,

@@ -18,7 +18,7 @@ mod stored;
 mod target;
 mod target_worker;
 
-pub use notice::{Notice, failed_undo};
+pub use notice::{Notice, STEP_EVENTS, StepNotice, failed_undo};
 pub use notifier::Notifier;
 pub use settings::{NotifierDeps, NotifierSettings};
 pub use signature::signature;

@@ -1,5 +1,6 @@
 //! Problems: errors of the API in the form of RFC 9457, with stable codes.
 
+use crate::codes;
 use crate::node::{FollowError, ForkRefusal, NoWaitPermit, NotTaken, QueryError};
 use crate::offload::NotDone;
 use crate::replay::Divergence;
@@ -7,10 +8,10 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+pub use starbridge_flow::diagnostics::quoted;
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Rejection;
 use starbridge_ports::StoreError;
-pub use starbridge_runtime::quoted;
 
 /// The detail of problems with an execution that is set aside.
 pub const SET_ASIDE: &str = "the execution is set aside, because going on with it failed several times in a row: this can be sent \
@@ -64,6 +65,23 @@ impl Problem {
     /// The execution is set aside and only takes signals of operators.
     pub fn set_aside() -> Self {
         Self::new(StatusCode::CONFLICT, "ExecutionSetAside", SET_ASIDE)
+    }
+
+    /// What is asked for does not fit how things stand.
+    pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    /// The execution has not ended.
+    pub fn not_ended() -> Self {
+        Self::conflict("NotEnded", "the execution has not ended: stop it first")
+    }
+
+    /// An execution is not deleted because the one that started it may need it.
+    pub fn needed_by_parent() -> Self {
+        let detail =
+            "the execution that started it has not ended and may have to undo it: wait for that one, or stop it";
+        Self::conflict("NotEnded", detail)
     }
 
     /// The server is stopping.
@@ -188,6 +206,11 @@ impl From<ForkRefusal> for Problem {
                 Self::missing("NoSuchFlow", format!("the flow `{flow}` has no version {version}"))
             }
             ForkRefusal::DoesNotFit(divergence) => (*divergence).into(),
+            ForkRefusal::NeedsSlot => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "NotSupported",
+                "a redrive with another version can't wait for a slot, and this flow has concurrency keys, a limit or a pause: leave `version` out",
+            ),
         }
     }
 }
@@ -249,20 +272,15 @@ impl From<NotDone> for Problem {
 
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
-        let (status, code) = match &rejection {
-            Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
-            Rejection::NotRedrivable => (StatusCode::CONFLICT, "NotRedrivable"),
-            Rejection::NothingToSkip => (StatusCode::CONFLICT, "NothingToSkip"),
-            Rejection::NotManual => (StatusCode::CONFLICT, "NotManual"),
-            Rejection::NotEnteredAgain { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "NotEnteredAgain"),
-            Rejection::OutputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "OutputTooLarge"),
-            Rejection::InvalidInput(_) => (StatusCode::UNPROCESSABLE_ENTITY, "InvalidInput"),
-            Rejection::InputTooDeep { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "InputTooDeep"),
-            Rejection::InputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "InputTooLarge"),
-            Rejection::Broken { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "Corrupt"),
-            _ => (StatusCode::CONFLICT, "Rejected"),
+        let (status, code) = codes::of_rejection(&rejection);
+        let detail = match rejection {
+            Rejection::NotStarted => {
+                "the execution waits to begin: it can be stopped or paused, and everything else once it has begun"
+                    .to_owned()
+            }
+            other => other.to_string(),
         };
-        Self::new(status, code, rejection.to_string())
+        Self::new(status, code, detail)
     }
 }
 

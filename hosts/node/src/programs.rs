@@ -2,4 +2,4 @@
 
 #[cfg(target_os = "linux")]
 pub use starbridge_connector_command::supervise;
-pub use starbridge_connector_command::{CommandConnector, CommandSettings, Heard, Programs, Supervisor};
+pub use starbridge_connector_command::{CommandConnector, CommandSettings, Heard, Printed, Programs, Supervisor};

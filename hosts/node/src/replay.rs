@@ -5,7 +5,8 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
-use starbridge_machine::{Event, EventId, Rejection, State, copied, turn_length};
+use starbridge_machine::{Event, EventId, EventKind, Rejection, State, TURN_EVENTS, copied, turn_length};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The result of a replay.
@@ -73,13 +74,78 @@ pub fn fold(history: &ExportedHistory, until: Option<EventId>) -> Result<State, 
     Ok(state)
 }
 
-/// Feeds the recorded signals to a flow, the history's own or another one, and compares the events.
+/// Feeds the recorded signals to a flow, the history's own or another one, and compares the events. What another definition
+/// decided before a redrive is folded only.
 pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replayed {
+    replay_before(history, flow, limits, EventId(u64::MAX))
+}
+
+/// As [`replay`], but from this event on events are folded only.
+pub fn replay_before(history: &ExportedHistory, flow: &Flow, limits: Limits, folded_from: EventId) -> Replayed {
     let mut state = State::new(history.execution.clone(), Arc::new(limits));
     let mut turns = 0;
     // What was copied for a fork was decided by another execution.
     let mut at = copied(&history.events);
-    for event in history.events.iter().take(at) {
+    let copied = history.events.get(..at).unwrap_or_default();
+    let mut different = fold_as(&mut state, flow, history, copied).err();
+    let elsewhere = decided_elsewhere(&history.events);
+    while different.is_none() && at < history.events.len() {
+        let end = end_of_turn(&history.events, EventId(at as u64 + 1));
+        let recorded = history.events.get(at..end).unwrap_or_default();
+        let before = state.clone();
+        let is_folded = elsewhere.iter().any(|range| range.contains(&at));
+        let compared = match usize::try_from(folded_from.0) {
+            _ if is_folded => 0,
+            Ok(from) => from.saturating_sub(at + 1).min(recorded.len()),
+            Err(_) => recorded.len(),
+        };
+        different = match compared {
+            0 => None,
+            _ => differs(&mut state, flow, history, recorded, compared, at),
+        };
+        if different.is_none() && compared < recorded.len() {
+            state = before.clone();
+            different = fold_as(&mut state, flow, history, recorded).err();
+        }
+        if different.is_some() {
+            state = before;
+            break;
+        }
+        turns += 1;
+        at = end;
+    }
+    Replayed {
+        state,
+        turns,
+        divergence: different.map(|divergence| *divergence),
+    }
+}
+
+/// The places of events that another definition decided, before a redrive gave the execution its own.
+fn decided_elsewhere(events: &[Event]) -> Vec<Range<usize>> {
+    let redriven = events
+        .iter()
+        .enumerate()
+        .filter_map(|(place, event)| match &event.detail {
+            EventKind::ExecutionRedriven {
+                from,
+                definition: Some(_),
+                ..
+            } => Some((usize::try_from(from.0).unwrap_or(0).saturating_sub(1), place)),
+            _ => None,
+        });
+    redriven
+        .map(|(from, place)| {
+            let mut turn = events.get(..=from).unwrap_or_default().iter();
+            turn.rposition(Event::begins_turn).unwrap_or(0)..place
+        })
+        .collect()
+}
+
+/// Folds events with another flow than they were recorded with. Fails at the first that does not fit it, with the state
+/// before that.
+fn fold_as(state: &mut State, flow: &Flow, history: &ExportedHistory, events: &[Event]) -> Result<(), Box<Divergence>> {
+    for event in events {
         let before = state.clone();
         let written = write_event(&history.flow, event);
         let read = read_event(flow, &written.clone().into());
@@ -88,58 +154,81 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
         }
         if read.is_err() || state.broken_at().is_some() {
             let refused = read.err().map(|error| error.message);
-            let divergence = Divergence {
+            *state = before;
+            return Err(Box::new(Divergence {
                 event: event.id,
                 recorded: Some(written),
                 expected: None,
-                refused: Some(refused.unwrap_or_else(|| "the copied event does not fit the flow".to_owned())),
-            };
-            return Replayed {
-                state: before,
-                turns,
-                divergence: Some(divergence),
-            };
+                refused: Some(refused.unwrap_or_else(|| "the event does not fit the flow".to_owned())),
+            }));
         }
     }
-    while let Some(first) = history.events.get(at) {
-        let end = end_of_turn(&history.events, EventId(at as u64 + 1));
-        let recorded = history.events.get(at..end).unwrap_or_default();
-        let before = state.clone();
-        let divergence = match take_turn(&mut state, flow, &history.flow, recorded) {
-            Ok(came) => divergence(history, flow, recorded, &came, at),
-            Err(refused) => Some(Divergence {
-                event: first.id,
-                recorded: Some(write_event(&history.flow, first)),
-                expected: None,
-                refused: Some(refused),
-            }),
-        };
-        if divergence.is_some() {
-            return Replayed {
-                state: before,
-                turns,
-                divergence,
-            };
-        }
-        turns += 1;
-        at = end;
-    }
-    Replayed {
-        state,
-        turns,
-        divergence: None,
-    }
+    Ok(())
 }
 
-fn take_turn(state: &mut State, flow: &Flow, recorded_flow: &Flow, turn: &[Event]) -> Result<Vec<Event>, String> {
+/// The first difference among the first events of a turn.
+fn differs(
+    state: &mut State,
+    flow: &Flow,
+    history: &ExportedHistory,
+    recorded: &[Event],
+    compared: usize,
+    at: usize,
+) -> Option<Box<Divergence>> {
+    let different = match turn_again(state, flow, history, recorded, at) {
+        Ok(mut came) if compared < recorded.len() => {
+            came.truncate(compared);
+            divergence(history, flow, recorded.get(..compared).unwrap_or_default(), &came, at)
+        }
+        Ok(came) => divergence(history, flow, recorded, &came, at),
+        Err(refused) => recorded.first().map(|first| Divergence {
+            event: first.id,
+            recorded: Some(write_event(&history.flow, first)),
+            expected: None,
+            refused: Some(refused),
+        }),
+    };
+    different.map(Box::new)
+}
+
+/// Takes a turn once more. The bounds at which turns are cut may have been wider when it was recorded.
+fn turn_again(
+    state: &mut State,
+    flow: &Flow,
+    history: &ExportedHistory,
+    recorded: &[Event],
+    at: usize,
+) -> Result<Vec<Event>, String> {
+    let before = state.clone();
+    let next = history.events.get(at + recorded.len());
+    let was_cut = next.is_some_and(|next| next.detail == EventKind::TurnContinued);
+    let most = was_cut.then_some(recorded.len());
+    let came = take_turn(state, flow, &history.flow, recorded, most)?;
+    if came.len() >= recorded.len() || !state.must_continue() {
+        return Ok(came);
+    }
+    *state = before;
+    take_turn(state, flow, &history.flow, recorded, Some(recorded.len() + TURN_EVENTS))
+}
+
+/// Takes the signal that a turn records. The turn ends at its bounds, or after `most` events.
+fn take_turn(
+    state: &mut State,
+    flow: &Flow,
+    recorded_flow: &Flow,
+    turn: &[Event],
+    most: Option<usize>,
+) -> Result<Vec<Event>, String> {
     let signal = state
         .recorded_signal(recorded_flow, turn)
         .ok_or_else(|| "nothing waits for what was recorded here".to_owned())?;
     let mut came = Vec::new();
     let time = turn.first().map(|first| first.time).unwrap_or_default();
-    state
-        .advance(flow, signal, time, &mut came)
-        .map_err(|rejection: Rejection| rejection.to_string())?;
+    let taken = match most {
+        Some(most) => state.advance_at_most(flow, signal, time, most, &mut came),
+        None => state.advance(flow, signal, time, &mut came),
+    };
+    taken.map_err(|rejection: Rejection| rejection.to_string())?;
     Ok(came)
 }
 

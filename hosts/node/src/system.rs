@@ -36,6 +36,11 @@ fn new_id(now: Timestamp) -> Uuid {
     Uuid::new_v7(uuid::Timestamp::from_unix(&IDS, millis / 1_000, nanos))
 }
 
+/// A new id of something else than an execution, with this time.
+pub(crate) fn fresh_id(now: Timestamp) -> Text {
+    Text::from(new_id(now).to_string())
+}
+
 /// A random key.
 pub(crate) fn random_key() -> Result<[u8; 32], String> {
     let mut key = [0; 32];

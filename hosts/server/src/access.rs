@@ -74,6 +74,13 @@ impl Access {
         self.tokens.is_empty()
     }
 
+    /// Whether a request with these headers may do what needs this scope.
+    pub(crate) fn allows(&self, headers: &HeaderMap, scope: Scope) -> bool {
+        let known = bearer(headers).and_then(|token| self.known(token));
+        let allowed = |token: &Token| token.scopes.contains(&scope) || token.scopes.contains(&Scope::Admin);
+        self.is_open() || known.is_some_and(allowed)
+    }
+
     /// What is known of a token; nothing, if it is none of ours.
     fn known(&self, token: &str) -> Option<&Token> {
         let hash = TokenHash::of(token);

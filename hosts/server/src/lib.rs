@@ -60,6 +60,7 @@ use starbridge_node::config::Network;
 use starbridge_node::node::Node;
 use starbridge_node::system::reason;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 use tokio::net::TcpListener;
@@ -83,16 +84,19 @@ pub struct ServerSettings {
     pub answers: AnswerSettings,
 }
 
-/// What handlers work with.
+/// What handlers work with. Every request clones it several times.
 #[derive(Clone)]
-struct App {
+struct App(Arc<AppParts>);
+
+/// The parts of an [`App`].
+struct AppParts {
     node: Arc<Node>,
-    access: Arc<Access>,
-    hosts: Arc<Vec<String>>,
-    trusted_proxies: Arc<Vec<Network>>,
-    limiter: Arc<Limiter>,
+    access: Access,
+    hosts: Vec<String>,
+    trusted_proxies: Vec<Network>,
+    limiter: Limiter,
     /// Whether it was said that a proxy stands before a server without tokens.
-    proxy_said: Arc<Once>,
+    proxy_said: Once,
     draining: Arc<AtomicBool>,
     bodies: Arc<Bodies>,
     answers: Arc<Answers>,
@@ -103,6 +107,14 @@ struct App {
     openapi: axum::body::Bytes,
 }
 
+impl Deref for App {
+    type Target = AppParts;
+
+    fn deref(&self) -> &AppParts {
+        &self.0
+    }
+}
+
 /// The API as a service, for hosts that receive requests in other ways. Each request needs an extension
 /// `ConnectInfo<SocketAddr>` with its sender.
 pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
@@ -110,20 +122,20 @@ pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
 }
 
 fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> Router {
-    router::router(App {
+    router::router(App(Arc::new(AppParts {
         largest_body: routes::largest_body(node.limits()),
         largest_report: reports::largest(node.limits()),
         openapi: openapi().to_string().into(),
         bodies: Bodies::new(settings.bodies),
         answers: Answers::new(settings.answers),
         node,
-        access: Arc::new(settings.access),
-        hosts: Arc::new(settings.hosts),
-        trusted_proxies: Arc::new(settings.trusted_proxies),
-        limiter: Arc::default(),
-        proxy_said: Arc::new(Once::new()),
+        access: settings.access,
+        hosts: settings.hosts,
+        trusted_proxies: settings.trusted_proxies,
+        limiter: Limiter::default(),
+        proxy_said: Once::new(),
         draining,
-    })
+    })))
 }
 
 /// A server that listens.

@@ -1,6 +1,7 @@
 //! The routes: one table, from which the router, the check of tokens and the OpenAPI document are made.
 
 mod audit;
+mod bulk;
 mod executions;
 mod flows;
 mod history;
@@ -20,10 +21,10 @@ use route::PAGE;
 
 /// All routes.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().chain(queues::ROUTES)
+    ROUTES.iter().chain(queues::ROUTES).chain(bulk::ROUTES)
 }
 
-/// All routes but those of queues.
+/// All routes but those of queues and bulk jobs.
 const ROUTES: &[Route] = &[
     Route {
         method: "GET",
@@ -136,7 +137,10 @@ const ROUTES: &[Route] = &[
         query: &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),
-            ("reason", "why it does not go on: `broken`"),
+            (
+                "reason",
+                "why it does not go on: `broken`, `manual`, `paused`, `startTime`",
+            ),
             ("name", "whose name begins so"),
             ("parent", "started by the execution with this id"),
             (
@@ -201,7 +205,7 @@ const ROUTES: &[Route] = &[
             ("action", "what was done, in one word"),
             (
                 "kind",
-                "to an `execution`, a `flow`, a `queue`, a `schedule` or a `key`",
+                "to an `execution`, a `flow`, a `queue`, a `schedule`, a `key` or a `bulk` job",
             ),
             ("object", "to the object of this name; an execution's is its id"),
             PAGE[0],
@@ -228,6 +232,31 @@ const ROUTES: &[Route] = &[
             (404, "there is none", Some("Problem")),
         ],
         handler: Some(|| get(history::history)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/executions/{id}/logs",
+        scope: Some(Scope::Read),
+        summary: "What programs of its attempts printed on stderr: the last 64 KiB of each attempt",
+        query: &[
+            ("from", "from the attempt on that ended with this event"),
+            (
+                "step",
+                "only of the step of this name; a page may have fewer than `limit`, and `next` all the same",
+            ),
+            ("limit", "how many at most: 1 to 100, 20 where none is given"),
+        ],
+        body: None,
+        answers: &[
+            (
+                200,
+                "a page, in order of the events that ended the attempts",
+                Some("LogPage"),
+            ),
+            (404, "there is none", Some("Problem")),
+            (422, "`NotSupported`: the store keeps no logs", Some("Problem")),
+        ],
+        handler: Some(|| get(history::logs)),
     },
     Route {
         method: "GET",
@@ -289,7 +318,8 @@ const ROUTES: &[Route] = &[
             (409, "`NotRedrivable`: it runs or has succeeded", Some("Problem")),
             (
                 422,
-                "`NotEnteredAgain`: an input is for a step that is not entered again",
+                "`NotEnteredAgain`: an input is for a step that is not entered again; `DefinitionDoesNotFit`: with that version \
+                 something else would have been done",
                 Some("Problem"),
             ),
         ],
@@ -326,6 +356,32 @@ const ROUTES: &[Route] = &[
             (409, "`NothingToSkip`: no undo of it has failed", Some("Problem")),
         ],
         handler: Some(|| post(operating::skip)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/executions/{id}/pause",
+        scope: Some(Scope::Operate),
+        summary: "Lets nothing new begin in it and the children it waits for; the same where it is paused already",
+        query: &[],
+        body: Some("Pause"),
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (409, "`NotRunning`: it has ended", Some("Problem")),
+        ],
+        handler: Some(|| post(operating::pause)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/executions/{id}/resume",
+        scope: Some(Scope::Operate),
+        summary: "Ends a pause; the same where it is not paused",
+        query: &[],
+        body: Some("Resume"),
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (409, "`NotRunning`: it has ended", Some("Problem")),
+        ],
+        handler: Some(|| post(operating::resume)),
     },
     Route {
         method: "POST",

@@ -7,7 +7,7 @@ use starbridge_flow::graph::DEFAULT_PRIORITY;
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Status;
 use starbridge_node::notify::failed_undo;
-use starbridge_ports::{Broken, ExecutionRecord, KeptFlow};
+use starbridge_ports::{Broken, ExecutionRecord, KeptFlow, RecordedPause, WaitingReason};
 use starbridge_runtime::Snapshot;
 
 /// An answer with JSON.
@@ -92,6 +92,8 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
     }
     if let Some(broken) = &record.broken {
         set("waitingFor", waiting_for(id, broken));
+    } else if let Some(paused) = &record.paused {
+        set("waitingFor", waiting_for_resume(id, paused));
     } else if let Some(shape) = waiting_before_start(record) {
         set("waitingFor", shape);
     }
@@ -131,17 +133,44 @@ fn waiting_for(id: &str, broken: &Broken) -> Value {
     members.collect::<Object>().into()
 }
 
+/// Who paused an execution, and how it goes on.
+fn waiting_for_resume(id: &str, paused: &RecordedPause) -> Value {
+    let by = match paused.by.as_str() {
+        "" => "an operator".to_owned(),
+        by => format!("`{by}`"),
+    };
+    let text = match paused.cause.as_str() {
+        "" => format!("{by} paused it"),
+        cause => format!("{by} paused it: {cause}"),
+    };
+    let members = [
+        ("reason", WaitingReason::Paused.as_str().into()),
+        ("text", text.into()),
+        ("since", paused.since.to_string().into()),
+        ("by", paused.by.clone().into()),
+        ("cause", paused.cause.clone().into()),
+        ("act", format!("starbridge resume {id}").into()),
+    ];
+    let members = members
+        .into_iter()
+        .map(|(key, value): (&str, Value)| (key.into(), value));
+    members.collect::<Object>().into()
+}
+
 /// Why an execution has not begun, or does not go on that was redriven.
 fn waiting_before_start(record: &ExecutionRecord) -> Option<Value> {
     let (reason, text) = match record.status {
-        Status::Delayed => ("startTime", "its time to begin has not come"),
-        Status::Blocked => ("dependency", "executions it waits for have not ended"),
-        Status::Queued => ("admission", "it waits for a slot of each of its concurrency keys"),
+        Status::Delayed => (WaitingReason::StartTime, "its time to begin has not come"),
+        Status::Blocked => (WaitingReason::Dependency, "executions it waits for have not ended"),
+        Status::Queued => (
+            WaitingReason::Admission,
+            "it waits for a slot of each of its concurrency keys",
+        ),
         _ => return None,
     };
     let mut members = Object::new();
     let mut set = |key: &str, value: Value| drop(members.insert(key.into(), value));
-    set("reason", reason.into());
+    set("reason", reason.as_str().into());
     set("text", text.into());
     set("since", record.asked().to_string().into());
     if let Some(until) = record.wake_at {

@@ -12,6 +12,8 @@ mod audit;
 mod bodies;
 #[path = "api/browsers.rs"]
 mod browsers;
+#[path = "api/bulk.rs"]
+mod bulk;
 #[path = "api/children.rs"]
 mod children;
 #[path = "api/clock.rs"]
@@ -44,6 +46,8 @@ mod notifications;
 mod operators;
 #[path = "api/outside.rs"]
 mod outside;
+#[path = "api/pausing.rs"]
+mod pausing;
 #[path = "api/pressure.rs"]
 mod pressure;
 #[path = "api/problems.rs"]

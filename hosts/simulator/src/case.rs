@@ -78,6 +78,9 @@ pub struct Case {
     /// Set if an operator stops the execution.
     #[serde(default)]
     pub stop: Option<Stop>,
+    /// Set if an operator pauses the execution.
+    #[serde(default)]
+    pub pause: Option<Pause>,
     /// What is expected of the execution.
     #[serde(default)]
     pub expect: Expect,
@@ -137,6 +140,38 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
     Value::deserialize(deserializer).map(Some)
 }
 
+/// An operator's pause.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Pause {
+    /// How many seconds after the start.
+    pub at_seconds: f64,
+    /// How many seconds later the operator resumes the execution, if at all.
+    #[serde(default)]
+    pub for_seconds: Option<f64>,
+    /// The cause of the pause.
+    #[serde(default)]
+    pub cause: String,
+}
+
+impl Pause {
+    /// What the operator does, each with the seconds after the start.
+    pub fn acts(&self) -> Vec<(f64, Signal)> {
+        let by = || Some("operator".to_owned());
+        let pause = Signal::Pause {
+            by: by(),
+            cause: self.cause.clone(),
+            with_parent: false,
+        };
+        let resume = Signal::Resume {
+            by: by(),
+            with_parent: false,
+        };
+        let resume = self.for_seconds.map(|seconds| (self.at_seconds + seconds, resume));
+        [(self.at_seconds, pause)].into_iter().chain(resume).collect()
+    }
+}
+
 /// An operator's stop.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -152,6 +187,18 @@ pub struct Stop {
     /// Whether what was done is undone.
     #[serde(default)]
     pub rollback: bool,
+}
+
+impl Stop {
+    /// What the operator does.
+    pub fn signal(&self) -> Signal {
+        Signal::Stop {
+            error: self.error.clone(),
+            cause: self.cause.clone(),
+            by: None,
+            rollback: self.rollback,
+        }
+    }
 }
 
 /// What is expected. What is left out is not checked.

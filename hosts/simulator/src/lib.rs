@@ -35,7 +35,7 @@ mod outcome;
 mod silence;
 mod simulation;
 
-pub use case::{Case, Expect, FlowSource, LimitsGiven, Mock, Stop, TestFile, TestFileError};
+pub use case::{Case, Expect, FlowSource, LimitsGiven, Mock, Pause, Stop, TestFile, TestFileError};
 pub use compare::compare;
 pub use interruption::{Crash, Interruption, Moment};
 pub use mocks::Mocks;

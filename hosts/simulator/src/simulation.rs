@@ -1,6 +1,6 @@
 //! A simulation: virtual time, and answers that come when they are due.
 
-use super::case::{Case, Mock};
+use super::case::{Case, Mock, Pause};
 use super::interruption::{Crash, Interruption, Moment};
 use super::mocks::Mocks;
 use super::outcome::Outcome;
@@ -98,7 +98,6 @@ pub struct Simulation {
     store: Arc<dyn Store>,
     shard: Shard,
     now: Timestamp,
-    begun: Timestamp,
     mocks: Mocks,
     answers: BTreeMap<Due, Mock>,
     /// Calls that were seen. A call that is sent again is the same call.
@@ -117,7 +116,8 @@ pub struct Simulation {
     appends: usize,
     dispatches: usize,
     observer: Option<Observer>,
-    stopped: bool,
+    /// What the operator is still to do, in order.
+    acts: VecDeque<(Timestamp, Signal)>,
 }
 
 impl Simulation {
@@ -127,13 +127,13 @@ impl Simulation {
         let limits = Arc::new(limits);
         Self {
             shard: new_shard(&flows, &limits, &case),
+            acts: acts_of(&case, begun),
             mocks: Mocks::new(case.mocks.clone()),
             flows,
             limits,
             case,
             store: Arc::new(MemoryStore::new()),
             now: begun,
-            begun,
             answers: BTreeMap::new(),
             seen: BTreeSet::new(),
             silences: BTreeSet::new(),
@@ -146,7 +146,6 @@ impl Simulation {
             appends: 0,
             dispatches: 0,
             observer: None,
-            stopped: false,
         }
     }
 
@@ -344,6 +343,7 @@ impl Simulation {
                 | Outgoing::Message(_)
                 | Outgoing::Queued(_)
                 | Outgoing::Unqueued { .. }
+                | Outgoing::Withdrawn { .. }
                 | Outgoing::Mark(_) => {}
                 Outgoing::Send { execution, call } => {
                     self.dispatches += 1;
@@ -464,16 +464,11 @@ impl Simulation {
     /// Goes to the next instant at which something happens, and lets one thing happen: answers come before timers.
     fn advance(&mut self) -> Result<(), SimulationError> {
         let answer = self.answers.first_key_value().map(|(due, _)| due.0);
-        let stop = self
-            .case
-            .stop
-            .as_ref()
-            .filter(|_| !self.stopped)
-            .map(|stop| self.begun.plus(millis_of(stop.at_seconds)));
+        let act = self.acts.front().map(|(due, _)| *due);
         let silent = self.silences.first().map(|(due, _)| due.0);
         let timer = self.shard.next_wakeup();
         let sleeper = self.sleepers.first().map(|(due, _)| *due);
-        let next = [answer, stop, silent, timer, sleeper].into_iter().flatten().min();
+        let next = [answer, act, silent, timer, sleeper].into_iter().flatten().min();
         let Some(next) = next else {
             return Err(SimulationError::Stuck);
         };
@@ -484,20 +479,13 @@ impl Simulation {
                 let signal = mock.into_signal(call, &self.flows.flow.fault_names);
                 self.give(&execution, signal)?;
             }
-        } else if stop == Some(next) {
-            self.stopped = true;
-            if let Some(stop) = self.case.stop.clone() {
-                let signal = Signal::Stop {
-                    error: stop.error,
-                    cause: stop.cause,
-                    by: None,
-                    rollback: stop.rollback,
-                };
+        } else if act == Some(next) {
+            if let Some((_, signal)) = self.acts.pop_front() {
                 self.give(&Text::from(EXECUTION), signal)?;
             }
         } else if silent == Some(next) {
             if let Some(((_, execution, call), silence)) = self.silences.pop_first() {
-                self.give(&execution, silence.into_signal(call))?;
+                self.fall_silent(&execution, call, silence)?;
             }
         } else if sleeper == Some(next) {
             if let Some((_, execution)) = self.sleepers.pop_first() {
@@ -506,6 +494,19 @@ impl Simulation {
         } else {
             self.shard.fire_next(self.now);
         }
+        Ok(())
+    }
+
+    /// Lets a call fall silent. While its execution is paused nobody listens; a second later that is looked at again.
+    fn fall_silent(&mut self, execution: &Text, call: EventId, silence: Silence) -> Result<(), SimulationError> {
+        self.bring(execution)?;
+        let state = self.shard.state(execution);
+        let listens = state.is_none_or(|state| state.paused().is_none() || state.is_queued(call));
+        if listens {
+            return self.give(execution, silence.into_signal(call));
+        }
+        let due = (self.now.plus(Millis(1_000)), execution.clone(), call);
+        self.silences.insert((due, silence));
         Ok(())
     }
 
@@ -544,6 +545,18 @@ fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {
         mocks.key(child, call).is_some()
     });
     shard
+}
+
+/// What the operator of a case does, in order.
+fn acts_of(case: &Case, begun: Timestamp) -> VecDeque<(Timestamp, Signal)> {
+    let stop = case.stop.as_ref().map(|stop| (stop.at_seconds, stop.signal()));
+    let pause = case.pause.as_ref().map(Pause::acts).unwrap_or_default();
+    let acts = stop.into_iter().chain(pause);
+    let mut acts: Vec<_> = acts
+        .map(|(seconds, signal)| (begun.plus(millis_of(seconds)), signal))
+        .collect();
+    acts.sort_by_key(|(due, _)| *due);
+    acts.into()
 }
 
 /// Seconds in milliseconds, rounded up.

@@ -2,7 +2,8 @@
 
 use crate::apply::RedrivePlan;
 use crate::event::{
-    CancelReason, Decision, EditedInput, Event, EventId, EventKind, LateResultCode, Resolution, StartRecord,
+    CancelReason, Decision, EditedInput, Event, EventId, EventKind, LateResultCode, NewDefinition, Resolution,
+    StartRecord,
 };
 use crate::signal::{EndBeforeStart, Rejection, Signal, Timer};
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
@@ -43,6 +44,28 @@ impl State {
         now: Timestamp,
         out: &mut Vec<Event>,
     ) -> Result<(), Rejection> {
+        self.advance_turn(signal, Turn::new(flow, now.max(self.data.last_time), out))
+    }
+
+    /// As [`State::advance`], but the turn ends after `events` events, or when no pure work is left, whatever its bounds. For
+    /// replaying a turn that was cut: the bounds may have been others when it was recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::advance`].
+    pub fn advance_at_most(
+        &mut self,
+        flow: &Flow,
+        signal: Signal,
+        now: Timestamp,
+        events: usize,
+        out: &mut Vec<Event>,
+    ) -> Result<(), Rejection> {
+        let turn = Turn::new(flow, now.max(self.data.last_time), out);
+        self.advance_turn(signal, turn.cut_after(events))
+    }
+
+    fn advance_turn(&mut self, signal: Signal, mut turn: Turn<'_>) -> Result<(), Rejection> {
         if let Some(at) = self.data.broken {
             return Err(Rejection::Broken { at });
         }
@@ -52,7 +75,6 @@ impl State {
             (_, false) => return Err(Rejection::NotStarted),
             _ => {}
         }
-        let mut turn = Turn::new(flow, now.max(self.data.last_time), out);
         self.take(&mut turn, signal)?;
         self.run(&mut turn);
         Ok(())
@@ -60,7 +82,7 @@ impl State {
 
     /// Handles the frames in the ready queue until it is empty or the turn is full.
     fn run(&mut self, turn: &mut Turn<'_>) {
-        while !turn.is_full() && self.data.broken.is_none() {
+        while !turn.is_full() && self.data.broken.is_none() && self.data.paused.is_none() {
             let Some(next) = self.frames.next_ready() else {
                 return;
             };
@@ -88,8 +110,9 @@ impl State {
                 self.emit(turn, place, EventKind::TurnContinued);
                 Ok(())
             }
-            Signal::Redrive { by, inputs } => self.take_redrive(turn, by, inputs),
+            Signal::Redrive { by, inputs, definition } => self.take_redrive(turn, by, inputs, definition),
             Signal::Skip { by, cause } => self.take_skip(turn, by, &cause),
+            change @ (Signal::Pause { .. } | Signal::Resume { .. }) => self.change_pause(turn, change),
             Signal::Fork { of, event, name, by } => {
                 if event > self.data.last {
                     return Err(Rejection::Unknown);
@@ -229,6 +252,7 @@ impl State {
         turn: &mut Turn<'_>,
         by: Option<String>,
         inputs: Vec<EditedInput>,
+        definition: Option<NewDefinition>,
     ) -> Result<(), Rejection> {
         let plan = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
         self.check_edits(&plan, &inputs)?;
@@ -239,6 +263,7 @@ impl State {
             steps: plan.steps(),
             by,
             inputs,
+            definition,
         };
         self.emit(turn, place, detail);
         if self.data.flow_input.is_none() {
@@ -292,7 +317,7 @@ impl State {
     }
 
     fn take_timer(&mut self, turn: &mut Turn<'_>, timer: Timer) -> Result<(), Rejection> {
-        if timer.due > turn.now {
+        if timer.due > turn.now || self.data.paused.is_some() {
             return Err(Rejection::Unknown);
         }
         let Some(what) = self.timers.get((timer.due, timer.set_by)) else {
@@ -327,6 +352,7 @@ impl State {
     }
 
     fn take_report(&mut self, turn: &mut Turn<'_>, report: Signal) -> Result<(), Rejection> {
+        self.check_silence(&report)?;
         let (call, detail) = match report {
             Signal::Submitted {
                 call,

@@ -6,6 +6,7 @@ mod choice;
 mod execution;
 mod fork;
 mod manual;
+mod pause;
 mod redrive;
 mod step;
 mod timer;
@@ -88,8 +89,14 @@ impl State {
             | EventKind::ExecutionTimedOut { .. } => Some(self.fold_end(flow, event)),
             EventKind::LateResultIgnored { of, .. } => Some(self.fold_late_result(*of)),
             EventKind::TurnContinued | EventKind::TaskStarted => Some(Some(())),
-            EventKind::ExecutionRedriven { inputs, .. } => Some(self.fold_redriven(flow, event, inputs)),
+            EventKind::ExecutionRedriven { inputs, definition, .. } => {
+                Some(self.fold_redriven(flow, event, inputs, definition.as_ref()))
+            }
             EventKind::RollbackSkipped { of, .. } => Some(self.fold_skipped(flow, event, *of)),
+            EventKind::ExecutionPaused { by, cause, with_parent } => {
+                Some(self.fold_paused(event, by, cause, *with_parent))
+            }
+            EventKind::ExecutionResumed { .. } => Some(self.fold_resumed(event)),
             EventKind::ExecutionForked { name, .. } => Some(self.fold_forked(flow, event, name)),
             _ => None,
         }

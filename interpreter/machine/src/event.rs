@@ -128,7 +128,7 @@ pub struct StartRecord {
     pub terms: StartTerms,
 }
 
-/// What a start says of its order and time. A history with any of it is of format 2.
+/// What a start says of its order and time, and of what belongs to it elsewhere. A history with any of it is of format 2.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StartTerms {
     /// A second start of the flow with the same key is this execution.
@@ -140,6 +140,12 @@ pub struct StartTerms {
     /// Within a priority the smaller goes first. A time counts as its milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_time: Option<i64>,
+    /// W3C trace context, which every call of it carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<Text>,
+    /// The execution and call to which its end is reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report_to: Option<Parent>,
     /// What it waited for before it began; `None` if it began at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<Waited>,
@@ -281,6 +287,15 @@ pub struct EditedInput {
     pub event: EventId,
     /// The input of the new visit, in place of what mappings or the list's data give.
     pub input: Object,
+}
+
+/// The definition with which an execution goes on after a redrive, if it is another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewDefinition {
+    /// The version of the flow.
+    pub version: u64,
+    /// The hash of the definition.
+    pub hash: Text,
 }
 
 /// An operator's answer for a step that waits for one.
@@ -479,9 +494,14 @@ pub enum EventKind {
         steps: Vec<StepId>,
         by: Text,
         inputs: Vec<EditedInput>,
+        definition: Option<NewDefinition>,
     },
-    /// † The undo that failed is left out, and its rollback goes on with the next. `of` is the call that stays done.
+    /// † The undo that failed is left out, and its rollback goes on with the next. `of` is the call that is left out.
     RollbackSkipped { of: EventId, by: Text, cause: Text },
+    /// † Nothing new begins from now on. `with_parent`: because the execution that waits for this one was paused.
+    ExecutionPaused { by: Text, cause: Text, with_parent: bool },
+    /// † The pause is over.
+    ExecutionResumed { by: Text },
     /// † This execution goes on from an event of another one.
     ExecutionForked {
         execution: Text,
@@ -519,6 +539,7 @@ impl Event {
                 EventKind::ExecutionRedriven { inputs, .. } => {
                     inputs.iter().map(|edited| edited.input.json_len()).sum()
                 }
+                EventKind::ExecutionPaused { cause, .. } => cause.json_len(),
                 EventKind::RollbackFailed { failure: f, original } => failure(f) + original.as_ref().map_or(0, failure),
                 EventKind::StepFailed { failure: f, .. }
                 | EventKind::TaskFailed { failure: f, .. }

@@ -123,11 +123,16 @@ impl Fork {
     fn copy(&self, flow: &Flow, old_flow: &Flow, event: &Event) -> Option<Event> {
         let written = self.own_tokens(&write_event(old_flow, event).into());
         let mut event = read_event(flow, &written).ok()?;
+        // The first event names the definition of the fork.
+        if let EventKind::ExecutionRedriven { definition, .. } = &mut event.detail {
+            *definition = None;
+        }
         if let EventKind::ExecutionStarted(started) = &mut event.detail {
             started.definition_hash = flow.hash.clone();
             started.version = self.version.unwrap_or(started.version);
-            // The key is the old execution's.
+            // The key is the old execution's, and nobody waits for the fork.
             started.terms.once_key = None;
+            started.terms.report_to = None;
         }
         Some(event)
     }

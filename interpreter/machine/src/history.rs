@@ -2,6 +2,7 @@
 //! the shorter stored one, one text a turn.
 
 mod names;
+mod pause;
 mod read;
 mod turn;
 mod version;

@@ -61,6 +61,8 @@ pub struct ManualRequest {
     pub event: EventId,
     /// The step.
     pub step: StepId,
+    /// Where it stands: its iteration and branch.
+    pub path: StepPath,
     /// Why an operator is asked.
     pub failure: Failure,
 }
@@ -102,13 +104,15 @@ impl State {
     /// The steps that wait for an operator, in the order in which they asked.
     pub fn manual_requests(&self) -> impl Iterator<Item = ManualRequest> + '_ {
         self.data.manual.iter().filter_map(|(event, frame)| {
-            let visit = self.frame(*frame)?.visit()?;
+            let frame = self.frame(*frame)?;
+            let visit = frame.visit()?;
             let VisitPhase::Manual { failure, .. } = &visit.phase else {
                 return None;
             };
             Some(ManualRequest {
                 event: *event,
                 step: visit.step,
+                path: frame.path.clone(),
                 failure: failure.clone(),
             })
         })

@@ -73,6 +73,7 @@ mod event;
 mod fork;
 pub mod history;
 mod inspect;
+mod pause;
 mod references;
 mod replay;
 mod retry;
@@ -85,14 +86,14 @@ mod undo;
 pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
     Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
-    Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant,
-    Waited, WaitedFor, WaitedKey,
+    NewDefinition, Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath,
+    TokenGrant, Waited, WaitedFor, WaitedKey,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::{FailedRollback, ManualRequest, OpenStep, StepState};
 pub use replay::turn_length;
 pub use signal::{EndBeforeStart, Rejection, Signal, Timer};
-pub use state::{Checkpoint, CheckpointError, State, Status};
+pub use state::{Checkpoint, CheckpointError, Paused, State, Status};
 pub use turn::cut;
 pub use turn::{TURN_BYTES, TURN_EVENTS};
 

@@ -23,6 +23,8 @@ impl Event {
                 | EventKind::ExecutionTimedOut { .. }
                 | EventKind::ExecutionRedriven { .. }
                 | EventKind::RollbackSkipped { .. }
+                | EventKind::ExecutionPaused { .. }
+                | EventKind::ExecutionResumed { .. }
                 | EventKind::ExecutionForked { .. }
                 | EventKind::TurnContinued
         )
@@ -79,13 +81,25 @@ impl State {
                 name: name.clone(),
                 by: by.clone(),
             },
-            EventKind::ExecutionRedriven { by, inputs, .. } => Signal::Redrive {
+            EventKind::ExecutionRedriven {
+                by, inputs, definition, ..
+            } => Signal::Redrive {
                 by: (!by.is_empty()).then(|| by.to_string()),
                 inputs: inputs.clone(),
+                definition: definition.clone(),
             },
             EventKind::RollbackSkipped { by, cause, .. } => Signal::Skip {
                 by: (!by.is_empty()).then(|| by.to_string()),
                 cause: cause.to_string(),
+            },
+            EventKind::ExecutionPaused { by, cause, with_parent } => Signal::Pause {
+                by: (!by.is_empty()).then(|| by.to_string()),
+                cause: cause.to_string(),
+                with_parent: *with_parent,
+            },
+            EventKind::ExecutionResumed { by } => Signal::Resume {
+                by: (!by.is_empty()).then(|| by.to_string()),
+                with_parent: false,
             },
             _ => return recorded_report(event),
         })

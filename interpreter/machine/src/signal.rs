@@ -1,6 +1,6 @@
 //! Signals: what the machine is told from outside.
 
-use crate::event::{EditedInput, EventId, Resolution, StartRecord};
+use crate::event::{EditedInput, EventId, NewDefinition, Resolution, StartRecord};
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Text, Value};
@@ -123,6 +123,8 @@ pub enum Signal {
         by: Option<String>,
         /// Inputs for steps that are entered again, each at most once.
         inputs: Vec<EditedInput>,
+        /// The definition that the state is of now, if the execution ran another one before.
+        definition: Option<NewDefinition>,
     },
     /// Leave out the undo because of which an execution ended as [`Status::RollbackFailed`](crate::Status::RollbackFailed),
     /// and go on with the next one. Where several failed, it is that of the outermost list; the others are tried again.
@@ -131,6 +133,23 @@ pub enum Signal {
         by: Option<String>,
         /// Why, for people.
         cause: String,
+    },
+    /// Let nothing new begin and no timer fire, until [`Signal::Resume`] or [`Signal::Stop`]. What comes from outside is recorded,
+    /// and what follows from it waits.
+    Pause {
+        /// The name of the operator.
+        by: Option<String>,
+        /// Why, for people.
+        cause: String,
+        /// Whether it is because the execution that waits for this one was paused.
+        with_parent: bool,
+    },
+    /// Go on after a pause.
+    Resume {
+        /// The name of the operator.
+        by: Option<String>,
+        /// Whether it is because the execution that waits for this one goes on. A pause of its own then stays.
+        with_parent: bool,
     },
 }
 
@@ -217,6 +236,10 @@ pub enum Rejection {
     NothingToSkip,
     /// The step does not wait for an operator.
     NotManual,
+    /// The execution is paused already.
+    AlreadyPaused,
+    /// The execution is not paused.
+    NotPaused,
     /// The history does not match the flow.
     Broken {
         /// The number of the first event that does not match.
@@ -273,6 +296,8 @@ impl std::fmt::Display for Rejection {
                 f.write_str(if known.len() > SHOWN { ", …" } else { "" })
             }
             Self::NothingToSkip => f.write_str("only an execution that ended as RollbackFailed has an undo to skip"),
+            Self::AlreadyPaused => f.write_str("the execution is paused already"),
+            Self::NotPaused => f.write_str("the execution is not paused"),
             Self::NotManual => f.write_str("the step does not wait for an operator"),
             Self::NothingToDo => f.write_str("nothing is left to go on with"),
             Self::Broken { at } => write!(f, "the history does not fit the flow from event {at} on"),

@@ -7,6 +7,7 @@ mod frames;
 mod invariants;
 mod outstanding;
 mod pairs;
+mod paused;
 mod readiness;
 mod removal;
 mod timers;
@@ -18,6 +19,8 @@ pub(crate) use children::{Children, Closing, Outcome};
 pub(crate) use frames::{
     ArmRun, Frame, FramePosition, Frames, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun,
 };
+pub(crate) use outstanding::resource_again;
+pub use paused::Paused;
 pub(crate) use timers::{TimerFor, TimerKey, Timers};
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoPolling, UndoRun, Undoing};
 
@@ -170,6 +173,8 @@ pub(crate) struct Data {
     pub(crate) ending: Option<Ending>,
     /// The execution's time is over, and calls that are out may still end: nothing new begins.
     pub(crate) draining: bool,
+    /// Set while nothing new may begin.
+    pub(crate) paused: Option<Box<Paused>>,
     /// Steps that wait for an operator, by their `ManualRequested`.
     pub(crate) manual: BTreeMap<EventId, FrameId>,
     /// An end that was asked for during a rollback. It takes effect when the rollback has ended.
@@ -267,9 +272,9 @@ impl State {
     }
 
     /// Whether the last turn left pure work at its bounds. [`Signal::Continue`](crate::Signal::Continue) goes on with
-    /// it.
+    /// it. What a pause holds back goes on with its end.
     pub fn must_continue(&self) -> bool {
-        self.frames.next_ready().is_some() && self.data.broken.is_none()
+        self.frames.next_ready().is_some() && self.data.broken.is_none() && self.data.paused.is_none()
     }
 
     /// Whether a call is in flight and its sending is not acknowledged yet.
@@ -290,6 +295,12 @@ impl State {
             && !self.must_continue()
             && !self.calls.has_unsent()
             && (queues || !self.calls.has_queued())
+    }
+
+    /// Since when a call in flight waits in a queue or is held by a worker, not counting pauses; `None` if it is not in a queue, or
+    /// an earlier version recorded it.
+    pub fn queued_since(&self, call: EventId) -> Option<Timestamp> {
+        self.calls.get(call)?.queued_since
     }
 
     /// Whether a call was given up: it was cancelled or timed out.

@@ -10,7 +10,8 @@ use std::cell::Cell;
 
 /// A turn ends after this many events. [`Signal::Continue`](crate::Signal::Continue) goes on with what is left.
 pub const TURN_EVENTS: usize = 1_000;
-/// A turn ends after this many bytes of events, as [`Event::weight`] counts them.
+/// A turn ends after this many bytes of events, as [`Event::weight`] counts them, and of inputs that its calls send. The
+/// calls of a foreach may share one input in memory, but each message has a copy of it.
 pub const TURN_BYTES: usize = 256 * 1024;
 /// A turn ends after this many steps of evaluation ([`Budget`]). Each program, query or guard may use its whole
 /// budget, so a turn may exceed this by one of them.
@@ -24,6 +25,8 @@ pub(crate) struct Turn<'a> {
     events: usize,
     bytes: usize,
     evaluated: Cell<usize>,
+    /// The number of events after which the turn ends, whatever its bounds.
+    cut_after: Option<usize>,
 }
 
 impl<'a> Turn<'a> {
@@ -35,10 +38,22 @@ impl<'a> Turn<'a> {
             events: 0,
             bytes: 0,
             evaluated: Cell::new(0),
+            cut_after: None,
+        }
+    }
+
+    /// The same turn, which ends after this many events instead of at its bounds.
+    pub(crate) fn cut_after(self, events: usize) -> Self {
+        Self {
+            cut_after: Some(events),
+            ..self
         }
     }
 
     pub(crate) fn is_full(&self) -> bool {
+        if let Some(events) = self.cut_after {
+            return self.events >= events;
+        }
         self.events >= TURN_EVENTS || self.bytes >= TURN_BYTES || self.evaluated.get() >= TURN_STEPS
     }
 
@@ -130,7 +145,26 @@ impl State {
         turn.events += 1;
         turn.bytes += event.weight();
         self.apply_in(turn.flow, &event, Some(place.frame));
+        if let EventKind::TaskScheduled(call) = &event.detail
+            && call.params.is_none()
+        {
+            turn.bytes = turn
+                .bytes
+                .saturating_add(self.call_input_len(place.frame, event.rollback));
+        }
         turn.out.push(event);
+    }
+
+    /// The bytes of the input that a frame's call sends; with `rollback`, of the call that undoes something.
+    fn call_input_len(&self, frame: FrameId, rollback: bool) -> usize {
+        let Some(frame) = self.frames.get(frame) else {
+            return 0;
+        };
+        let undo = || frame.undoing.as_ref()?.current.as_ref();
+        match rollback {
+            true => undo().map_or(0, |run| run.input.json_len()),
+            false => frame.visit().map_or(0, |visit| visit.input.json_len()),
+        }
     }
 
     /// The address of the step a frame is in. The next event there is caused by the frame's last event.

@@ -15,12 +15,12 @@
 use crate::context::{StepView, View};
 use crate::effect::is_queue;
 use crate::event::{EventId, EventKind, Failure, ScheduledCall};
-use crate::state::{FrameId, State, UndoPhase, UndoRun};
+use crate::state::{FrameId, State, UndoPhase, UndoRun, resource_again};
 use crate::steps::{AfterResult, Tried, after_acknowledgement, retry_scheduled};
 use crate::turn::{EventAddress, Turn};
-use starbridge_flow::graph::{Fault, Pattern, Poll, Rollback, Root, StepKind, Undo, Values};
+use starbridge_flow::graph::{Call, Fault, Pattern, Poll, Rollback, Root, StepKind, Undo, Values};
 use starbridge_flow::time::Seconds;
-use starbridge_flow::value::{Object, Value};
+use starbridge_flow::value::{Object, Text, Value};
 
 impl State {
     /// The address of the rollback in progress in a frame.
@@ -188,6 +188,11 @@ impl State {
         Some(turn.failure(&fault))
     }
 
+    /// Resource and service parameters of an undoing call with this input.
+    fn undo_call(&self, turn: &Turn<'_>, call: &Call, input: Root<'_>) -> Result<(Text, Option<Value>), Fault> {
+        Ok((self.resource_of(turn, call, input)?, self.params(turn, call, input)?))
+    }
+
     fn schedule_undo(&mut self, turn: &mut Turn<'_>, id: FrameId, place: EventAddress) {
         let Some(run) = self.undo_run(id) else {
             return;
@@ -196,8 +201,8 @@ impl State {
             return;
         };
         let (resource, pattern, params) = match &rollback.undo {
-            Undo::Call(call) => match self.params(turn, call, Root::Overlay(&run.input)) {
-                Ok(params) => (call.resource.clone(), call.pattern, params),
+            Undo::Call(call) => match self.undo_call(turn, call, Root::Overlay(&run.input)) {
+                Ok((resource, params)) => (resource, call.pattern, params),
                 Err(fault) => {
                     let (failure, attempt) = (turn.failure(&fault), run.attempt);
                     return self.emit(turn, place, EventKind::StepFailed { failure, attempt });
@@ -207,7 +212,7 @@ impl State {
                 let child = run.done.child.clone().unwrap_or_default();
                 let params: Object = [("executionId".into(), child.into())].into_iter().collect();
                 let resource = match turn.flow.step(run.done.step).map(|step| &step.kind) {
-                    Some(StepKind::Task(task)) => task.call.resource.clone(),
+                    Some(StepKind::Task(task)) => resource_again(&task.call, Root::Overlay(&run.done.input)),
                     _ => return,
                 };
                 (resource, Pattern::Sync, Some(Value::from(params)))

@@ -114,6 +114,7 @@ fn declined_start_can_be_redriven() {
                 Signal::Redrive {
                     by: None,
                     inputs: Vec::new(),
+                    definition: None,
                 },
                 Timestamp(3_000),
                 &mut events,

@@ -5,9 +5,9 @@ mod set_up;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::Object;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_turn, write_turn};
-use starbridge_machine::{Event, EventId, EventKind, Signal, State, Status};
+use starbridge_machine::{Event, EventId, EventKind, Signal, State, Status, TURN_BYTES};
 use std::sync::Arc;
 
 /// A run that writes down each turn, reads it again and replays it.
@@ -270,4 +270,71 @@ fn numbers_of_the_input_stand_where_they_differ_from_the_definition() {
     let call = run.call();
     let events = run.give(Signal::TimedOut { call });
     assert!(matches!(&events[0].detail, EventKind::TaskTimedOut { .. }));
+}
+
+/// Events of each turn until no pure work is left.
+fn turns(state: &mut State, flow: &Flow, start: Signal) -> Vec<Vec<Event>> {
+    let mut turns = Vec::new();
+    let mut next = Some(start);
+    while let Some(signal) = next {
+        let mut events = Vec::new();
+        state.advance(flow, signal, Timestamp(0), &mut events).unwrap();
+        turns.push(events);
+        next = state.must_continue().then_some(Signal::Continue);
+    }
+    turns
+}
+
+fn scheduled(events: &[Event]) -> usize {
+    let is_call = |event: &&Event| matches!(event.detail, EventKind::TaskScheduled(_));
+    events.iter().filter(is_call).count()
+}
+
+fn foreach_over(items: u32, bytes: usize) -> (Arc<Flow>, Signal) {
+    let flow = set_up::flow(&format!(
+        r#"{{"type": "foreach", "name": "each", "iterationMapping": {{"collection": "$.items", "item": "n"}}, "steps": [{}]}}"#,
+        task("")
+    ));
+    let Signal::Start(mut start) = set_up::start() else {
+        unreachable!("it is a start");
+    };
+    let items: Vec<Value> = (0..items).map(Value::from).collect();
+    start.input.insert("items".into(), Value::from(items));
+    start.input.insert("text".into(), Text::from("x".repeat(bytes)).into());
+    (flow, Signal::Start(start))
+}
+
+#[test]
+fn turn_is_cut_by_the_bytes_of_the_messages_it_leads_to() {
+    let bytes = 50_000;
+    let (flow, start) = foreach_over(100, bytes);
+    let mut state = State::new("e", Arc::new(Limits::default()));
+    let turns = turns(&mut state, &flow, start);
+    let calls: Vec<usize> = turns.iter().map(|turn| scheduled(turn)).collect();
+    assert_eq!(calls.iter().sum::<usize>(), 100);
+    // The last call of a turn may pass the bound.
+    let most = TURN_BYTES / bytes + 1;
+    assert!(calls.iter().all(|calls| *calls <= most), "{calls:?}");
+    assert!(turns.len() <= 100, "{calls:?}");
+    // Small messages are not cut apart.
+    let (flow, start) = foreach_over(100, 0);
+    let mut state = State::new("e", Arc::new(Limits::default()));
+    assert_eq!(self::turns(&mut state, &flow, start).len(), 1);
+}
+
+#[test]
+fn turn_that_was_cut_at_other_bounds_replays_as_it_was_recorded() {
+    let (flow, start) = foreach_over(20, 50_000);
+    let mut state = State::new("e", Arc::new(Limits::default()));
+    let mut whole = Vec::new();
+    state
+        .advance_at_most(&flow, start.clone(), Timestamp(0), usize::MAX, &mut whole)
+        .unwrap();
+    assert!(!state.must_continue() && scheduled(&whole) == 20);
+    let mut again = Vec::new();
+    let mut state = State::new("e", Arc::new(Limits::default()));
+    state
+        .advance_at_most(&flow, start, Timestamp(0), whole.len(), &mut again)
+        .unwrap();
+    assert_eq!(again, whole);
 }

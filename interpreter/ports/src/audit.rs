@@ -23,6 +23,10 @@ pub struct AuditEntry {
     pub detail: Object,
     /// The id that the request was given by its sender, if it has one.
     pub request: Option<Text>,
+    /// The item of a bulk job that this carries out. The write that adds the entry also writes the item's result, and the
+    /// list does not keep it: the detail has the job.
+    #[serde(skip)]
+    pub bulk: Option<BulkItemId>,
 }
 
 impl AuditEntry {
@@ -32,6 +36,15 @@ impl AuditEntry {
         self.detail.insert(key.into(), value.into());
         self
     }
+}
+
+/// Names an item of a bulk job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BulkItemId {
+    /// The id of the job.
+    pub job: Text,
+    /// The number of the item, from 1.
+    pub number: u64,
 }
 
 /// Who does what is done without a token.
@@ -52,11 +65,20 @@ pub enum AuditKind {
     Schedule,
     /// A concurrency key: its pool, `/`, and the key.
     Key,
+    /// A bulk job.
+    Bulk,
 }
 
 impl AuditKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Execution, Self::Flow, Self::Queue, Self::Schedule, Self::Key];
+    pub const ALL: [Self; 6] = [
+        Self::Execution,
+        Self::Flow,
+        Self::Queue,
+        Self::Schedule,
+        Self::Key,
+        Self::Bulk,
+    ];
 
     /// The word for the kind.
     pub fn as_str(self) -> &'static str {
@@ -66,6 +88,7 @@ impl AuditKind {
             Self::Queue => "queue",
             Self::Schedule => "schedule",
             Self::Key => "key",
+            Self::Bulk => "bulk",
         }
     }
 

@@ -10,11 +10,21 @@ use std::pin::Pin;
 /// told.
 pub type OutcomeFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
+/// The same with what the receiver logged.
+pub type LoggedOutcomeFuture<'a> = Pin<Box<dyn Future<Output = (Outcome, Option<String>)> + Send + 'a>>;
+
 /// Sends calls to resources of one form (`http:`, `cmd:`, …).
 pub trait Connector: Send + Sync {
     /// Sends a call. It always gives an outcome: an implementation must not panic, and must not wait without end by
     /// itself. The caller may limit the time further by dropping the future.
     fn call(&self, request: Request) -> OutcomeFuture<'_>;
+
+    /// Sends a call as [`Connector::call`] does, and gives with the outcome what the receiver logged, if anything is known
+    /// of that.
+    fn call_logged(&self, request: Request) -> LoggedOutcomeFuture<'_> {
+        let called = self.call(request);
+        Box::pin(async move { (called.await, None) })
+    }
 
     /// The members of `serviceParams` that are sent. Secrets and tokens are put in there and nowhere else.
     fn sent_members(&self) -> SentMembers {

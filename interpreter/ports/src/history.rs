@@ -36,6 +36,8 @@ pub struct Append {
     pub queued: Vec<QueuedTask>,
     /// Calls of this execution whose tasks are removed from their queues.
     pub unqueued: Vec<EventId>,
+    /// Calls of this execution whose tasks are removed from their queues unless workers hold them.
+    pub withdrawn: Vec<EventId>,
     /// Tasks of this execution that failed for good.
     pub dead: Vec<DeadTask>,
     /// Which dead tasks of this execution are no longer listed.
@@ -47,11 +49,37 @@ pub struct Append {
     pub leases: Vec<TaskLeaseChange>,
     /// What changes of what admission keeps. An append of admission names no execution.
     pub admission: Vec<AdmissionChange>,
+    /// What the attempts that this turn ends have logged. A store may leave them out, see [`Listing::logs`](crate::Listing).
+    pub logs: Vec<AttemptLog>,
     /// What operators did that this append does. It is added to the audit list.
     pub audit: Vec<AuditEntry>,
     /// Set if the execution is deleted, with everything that belongs to it, including messages and notices to others
     /// about it, but not messages it sent. It has ended. Such an append has nothing else but `audit`.
     pub deleted: bool,
+}
+
+/// How many bytes of the log of an attempt are kept, from the end.
+pub const LOG_BYTES: usize = 64 * 1024;
+
+/// What the program of an attempt printed on stderr.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttemptLog {
+    /// The number of the event with which the call ended.
+    pub event: EventId,
+    /// The end of it, at most [`LOG_BYTES`].
+    pub text: String,
+}
+
+impl AttemptLog {
+    /// The log with the end of this text.
+    pub fn of(event: EventId, mut text: String) -> Self {
+        if text.len() > LOG_BYTES {
+            let from = text.len() - LOG_BYTES;
+            let from = (from..text.len()).find(|at| text.is_char_boundary(*at));
+            text.drain(..from.unwrap_or(0));
+        }
+        Self { event, text }
+    }
 }
 
 /// What an append does to the start of an execution that begins later.
@@ -92,7 +120,8 @@ impl Append {
             RequestChange::Keep(text) | RequestChange::Replace(text) => text.len(),
             RequestChange::None | RequestChange::Begin | RequestChange::Drop => 0,
         };
-        turn + checkpoint + queued + request
+        let logs: usize = self.logs.iter().map(|log| log.text.len()).sum();
+        turn + checkpoint + queued + request + logs
     }
 
     /// Whether it is the start of an execution that is not there yet.
@@ -185,6 +214,8 @@ pub struct ExecutionRecord {
     pub attempts: u32,
     /// Set if the execution is set aside until an operator releases it.
     pub broken: Option<Broken>,
+    /// Set while it is paused.
+    pub paused: Option<RecordedPause>,
 }
 
 /// Why an execution is set aside: running it failed in a way that is not an error of its flow.
@@ -300,6 +331,7 @@ impl ExecutionRecord {
         self.rollback.clone_from(&later.rollback);
         self.attempts = later.attempts;
         self.broken.clone_from(&later.broken);
+        self.paused.clone_from(&later.paused);
     }
 }
 
@@ -312,6 +344,17 @@ pub struct RecordedFailure {
     pub cause: Text,
     /// The name of the step in which the error arose; empty if it arose in none.
     pub step: Text,
+}
+
+/// A pause as a record has it: since when, by whom and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedPause {
+    /// When it began.
+    pub since: Timestamp,
+    /// The name of the operator; empty if it is not known.
+    pub by: Text,
+    /// Why, for people.
+    pub cause: Text,
 }
 
 /// What could not be undone.

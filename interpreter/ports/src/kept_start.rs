@@ -28,6 +28,9 @@ pub struct KeptStart {
     /// Its ancestors, the parent first, as far as executions may wait for one another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<Text>,
+    /// Whether admission has admitted it while it was paused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub admitted: bool,
 }
 
 /// A redrive that waits to be admitted. As JSON it is the text of [`RequestChange::Replace`](crate::RequestChange::Replace).

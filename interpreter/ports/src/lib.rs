@@ -3,8 +3,9 @@
 //! Nothing here knows a driver or an async runtime; an implementation may use both. What to implement for what:
 //!
 //! - A resource that flows call: [`Connector`], with [`ParamsTable`] for its `serviceParams` and [`CallMetadata`] for its ids.
-//! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`], [`KeyValue`], [`Audit`] and
-//!   [`Admissions`], which together are [`Store`]; [`ExecutionLeases`] if several processes share it. [`History`] says in which order it is called.
+//! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`], [`KeyValue`], [`Audit`],
+//!   [`BulkStore`] and [`Admissions`], which together are [`Store`]; [`ExecutionLeases`] if several processes share it.
+//!   [`History`] says in which order it is called.
 //! - A queue from which reports arrive: [`ReplySource`].
 //! - The surroundings of a process: [`Clock`], [`Secrets`], [`ContinuationQueue`].
 //!
@@ -48,6 +49,7 @@
 mod admission;
 mod audit;
 mod backoff;
+mod bulk;
 mod call_metadata;
 mod catalogue;
 mod clock;
@@ -66,22 +68,26 @@ mod queueing;
 mod replies;
 mod secrets;
 mod shards;
+mod waiting_reason;
 
 pub use admission::{
     ADMISSION, AdmissionChange, Admissions, Ask, DeclineReason, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView,
     LinePlace, NeededKey, OpenDependency, PoolKey, WATCH_EVENT, Waiter, WaiterAge, Waiters,
 };
-pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, LOCAL_OPERATOR};
+pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, LOCAL_OPERATOR};
 pub use backoff::{Backoff, Failures};
+pub use bulk::{BulkItem, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, BulkStore};
 pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::{Clock, ClockSet};
-pub use connector::{CallIds, Connector, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers};
+pub use connector::{
+    CallIds, Connector, LoggedOutcomeFuture, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers,
+};
 pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
-    Append, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, Mark, RecordedFailure, Refusal,
-    RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
+    Append, AttemptLog, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, LOG_BYTES, Mark,
+    RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
 };
 pub use kept_start::{KeptRedrive, KeptStart};
 pub use leases::{ExecutionLeases, Heartbeat};
@@ -94,3 +100,4 @@ pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseCh
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, owner_index, shard_of};
+pub use waiting_reason::WaitingReason;

@@ -2,7 +2,8 @@
 
 use crate::audit::AuditEntry;
 use crate::error::StoreError;
-use crate::history::{ExecutionRecord, Turn};
+use crate::history::{AttemptLog, ExecutionRecord, Turn};
+use crate::waiting_reason::WaitingReason;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Status};
@@ -23,6 +24,8 @@ pub struct Query {
     pub flow: Option<Text>,
     /// Their status is one of these; empty: any.
     pub statuses: Vec<Status>,
+    /// The reason why they are not moving ([`ExecutionRecord::waiting_reason`]) is one of these; empty: any or none.
+    pub reasons: Vec<WaitingReason>,
     /// Only executions that are set aside ([`ExecutionRecord::broken`]).
     pub broken: bool,
     /// Their name begins with this.
@@ -52,6 +55,10 @@ impl Query {
         };
         self.flow.as_ref().is_none_or(|flow| record.flow == *flow)
             && (self.statuses.is_empty() || self.statuses.contains(&record.status))
+            && (self.reasons.is_empty()
+                || record
+                    .waiting_reason()
+                    .is_some_and(|reason| self.reasons.contains(&reason)))
             && (!self.broken || record.broken.is_some())
             && self
                 .name
@@ -136,6 +143,14 @@ pub trait Listing: Send + Sync {
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError>;
+
+    /// What attempts of an execution logged, from the event `from` on and in order of events, at most `limit`; `None` if
+    /// this store keeps no logs.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError>;
 }
 
 /// Deletes executions that have been kept long enough.
@@ -195,6 +210,7 @@ pub trait Store:
     + crate::Queueing
     + crate::Notices
     + crate::Audit
+    + crate::BulkStore
     + crate::Admissions
     + Listing
     + Retention
@@ -209,6 +225,7 @@ impl<S> Store for S where
         + crate::Notices
         + crate::Audit
         + crate::Admissions
+        + crate::BulkStore
         + Listing
         + Retention
         + KeyValue

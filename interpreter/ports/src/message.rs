@@ -52,6 +52,18 @@ pub enum MessageBody {
     },
     /// From a parent to its child: the parent no longer waits for it.
     GivenUp,
+    /// From a parent to a child it waits for: the parent was paused.
+    Pause {
+        /// The name of the operator.
+        by: Option<Text>,
+        /// Why, for people.
+        cause: Text,
+    },
+    /// From a parent to a child it waits for: the parent goes on after a pause.
+    Resume {
+        /// The name of the operator.
+        by: Option<Text>,
+    },
     /// The result of a call, from a process that does not run the execution and leaves it in the store.
     Reported {
         /// The number of the call.

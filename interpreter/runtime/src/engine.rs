@@ -6,6 +6,8 @@ mod dispatch;
 mod heartbeats;
 mod loading;
 mod quiescence;
+#[cfg(test)]
+mod scripted_store;
 mod sleepers;
 mod waiters;
 pub(crate) mod writer;
@@ -381,13 +383,19 @@ impl Engine {
         })
     }
 
+    /// A log with secrets redacted.
+    fn redacted_log(&self, log: String) -> String {
+        self.deps.vault.redacted_text(&log).unwrap_or(log)
+    }
+
     fn take_done(&mut self, done: Done) {
         let now = self.now();
         self.calls.over(&done.execution, done.call);
         let outcome = self.deps.vault.redacted_outcome(done.outcome);
         let signal = self.signal_of(&done.execution, done.call, outcome);
         // If the machine rejects it, the call or the execution is over. The machine has noted a late result itself.
-        let _ = self.shard.signal(&done.execution, signal, now);
+        let log = done.log.map(|log| self.redacted_log(log));
+        let _ = self.shard.signal_logged(&done.execution, signal, log, now);
         self.send_waiting();
     }
 

@@ -53,7 +53,6 @@ mod engine;
 mod express;
 mod flows;
 mod queues;
-mod quoted;
 mod references;
 mod report;
 mod resources;
@@ -80,14 +79,13 @@ pub use queues::{
     QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, Queues, QueuesViewed, TaskExpiry, TaskGrant,
     TaskKey, Ticks,
 };
-pub use quoted::quoted;
 pub use references::{Revealing, read_references, references_in};
 pub use report::{read_entry, read_report};
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use secrets::{SecretUse, Vault};
 pub use shard::{
-    ExecutionSeed, ForkFailure, ForkRequest, Loaded, NotEnded, Outgoing, PumpResult, Shard, StartError, StartRequest,
-    StartTime, StatusChange, child_id, kept_input, load,
+    ExecutionSeed, ForkFailure, ForkRequest, Loaded, NotEnded, Outgoing, PumpResult, RedefineRequest, Shard,
+    StartError, StartRequest, StartTime, StatusChange, StepEvent, child_id, kept_input, load,
 };
 pub use starts::{note_end, note_start, note_stopping};
 pub use stored_events::{each_stored_event, read_stored, stored_events};

@@ -2,8 +2,8 @@
 //! lost.
 
 use crate::engine::Report;
-use crate::quoted::quoted;
 use starbridge_flow::diagnostics::nearest;
+use starbridge_flow::diagnostics::quoted;
 use starbridge_flow::value::{Object, Value};
 
 /// Reads a report from its verb (the last part of the path) and its body.
@@ -14,8 +14,8 @@ use starbridge_flow::value::{Object, Value};
 pub fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
     let known: &[&str] = match verb {
         "heartbeat" => &[],
-        "succeed" => &["output"],
-        "fail" => &["error", "cause"],
+        "succeed" => &["output", "log"],
+        "fail" => &["error", "cause", "log"],
         other => {
             return Err(format!(
                 "there is no report {}: use `succeed`, `fail` or `heartbeat`",
@@ -28,13 +28,14 @@ pub fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
         body => serde_json::from_slice(body).map_err(|error| format!("the body is no JSON object: {error}"))?,
     };
     check_members(&body, known)?;
-    match verb {
+    let report = match verb {
         "heartbeat" => Ok(Report::Heartbeat),
         "succeed" => body
             .get("output")
             .map_or(Ok(Report::Succeed(Object::new())), read_output),
         _ => read_failure(&body),
-    }
+    };
+    with_log(report?, &body)
 }
 
 /// Reads a token and its report from one entry of a batch.
@@ -46,7 +47,7 @@ pub fn read_entry(entry: &Value) -> Result<(String, Report), String> {
     let entry = entry
         .as_object()
         .ok_or_else(|| format!("a report is an object, not {}", entry.kind()))?;
-    check_members(entry, &["token", "output", "error", "cause", "heartbeat"])?;
+    check_members(entry, &["token", "output", "error", "cause", "heartbeat", "log"])?;
     let token = entry.get("token").and_then(Value::as_str);
     let token = token.ok_or("`token` must be a string")?;
     let report = match (entry.get("output"), entry.get("error"), entry.get("heartbeat")) {
@@ -56,7 +57,22 @@ pub fn read_entry(entry: &Value) -> Result<(String, Report), String> {
         (None, None, Some(_)) => Err("`heartbeat` can only be true".to_owned()),
         _ => Err("a report has one of `output`, `error` and `heartbeat`".to_owned()),
     };
-    Ok((token.to_owned(), report?))
+    Ok((token.to_owned(), with_log(report?, entry)?))
+}
+
+/// The report with the member `log`, if there is one.
+fn with_log(report: Report, body: &Object) -> Result<Report, String> {
+    let Some(log) = body.get("log") else {
+        return Ok(report);
+    };
+    let log = log.as_str().ok_or("`log` must be a string")?.to_owned();
+    match report {
+        Report::Heartbeat => Err("a heartbeat has no `log`: the report of the end has it".to_owned()),
+        report => Ok(Report::Logged {
+            report: Box::new(report),
+            log,
+        }),
+    }
 }
 
 fn check_members(body: &Object, known: &[&str]) -> Result<(), String> {

@@ -8,11 +8,14 @@ mod child_terms;
 mod children;
 mod execution_ids;
 mod forks;
+mod handed_down;
 mod loaded;
 mod messages;
 mod notices;
 mod operating;
+mod pausing;
 mod recover;
+mod redefine;
 mod redrives;
 mod start_request;
 mod tasks;
@@ -25,10 +28,11 @@ pub(crate) use aside::MAX_TRIES;
 pub(crate) use batch::stored_turn;
 pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
-pub use notices::StatusChange;
+pub use notices::{StatusChange, StepEvent};
 pub use operating::NotEnded;
 pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
+pub use redefine::RedefineRequest;
 pub use start_request::{StartError, StartRequest, StartTime};
 pub use waiting::kept_input;
 
@@ -52,6 +56,9 @@ use starbridge_ports::{
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use waiting::WaitingStart;
+
+/// So many bytes of turns that were cut are gone on with at a time. A start that comes meanwhile waits behind them.
+const CONTINUED_BYTES: usize = 1024 * 1024;
 
 /// Whether a call is answered from outside, whatever its resource.
 type InterceptCall = Box<dyn Fn(&StartRecord, &CallToSend) -> bool + Send>;
@@ -88,6 +95,7 @@ pub struct Shard {
     outside: Option<InterceptCall>,
     /// Makes the notices about status changes, if anybody wants them.
     tell: Option<notices::NoticeSource>,
+    tell_steps: Option<notices::StepNoticeSource>,
     checkpoint_events: u64,
     /// Whether other processes also notice missed heartbeats, so that an execution that expects them may sleep.
     heartbeats_elsewhere: bool,
@@ -127,6 +135,8 @@ pub struct Shard {
     admission: Option<AdmissionHandle>,
     /// The largest number under which a redrive asked admission.
     last_ask: u64,
+    /// What the attempt has logged that the signal being taken ends.
+    logged: Option<String>,
 }
 
 /// What leaves a shard, once what it follows from is durable.
@@ -169,6 +179,15 @@ pub enum Outgoing {
     Queued(Box<QueuedTask>),
     /// A task was removed from its queue.
     Unqueued {
+        /// The name of the queue.
+        queue: Text,
+        /// The id of the execution it belongs to.
+        execution: Text,
+        /// The number of the call.
+        call: EventId,
+    },
+    /// A task left its queue until its execution goes on, unless a worker holds it.
+    Withdrawn {
         /// The name of the queue.
         queue: Text,
         /// The id of the execution it belongs to.
@@ -228,6 +247,7 @@ impl Shard {
             fair_queue: None,
             outside: None,
             tell: None,
+            tell_steps: None,
             checkpoint_events: loaded::CHECKPOINT_EVENTS,
             heartbeats_elsewhere: false,
             executions: BTreeMap::new(),
@@ -252,6 +272,7 @@ impl Shard {
             audited: None,
             admission: None,
             last_ask: 0,
+            logged: None,
         }
     }
 
@@ -305,6 +326,8 @@ impl Shard {
                 once_key: request.once_key,
                 priority: request.priority,
                 order_time: request.order_time,
+                traceparent: request.traceparent,
+                report_to: request.report_to,
                 waited: None,
             },
         };
@@ -326,6 +349,7 @@ impl Shard {
                 keys,
                 after: request.after,
                 ancestors: origin.family.iter().skip(1).cloned().collect(),
+                admitted: false,
             };
             return self.keep_start(&id, flow, kept, &origin, now).map(|()| id);
         }
@@ -423,18 +447,29 @@ impl Shard {
             if let Some(missing) = self.take_incoming(now) {
                 return PumpResult::Missing(missing);
             }
-            for _ in 0..self.continuing.len() {
-                if let Some(execution) = self.continuing.pop_front() {
-                    // Another signal may have done this already.
-                    let _ = self.signal(&execution, Signal::Continue, now);
-                }
-            }
+            self.continue_turns(now);
             if !self.pending.is_empty() {
                 return PumpResult::Decided;
             }
             self.release_what_waits_for_nothing();
             if self.inbox.is_empty() {
                 return PumpResult::Idle;
+            }
+        }
+    }
+
+    /// Goes on with turns that were cut: each execution once, or fewer if they lead to much.
+    fn continue_turns(&mut self, now: Timestamp) {
+        let mut bytes = 0;
+        for _ in 0..self.continuing.len() {
+            if bytes >= CONTINUED_BYTES {
+                break;
+            }
+            if let Some(execution) = self.continuing.pop_front() {
+                let decided = self.pending.len();
+                // Another signal may have done this already.
+                let _ = self.signal(&execution, Signal::Continue, now);
+                bytes += self.pending.iter().skip(decided).map(Append::bytes).sum::<usize>();
             }
         }
     }
@@ -472,7 +507,7 @@ impl Shard {
     /// What a loaded execution was started with, whether it has begun or waits to.
     pub(crate) fn start_of(&self, execution: &str) -> Option<&StartRecord> {
         let begun = self.state(execution).and_then(|state| state.started());
-        begun.or_else(|| self.waiting_record(execution))
+        begun.or_else(|| self.waiting_start_record(execution))
     }
 
     /// The flow that a loaded execution runs.

@@ -137,7 +137,8 @@ fn touched(append: &Append) -> HashSet<(String, String)> {
     let task = |execution: &str, call: starbridge_machine::EventId| ("Q".to_owned(), format!("{execution}#{}", call.0));
     let leases = append.leases.iter().map(|change| task(&change.execution, change.call));
     let queued = append.queued.iter().map(|queued| task(&append.execution, queued.call));
-    let unqueued = append.unqueued.iter().map(|call| task(&append.execution, *call));
+    let unqueued = append.unqueued.iter().chain(&append.withdrawn);
+    let unqueued = unqueued.map(|call| task(&append.execution, *call));
     messages
         .map(message_key)
         .chain(leases)

@@ -8,7 +8,7 @@ use crate::payload;
 use crate::table::{AUDIT, sortable};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Admissions, Audit, AuditEntry, AuditPage, AuditQuery, StoreError};
+use starbridge_ports::{Admissions, Audit, AuditEntry, AuditPage, AuditQuery, BulkJobs, BulkStore, StoreError};
 
 /// Entries one page looks at: what few fit is found over several pages.
 const LOOKED: usize = 5_000;
@@ -52,6 +52,13 @@ impl DynamoStore {
 
 /// Nothing of admission is kept here: it needs an owner that is always there.
 impl Admissions for DynamoStore {}
+
+/// Bulk jobs need a process that is always there.
+impl BulkStore for DynamoStore {
+    fn bulk_jobs(&self) -> Option<&dyn BulkJobs> {
+        None
+    }
+}
 
 impl Audit for DynamoStore {
     fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {

@@ -108,6 +108,11 @@ fn dead_of(json: &Value) -> DeadTask {
     }
 }
 
+/// Whether a worker holds the task.
+pub(crate) fn is_leased(item: &Item) -> bool {
+    lease_of(item).is_some()
+}
+
 fn lease_of(item: &Item) -> Option<TaskLease> {
     let json: Value = serde_json::from_str(text_of(item, "lease")?).ok()?;
     Some(TaskLease {

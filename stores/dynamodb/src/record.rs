@@ -70,6 +70,9 @@ fn json_of(record: &ExecutionRecord) -> Value {
     if let Some(broken) = &record.broken {
         put("broken", json!([broken.since.0, &*broken.cause]));
     }
+    if let Some(paused) = &record.paused {
+        put("paused", json!(paused));
+    }
     Value::Object(members)
 }
 
@@ -140,6 +143,9 @@ fn of_json(json: &Value) -> Option<ExecutionRecord> {
             .and_then(Value::as_u64)
             .map_or(0, |attempts| attempts.min(9) as u32),
         broken: broken.flatten(),
+        paused: json
+            .get("paused")
+            .and_then(|paused| serde_json::from_value(paused.clone()).ok()),
     })
 }
 

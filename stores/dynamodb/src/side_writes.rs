@@ -189,6 +189,12 @@ impl DynamoStore {
         for call in &append.unqueued {
             side.delete(of(table::TASKS, *call));
         }
+        for call in &append.withdrawn {
+            let key = of(table::TASKS, *call);
+            if self.client.get(&key)?.is_some_and(|item| !queueing::is_leased(&item)) {
+                side.delete(key);
+            }
+        }
         for task in &append.queued {
             side.add_new(queueing::task_item(task, run_id), Vec::new());
         }

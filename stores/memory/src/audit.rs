@@ -3,13 +3,17 @@
 use crate::Kept;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{AuditEntry, AuditPage, AuditQuery, StoreError};
+use starbridge_ports::{AuditEntry, AuditPage, AuditQuery, BulkResult, StoreError};
 
 impl Kept {
     pub(crate) fn add_audit<'a>(&mut self, entries: impl IntoIterator<Item = &'a AuditEntry>) {
         for entry in entries {
             self.last_audit += 1;
-            self.audit.insert(self.last_audit, entry.clone());
+            let mut entry = entry.clone();
+            if let Some(item) = entry.bulk.take() {
+                self.set_result(&item, &BulkResult::Done);
+            }
+            self.audit.insert(self.last_audit, entry);
         }
     }
 

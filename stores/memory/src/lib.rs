@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use starbridge_machine::EventId;
-//! use starbridge_ports::{Append, History, ExecutionRecord, Turn};
+//! use starbridge_ports::{Append, AttemptLog, History, ExecutionRecord, Turn};
 //! use starbridge_memory::MemoryStore;
 //!
 //! let store = MemoryStore::new();
@@ -27,6 +27,7 @@
 
 mod admission;
 mod audit;
+mod bulk;
 mod list;
 mod notices;
 mod queueing;
@@ -36,7 +37,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Admissions, Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History,
+    Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
+    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
     KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
     Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
     Turn, Waiter, Waiters,
@@ -73,6 +75,8 @@ struct Kept {
     audit: BTreeMap<u64, AuditEntry>,
     last_audit: u64,
     admission: admission::Rows,
+    /// In the order in which they were made.
+    jobs: Vec<bulk::KeptJob>,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +87,7 @@ struct Execution {
     request: Option<String>,
     checkpoint: Option<(EventId, Vec<u8>)>,
     turns: Vec<Turn>,
+    logs: Vec<AttemptLog>,
 }
 
 impl Execution {
@@ -289,6 +294,13 @@ impl Listing for MemoryStore {
         let execution = kept.get(execution);
         Ok(execution.map_or_else(Vec::new, |execution| list::turns(execution, from, events, backwards)))
     }
+
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
+        let kept = self.lock();
+        let logs = kept.get(execution).map_or(&[][..], |execution| &execution.logs);
+        let logs = logs.iter().filter(|log| log.event >= from);
+        Ok(Some(logs.take(limit).cloned().collect()))
+    }
 }
 
 impl Retention for MemoryStore {
@@ -396,6 +408,62 @@ impl Admissions for MemoryStore {
 
     fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
         Ok(self.lock().messages.iter().any(|kept| kept.id == *message))
+    }
+}
+
+impl BulkJobs for MemoryStore {
+    fn put_job(&self, job: &BulkJob, executions: &[Text], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.lock().put_job(job, executions, audit);
+        Ok(())
+    }
+
+    fn add_items(&self, job: &str, first: u64, executions: &[Text], last: bool) -> Result<bool, StoreError> {
+        Ok(self.lock().add_items(job, first, executions, last))
+    }
+
+    fn job(&self, job: &str) -> Result<Option<BulkJob>, StoreError> {
+        Ok(self.lock().job(job))
+    }
+
+    fn jobs(&self, cursor: Option<&str>, limit: usize) -> Result<BulkPage, StoreError> {
+        self.lock().jobs(cursor, limit)
+    }
+
+    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError> {
+        Ok(self.lock().jobs_to_run())
+    }
+
+    fn items(&self, job: &str, which: BulkItems, after: u64, limit: usize) -> Result<Vec<BulkItem>, StoreError> {
+        Ok(self.lock().items(job, which, after, limit))
+    }
+
+    fn set_results(&self, results: &[(BulkItemId, BulkResult)]) -> Result<(), StoreError> {
+        let mut kept = self.lock();
+        for (item, result) in results {
+            kept.set_result(item, result);
+        }
+        Ok(())
+    }
+
+    fn change_job(
+        &self,
+        job: &str,
+        from: &[BulkState],
+        to: BulkState,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<bool, StoreError> {
+        Ok(self.lock().change_job(job, from, to, now, audit))
+    }
+
+    fn clear_jobs(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        Ok(self.lock().clear_jobs(before, limit))
+    }
+}
+
+impl BulkStore for MemoryStore {
+    fn bulk_jobs(&self) -> Option<&dyn BulkJobs> {
+        Some(self)
     }
 }
 

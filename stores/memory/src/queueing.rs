@@ -30,6 +30,12 @@ impl Kept {
             for call in &append.unqueued {
                 tasks.queued.remove(&(number, *call));
             }
+            for call in &append.withdrawn {
+                let place = (number, *call);
+                if tasks.queued.get(&place).is_some_and(|(_, lease)| lease.is_none()) {
+                    tasks.queued.remove(&place);
+                }
+            }
             for task in &append.queued {
                 let entry = tasks.queued.entry((number, task.call));
                 entry.or_insert_with(|| (task.clone(), None));

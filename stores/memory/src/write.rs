@@ -71,6 +71,7 @@ impl Kept {
         }
         if let Some(execution) = self.get_mut(&append.execution) {
             execution.turns.extend(append.turn.clone());
+            execution.logs.extend(append.logs.iter().cloned());
             match (&append.request, &append.record) {
                 (RequestChange::Begin, Some(record)) => execution.record.take_beginning(record),
                 (_, Some(record)) => execution.record.take_changes(record),

@@ -3,6 +3,7 @@
 use crate::admission;
 use crate::audit;
 use crate::head::{Head, MAX_EVENTS, place};
+use crate::load::STDERR;
 use crate::notices;
 use crate::queueing;
 use crate::record::{self, to_json};
@@ -12,8 +13,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
-    Append, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES, Turn, code_of,
-    shard_of,
+    Append, AttemptLog, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES,
+    Turn, WaitingReason, code_of, shard_of,
 };
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
@@ -71,6 +72,7 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
     }
     if let Some(head) = head {
         queueing::change(work.connection, head, append)?;
+        add_logs(work.connection, head, &append.logs)?;
         notices::keep(work.connection, append)?;
     }
     beside_executions(work, append)?;
@@ -87,6 +89,15 @@ fn beside_executions(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<(
     }
     for message in &append.sent {
         send(work.connection, message)?;
+    }
+    Ok(())
+}
+
+fn add_logs(connection: &Connection, head: Head, logs: &[AttemptLog]) -> rusqlite::Result<()> {
+    for log in logs {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO logs (number, event, stream, text) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![head.number, log.event.0, STDERR, log.text])?;
     }
     Ok(())
 }
@@ -175,9 +186,9 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
         .prepare_cached(
             "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
                 parent_execution, parent_event, root, depth, awaited, error, cause, step, failed_undo, forked,
-                requested, once_key, priority, order_time, watched)
+                requested, once_key, priority, order_time, paused, reason, watched)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                ?23, ?24, ?25, ?26, ?27)",
+                ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
         )?
         .execute(params![
             number,
@@ -206,6 +217,8 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
             record.once_key.as_ref().map(Text::as_str),
             record.priority,
             record.order_time,
+            to_json(record.paused.as_ref()),
+            record.waiting_reason().map(WaitingReason::number),
             record.watched,
         ])?;
     *work.next += 1;
@@ -298,7 +311,8 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
     connection
         .prepare_cached(
             "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
-                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14, watched = ?15
+                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14,
+                paused = ?15, reason = ?16, watched = ?17
              WHERE number = ?1",
         )?
         .execute(params![
@@ -316,6 +330,8 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
             record.broken.as_ref().map(|broken| broken.since.0),
             record.broken.as_ref().map(|broken| broken.cause.as_str()),
             to_json(record.rollback.as_ref()),
+            to_json(record.paused.as_ref()),
+            record.waiting_reason().map(WaitingReason::number),
             record.watched,
         ])
         .map(drop)

@@ -1,11 +1,11 @@
-//! The audit list.
+//! The audit list, and results of bulk jobs that are written with its entries.
 
 use crate::fault::no_json;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{AuditEntry, AuditKind, AuditPage, AuditQuery, StoreError};
+use starbridge_ports::{AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, BulkResult, StoreError};
 
 /// Adds entries.
 pub(crate) fn add<'a>(
@@ -26,8 +26,27 @@ pub(crate) fn add<'a>(
                 serde_json::to_string(&entry.detail).unwrap_or_default(),
                 entry.request.as_ref().map(Text::as_str),
             ])?;
+        if let Some(item) = &entry.bulk {
+            set_result(connection, item, &BulkResult::Done)?;
+        }
     }
     Ok(())
+}
+
+/// Writes the result of an item that has none.
+pub(crate) fn set_result(connection: &Connection, item: &BulkItemId, result: &BulkResult) -> rusqlite::Result<()> {
+    let changed = connection
+        .prepare_cached("UPDATE bulk_items SET result = ?3 WHERE job = ?1 AND n = ?2 AND result IS NULL")?
+        .execute(params![item.job.as_str(), item.number, result.to_text()])?;
+    if changed == 0 {
+        return Ok(());
+    }
+    let sql = match result {
+        BulkResult::Done => "UPDATE bulk_jobs SET done = done + 1 WHERE id = ?1",
+        BulkResult::Skipped(_) => "UPDATE bulk_jobs SET skipped = skipped + 1 WHERE id = ?1",
+        BulkResult::Failed(_) => "UPDATE bulk_jobs SET failed = failed + 1 WHERE id = ?1",
+    };
+    connection.prepare_cached(sql)?.execute([item.job.as_str()]).map(drop)
 }
 
 /// Where a page begins. A cursor is the number of the last entry shown.
@@ -100,6 +119,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<(u64, AuditEntry)> {
         name: text(5)?,
         detail: serde_json::from_str(detail).map_err(|error| no_json(6, error))?,
         request: row.get_ref(7)?.as_str_or_null()?.map(Text::from),
+        bulk: None,
     };
     Ok((row.get(0)?, entry))
 }

@@ -35,6 +35,7 @@
 mod admission;
 mod append;
 mod audit;
+mod bulk;
 mod catalogue;
 mod fault;
 mod file;
@@ -64,7 +65,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Admissions, Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History,
+    Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
+    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
     KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
     Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
     Turn, Waiter, Waiters,
@@ -241,6 +243,11 @@ impl Listing for SqliteStore {
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.read(|connection| load::turns(connection, execution, from, events, backwards))
     }
+
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
+        self.read(|connection| load::logs(connection, execution, from, limit))
+            .map(Some)
+    }
 }
 
 impl Retention for SqliteStore {
@@ -355,6 +362,63 @@ impl Admissions for SqliteStore {
 
     fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
         self.read(|connection| admission::is_pending(connection, message))
+    }
+}
+
+impl BulkJobs for SqliteStore {
+    fn put_job(&self, job: &BulkJob, executions: &[Text], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.writer()
+            .transaction(|work| bulk::put(work.connection, job, executions, audit))
+    }
+
+    fn add_items(&self, job: &str, first: u64, executions: &[Text], last: bool) -> Result<bool, StoreError> {
+        self.writer()
+            .transaction(|work| bulk::add_items(work.connection, job, first, executions, last))
+    }
+
+    fn job(&self, job: &str) -> Result<Option<BulkJob>, StoreError> {
+        self.read(|connection| bulk::job(connection, job))
+    }
+
+    fn jobs(&self, cursor: Option<&str>, limit: usize) -> Result<BulkPage, StoreError> {
+        let before = bulk::place(cursor)?;
+        self.read(|connection| bulk::jobs(connection, before, limit))
+    }
+
+    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError> {
+        self.read(bulk::to_run)
+    }
+
+    fn items(&self, job: &str, which: BulkItems, after: u64, limit: usize) -> Result<Vec<BulkItem>, StoreError> {
+        self.read(|connection| bulk::items(connection, job, which, after, limit))
+    }
+
+    fn set_results(&self, results: &[(BulkItemId, BulkResult)]) -> Result<(), StoreError> {
+        self.writer()
+            .transaction(|work| bulk::set_results(work.connection, results))
+    }
+
+    fn change_job(
+        &self,
+        job: &str,
+        from: &[BulkState],
+        to: BulkState,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<bool, StoreError> {
+        self.writer()
+            .transaction(|work| bulk::change(work.connection, job, from, to, now, audit))
+    }
+
+    fn clear_jobs(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.writer()
+            .transaction(|work| bulk::clear(work.connection, before, limit))
+    }
+}
+
+impl BulkStore for SqliteStore {
+    fn bulk_jobs(&self) -> Option<&dyn BulkJobs> {
+        Some(self)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use crate::record::{COLUMNS, SUCCEEDED_CODE, from_row};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{Listed, Page, Query, STATUS_CODES, StoreError, code_of};
+use std::borrow::Cow;
 
 pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Text>> {
     for sql in [
@@ -50,6 +51,9 @@ pub(crate) fn place(query: &Query) -> Result<Option<i64>, StoreError> {
 
 /// The page after this place.
 pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) -> rusqlite::Result<Page> {
+    let Some(query) = &rarest_first(connection, query)? else {
+        return Ok(Page::default());
+    };
     let few = match (&query.flow, &query.name) {
         (Some(flow), Some(name)) => few_named(connection, flow, name)?,
         _ => None,
@@ -75,6 +79,32 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
         items: items.collect(),
         next,
     })
+}
+
+/// Entries of a label that are counted to find the rarest one.
+const COUNTED: i64 = 1_000;
+
+/// The query with its rarest label first, because the first one leads; `None` if nobody has one of the labels.
+fn rarest_first<'q>(connection: &Connection, query: &'q Query) -> rusqlite::Result<Option<Cow<'q, Query>>> {
+    let mut counted = Vec::with_capacity(query.labels.len());
+    for label in &query.labels {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM labels WHERE label = ?1 AND value = ?2 LIMIT ?3)";
+        let count: i64 = connection
+            .prepare_cached(sql)?
+            .query_row(params![label.0.as_str(), label.1.as_str(), COUNTED], |row| row.get(0))?;
+        if count == 0 {
+            return Ok(None);
+        }
+        counted.push((count, label));
+    }
+    if counted.is_sorted_by_key(|(count, _)| *count) {
+        return Ok(Some(Cow::Borrowed(query)));
+    }
+    counted.sort_by_key(|(count, _)| *count);
+    Ok(Some(Cow::Owned(Query {
+        labels: counted.into_iter().map(|(_, label)| label.clone()).collect(),
+        ..query.clone()
+    })))
 }
 
 /// If at most this many executions match a prefix of a name, they are looked up. Otherwise the newest of the flow are
@@ -128,7 +158,9 @@ fn in_family(query: &Query) -> bool {
 /// The query for some statuses. It asks for one row more, to know whether there is a next page.
 fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[i64]>) -> (String, Vec<Value>) {
     let mut terms = Terms::default();
-    let leads = few.is_some() || in_family(query);
+    let few_lead = few.is_some() || in_family(query);
+    // Those that do not move for a reason are few, too.
+    let leads = few_lead || !query.reasons.is_empty();
     let (from, number) = if query.labels.is_empty() || in_family(query) {
         ("executions AS e", "e.number")
     } else {
@@ -158,6 +190,7 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
             terms.add(format!("+e.status IN ({})", many.join(", ")));
         }
     }
+    terms.add_reasons(query, few_lead);
     if query.broken {
         // If few match, start with them, whatever else the query asks for.
         let plus = if leads { "+" } else { "" };
@@ -226,6 +259,18 @@ impl Terms {
         format!("?{}", self.values.len())
     }
 
+    fn add_reasons(&mut self, query: &Query, few_lead: bool) {
+        if query.reasons.is_empty() {
+            return;
+        }
+        let plus = if few_lead { "+" } else { "" };
+        let numbers: Vec<String> = query.reasons.iter().map(|reason| reason.number().to_string()).collect();
+        self.add(format!(
+            "{plus}e.reason IN ({}) AND e.ended IS NULL",
+            numbers.join(", ")
+        ));
+    }
+
     /// The parent leads, because an execution has fewer children than its family has members.
     fn add_family(&mut self, query: &Query, few: bool) {
         let plus = |leads: bool| if leads { "" } else { "+" };
@@ -257,6 +302,7 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use starbridge_ports::WaitingReason;
 
     /// The query plan of SQLite.
     fn plan(connection: &Connection, sql: &str, values: Vec<Value>) -> String {
@@ -328,6 +374,89 @@ mod tests {
                 plan.contains(expected) && !plan.contains("TEMP B-TREE"),
                 "{sql}: {plan}"
             );
+        }
+    }
+
+    /// A store with 3,000 entries of one label and three of another.
+    fn labelled() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(crate::migrate::bring_up(&mut connection).is_ok());
+        let fill = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 3000)";
+        for (label, of) in [("common", "n"), ("rare", "n WHERE n > 2997")] {
+            let sql = format!("INSERT INTO labels {fill} SELECT '{label}', 'yes', n FROM {of}");
+            connection.execute(&sql, []).unwrap();
+        }
+        connection
+    }
+
+    fn with_labels(labels: &[&str]) -> Query {
+        Query {
+            labels: labels.iter().map(|label| ((*label).into(), "yes".into())).collect(),
+            limit: 50,
+            ..Query::default()
+        }
+    }
+
+    #[test]
+    fn the_rarest_label_leads_and_one_nobody_has_ends_the_search() {
+        let connection = labelled();
+        let labels = |asked: &[&str]| {
+            let query = with_labels(asked);
+            let found = rarest_first(&connection, &query).unwrap();
+            found.map(|found| found.labels.iter().map(|label| label.0.to_string()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            labels(&["common", "rare"]),
+            Some(vec!["rare".to_owned(), "common".to_owned()])
+        );
+        assert_eq!(
+            labels(&["rare", "common"]),
+            Some(vec!["rare".to_owned(), "common".to_owned()])
+        );
+        assert_eq!(labels(&[]), Some(Vec::new()));
+        assert_eq!(labels(&["nobody"]), None);
+        assert_eq!(labels(&["common", "nobody"]), None);
+        assert_eq!(
+            list(&connection, &with_labels(&["common", "nobody"]), None)
+                .unwrap()
+                .items,
+            []
+        );
+    }
+
+    #[test]
+    fn a_list_by_label_reads_only_the_entries_of_that_label() {
+        let connection = labelled();
+        let steps = |label: &str| {
+            let (sql, values) = select(&with_labels(&[label]), &[], None, None);
+            let mut statement = connection.prepare(&sql).unwrap();
+            let rows = statement
+                .query_map(params_from_iter(values), |_| Ok(()))
+                .unwrap()
+                .count();
+            assert_eq!(rows, 0, "there are entries and no executions");
+            statement.get_status(rusqlite::StatementStatus::VmStep)
+        };
+        let (nobody, rare, common) = (steps("nobody"), steps("rare"), steps("common"));
+        assert!(rare < nobody + 100, "{nobody} steps for none, {rare} for three");
+        assert!(common > rare * 20, "{rare} steps for three, {common} for 3,000");
+    }
+
+    #[test]
+    fn query_plan_of_a_reason_uses_its_index() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(crate::migrate::bring_up(&mut connection).is_ok());
+        let query = Query {
+            flow: Some("f".into()),
+            reasons: vec![WaitingReason::Paused],
+            ..Query::default()
+        };
+        for statuses in [&[] as &[usize], &[1], &[1, 3]] {
+            let (sql, values) = select(&query, statuses, Some(7), None);
+            let plan = plan(&connection, &sql, values);
+            let expected = "SEARCH e USING INDEX executions_reason";
+            assert!(plan.starts_with(expected), "{statuses:?}: {plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "{statuses:?}: {plan}");
         }
     }
 

@@ -3,11 +3,11 @@
 use crate::fault::no_json;
 use crate::head::{MAX_EVENTS, event_at, place};
 use crate::record;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Message, MessageId, StoredHistory, Turn};
+use starbridge_ports::{AttemptLog, Message, MessageId, StoredHistory, Turn};
 
 pub(crate) fn load(
     connection: &Connection,
@@ -142,6 +142,31 @@ pub(crate) fn last_turn(connection: &Connection, execution: &str) -> rusqlite::R
         Some(number) => turn_before(connection, number, MAX_EVENTS),
         None => Ok(None),
     }
+}
+
+/// The only stream that is kept.
+pub(crate) const STDERR: &str = "stderr";
+
+pub(crate) fn logs(
+    connection: &Connection,
+    execution: &str,
+    from: EventId,
+    limit: usize,
+) -> rusqlite::Result<Vec<AttemptLog>> {
+    let Some(number) = number_of(connection, execution)? else {
+        return Ok(Vec::new());
+    };
+    let sql = "SELECT event, text FROM logs WHERE number = ?1 AND event >= ?2 AND stream = ?3 ORDER BY event LIMIT ?4";
+    let bounds = [from.0, limit as u64].map(|bound| i64::try_from(bound).unwrap_or(i64::MAX));
+    connection
+        .prepare_cached(sql)?
+        .query_map(params![number, bounds[0], STDERR, bounds[1]], |row| {
+            Ok(AttemptLog {
+                event: EventId(row.get(0)?),
+                text: row.get(1)?,
+            })
+        })?
+        .collect()
 }
 
 pub(crate) fn turns(

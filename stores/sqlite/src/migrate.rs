@@ -7,7 +7,7 @@ use starbridge_ports::STATUS_CODES;
 
 /// The steps from nothing to the current format, in order. A released one is never changed: the store keeps its
 /// checksum.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
     include_str!("../migrations/0003-notices.sql"),
@@ -15,7 +15,8 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0005-broken.sql"),
     include_str!("../migrations/0006-shown.sql"),
     include_str!("../migrations/0007-order.sql"),
-    include_str!("../migrations/0008-admission.sql"),
+    include_str!("../migrations/0008-paused.sql"),
+    include_str!("../migrations/0009-admission.sql"),
 ];
 
 /// Identifies the file as ours: "Stbr".
@@ -191,6 +192,32 @@ mod tests {
         ] {
             assert_eq!(numbers(&connection, &format!("SELECT count(*) FROM {table}")), [0]);
         }
+    }
+
+    #[test]
+    fn migration_to_pauses_knows_why_executions_wait() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(bring_up_by(&mut connection, &MIGRATIONS[..7]).is_ok());
+        for (number, status, broken, ended) in [
+            (1, 1, "NULL", "NULL"),
+            (2, 2, "NULL", "NULL"),
+            (3, 10, "NULL", "NULL"),
+            (4, 2, "'why'", "NULL"),
+            (5, 5, "NULL", "9"),
+        ] {
+            let sql = format!(
+                "INSERT INTO executions (number, id, shard, flow, version, status, awake, started, awaited, depth, broken, ended)
+                 VALUES ({number}, 'id{number}', 0, 'f', 1, {status}, 1, 0, 0, 0, {broken}, {ended})"
+            );
+            connection.execute_batch(&sql).unwrap();
+        }
+        assert!(bring_up(&mut connection).is_ok());
+        let reasons = "SELECT coalesce(reason, 0) FROM executions ORDER BY number";
+        assert_eq!(numbers(&connection, reasons), [0, 7, 1, 20, 0]);
+        assert_eq!(
+            numbers(&connection, "SELECT count(*) FROM executions WHERE paused IS NULL"),
+            [5]
+        );
     }
 
     #[test]

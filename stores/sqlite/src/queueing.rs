@@ -15,6 +15,11 @@ pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> ru
             .prepare_cached("DELETE FROM tasks WHERE place = ?1")?
             .execute([place(head.number, call.0)])?;
     }
+    for call in &append.withdrawn {
+        connection
+            .prepare_cached("DELETE FROM tasks WHERE place = ?1 AND worker IS NULL")?
+            .execute([place(head.number, call.0)])?;
+    }
     for task in &append.queued {
         queue(connection, head.number, task)?;
     }

@@ -13,7 +13,7 @@ use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, STATUS_CODES};
 pub(crate) const SUCCEEDED_CODE: usize = 4;
 
 /// The columns of a record, as [`from_row`] reads them.
-pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken, failed_undo, forked, requested, once_key, priority, order_time, watched";
+pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken, failed_undo, forked, requested, once_key, priority, order_time, paused, watched";
 
 /// The number, id and record of an execution.
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, ExecutionRecord)> {
@@ -57,7 +57,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, ExecutionR
         awaited: row.get(15)?,
         failure: failure.transpose()?,
         rollback: json(row, 22)?,
-        watched: row.get(28)?,
+        watched: row.get(29)?,
         forked: json(row, 23)?,
         attempts: row.get(19)?,
         broken: text(21)?
@@ -66,6 +66,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, ExecutionR
                 Ok(Broken { since, cause })
             })
             .transpose()?,
+        paused: json(row, 28)?,
     };
     Ok((row.get(0)?, id, record))
 }

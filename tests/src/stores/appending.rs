@@ -5,8 +5,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Object;
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
-    Append, Broken, CULPRIT, ExecutionRecord, FailedUndo, Mark, Message, MessageBody, Query, RecordedFailure, Refusal,
-    SUSPECT,
+    Append, Broken, CULPRIT, ExecutionRecord, FailedUndo, Mark, Message, MessageBody, Query, RecordedFailure,
+    RecordedPause, Refusal, SUSPECT,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -134,6 +134,11 @@ fn full() -> ExecutionRecord {
             event: EventId(4),
         }),
         status: Status::RollingBack,
+        paused: Some(RecordedPause {
+            since: Timestamp(4_000),
+            by: "ann \"a\"".into(),
+            cause: "".into(),
+        }),
         ..record("")
     }
 }

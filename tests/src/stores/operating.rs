@@ -4,7 +4,9 @@ use super::{Case, Tried, message, more, notices, queueing, record, start, start_
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, AuditEntry, AuditKind, AuditQuery, Broken, ExecutionRecord, Mark, Refusal, StoreError};
+use starbridge_ports::{
+    Append, AttemptLog, AuditEntry, AuditKind, AuditQuery, Broken, ExecutionRecord, Mark, Refusal, StoreError,
+};
 
 pub(super) const CASES: &[Case] = &[
     ("what is deleted is gone", what_is_deleted_is_gone),
@@ -17,6 +19,7 @@ pub(super) const CASES: &[Case] = &[
         cursors_of_the_audit_list_are_checked,
     ),
     ("old entries of the audit list go", old_entries_go),
+    ("logs are kept until the execution goes", logs_are_kept),
 ];
 
 /// What somebody did to an execution of that name at that time.
@@ -287,4 +290,32 @@ fn old_entries_go(tried: &mut Tried<'_>) {
         entries(tried, &AuditQuery::default(), 9),
         [entry("ann", "stop", "a", 40)]
     );
+}
+
+/// A store may keep no logs. If it does, a refused append leaves none.
+fn logs_are_kept(tried: &mut Tried<'_>) {
+    let log = |event: u64, text: &str| AttemptLog::of(EventId(event), text.to_owned());
+    let with = |append: Append, log: AttemptLog| Append {
+        logs: vec![log],
+        ..append
+    };
+    tried.append(&[with(ended("a", "one"), log(1, "first"))]);
+    tried.append(&[with(more("a", 2, 1), log(3, "second"))]);
+    tried.append(&[start("b")]);
+    let refused = with(more("a", 1, 1), log(2, "other"));
+    assert_eq!(tried.refused(&[refused]), [(0, Refusal::Conflict)]);
+    let logs = |tried: &mut Tried<'_>, id: &str, from: u64, limit: usize| {
+        let found = tried.store().logs(id, EventId(from), limit).unwrap();
+        found.map(|logs| logs.into_iter().map(|log| (log.event.0, log.text)).collect::<Vec<_>>())
+    };
+    let Some(all) = logs(tried, "a", 1, 9) else {
+        return;
+    };
+    let (first, second) = ((1, "first".to_owned()), (3, "second".to_owned()));
+    assert_eq!(all, [first.clone(), second.clone()]);
+    assert_eq!(logs(tried, "a", 1, 1), Some(vec![first]));
+    assert_eq!(logs(tried, "a", 2, 9), Some(vec![second]));
+    assert_eq!(logs(tried, "b", 1, 9), Some(Vec::new()));
+    tried.append(&[deletion("a", 3)]);
+    assert_eq!(logs(tried, "a", 1, 9), Some(Vec::new()));
 }

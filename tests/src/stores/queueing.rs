@@ -11,6 +11,10 @@ pub(super) const CASES: &[Case] = &[
     ("a task that is there stays as it is", a_task_stays_as_it_is),
     ("a refused turn queues nothing", a_refused_turn_queues_nothing),
     ("leases are kept", leases_are_kept),
+    (
+        "what is withdrawn stays with its worker",
+        what_is_withdrawn_stays_with_its_worker,
+    ),
     ("who has waited too long", who_has_waited_too_long),
     ("the dead are listed", the_dead_are_listed),
     ("what is cleared is in no queue", what_is_cleared_is_in_no_queue),
@@ -241,4 +245,32 @@ fn what_is_cleared_is_in_no_queue(tried: &mut Tried<'_>) {
     // Its place is nobody else's.
     tried.append(&[start("b")]);
     assert_eq!(next(tried, "q", 9), []);
+}
+
+fn what_is_withdrawn_stays_with_its_worker(tried: &mut Tried<'_>) {
+    let tasks = [task("q", "a", 3), task("q", "a", 4)];
+    tried.append(&[with("a", &tasks)]);
+    tried.append(&[Append::of_leases(vec![lease("a", 4, Some("w"))])]);
+    let calls = [EventId(3), EventId(4)];
+    tried.append(&[Append {
+        withdrawn: calls.to_vec(),
+        ..more("a", 2, 1)
+    }]);
+    assert_eq!(next(tried, "q", 9), named(&[]));
+    let leased = |tried: &mut Tried<'_>| tried.store().leased_tasks().unwrap();
+    assert_eq!(leased(tried).len(), 1);
+    // A lease of what is gone changes nothing.
+    tried.append(&[Append::of_leases(vec![lease("a", 3, Some("late"))])]);
+    assert_eq!(leased(tried).len(), 1);
+    let again = tasks.map(|task| QueuedTask {
+        since: Timestamp(900),
+        ..task
+    });
+    tried.append(&[Append {
+        queued: again.to_vec(),
+        ..more("a", 3, 1)
+    }]);
+    assert_eq!(next(tried, "q", 9), named(&[("a", 3)]));
+    let held = leased(tried);
+    assert_eq!((held[0].0.call, held[0].0.since), (EventId(4), Timestamp(20)));
 }

@@ -8,7 +8,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
     Append, AuditEntry, AuditQuery, DeadTasksCleared, ExecutionRecord, FailedUndo, Message, Query, RecordedFailure,
-    RequestChange, Store,
+    RecordedPause, RequestChange, Store, WaitingReason,
 };
 use std::collections::BTreeMap;
 
@@ -323,6 +323,13 @@ impl Run {
                 ..FailedUndo::default()
             });
         }
+        if self.chance.of(15) {
+            record.paused = Some(RecordedPause {
+                since: self.time(),
+                by: self.name(),
+                cause: self.name(),
+            });
+        }
         if self.chance.of(30) {
             record.once_key = Some(self.name());
         }
@@ -344,6 +351,12 @@ impl Run {
         let chance = |run: &mut Self| run.chance.of(30);
         Query {
             broken: false,
+            reasons: self
+                .chance
+                .of(15)
+                .then_some(WaitingReason::Paused)
+                .into_iter()
+                .collect(),
             flow: chance(self).then(|| self.flow()),
             statuses: (0..self.chance.below(3))
                 .map(|_| self.chance.pick(&Status::ALL))

@@ -138,7 +138,7 @@ fn simulated(
     definition: &Value,
     children: &[(String, Value)],
 ) -> Option<BTreeMap<Text, Vec<Event>>> {
-    if ["stop", "startTime", "labels", "executionName"]
+    if ["stop", "pause", "startTime", "labels", "executionName"]
         .iter()
         .any(|member| raw.get(member).is_some())
     {

@@ -8,10 +8,10 @@ use serde_json::Value;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::Text;
-use starbridge_machine::{Event, EventId, State, history as form};
+use starbridge_machine::{Event, EventId, EventKind, Exit, State, history as form};
 use starbridge_runtime::{Outgoing, Shard};
 use starbridge_simulator::{
-    Case, Crash, Flows, Interruption, Moment, Outcome, Simulation, SimulationError, Stop, TestFile,
+    Case, Crash, Flows, Interruption, Moment, Outcome, Pause, Simulation, SimulationError, Stop, TestFile,
 };
 use starbridge_tests::conformance;
 use starbridge_tests::outstanding::Outstanding;
@@ -56,6 +56,20 @@ impl Promises {
             };
             run(&flows, &stopped, &limits).map_err(|problem| format!("{problem}\n(with {:?})", stopped.stop))?;
         }
+        if case.stop.is_none() {
+            let pause = Pause {
+                at_seconds: f64::from(chance.below(10_000)) / 1000.0,
+                for_seconds: Some(f64::from(chance.below(20_000)) / 1000.0),
+                cause: String::new(),
+            };
+            let of_pause = |problem: String| format!("{problem}\n(with {pause:?})");
+            let case = Case {
+                pause: Some(pause.clone()),
+                ..case.clone()
+            };
+            let paused = run(&flows, &case, &limits).map_err(of_pause)?;
+            same_but_for_the_pause(&flows.flow, &straight, &paused).map_err(of_pause)?;
+        }
         let appends = u32::try_from(straight.appends).unwrap_or(1).max(1);
         let crash = Interruption {
             crash: Some(Crash {
@@ -85,6 +99,49 @@ struct Straight {
     outcome: Outcome,
     events: Vec<Event>,
     appends: usize,
+}
+
+/// An execution that was paused does the same as without, in another order where answers came at other moments. Where time decides
+/// what is done, that may differ.
+fn same_but_for_the_pause(flow: &Flow, straight: &Straight, paused: &Straight) -> Result<(), String> {
+    let decided_by_time = |event: &Event| {
+        matches!(
+            event.detail,
+            EventKind::TaskTimedOut { .. }
+                | EventKind::TaskCancelled { .. }
+                | EventKind::ExecutionTimedOut { .. }
+                | EventKind::TimerFired { .. }
+                | EventKind::BranchExited(Exit::Cancelled)
+                | EventKind::IterationExited(Exit::Cancelled)
+        )
+    };
+    if straight.events.iter().chain(&paused.events).any(decided_by_time) {
+        return Ok(());
+    }
+    let kinds = |events: &[Event]| {
+        let is_pause = |event: &&Event| {
+            let detail = &event.detail;
+            matches!(
+                detail,
+                EventKind::ExecutionPaused { .. } | EventKind::ExecutionResumed { .. }
+            )
+        };
+        let kept = events.iter().filter(|event| !is_pause(event));
+        let mut kinds: Vec<String> = kept
+            .filter(|event| !matches!(event.detail, EventKind::TurnContinued))
+            .map(|event| {
+                let (kind, rollback) = (form::type_name(&event.detail), event.rollback);
+                format!("{kind} {:?} {:?} {rollback}", event.step, event.path)
+            })
+            .collect();
+        kinds.sort_unstable();
+        kinds
+    };
+    if (&straight.outcome.status, kinds(&straight.events)) == (&paused.outcome.status, kinds(&paused.events)) {
+        return Ok(());
+    }
+    let (without, with) = (told(flow, &straight.events), told(flow, &paused.events));
+    Err(format!("a pause changes what is done:\n{without}\n\n{with}"))
 }
 
 /// The flow, the case and the limits of a test file.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `set` assigns variables, `each … do` runs another line's step for each item: `at once` and `within` say how many at a time,
-//! and how long all may take in milliseconds. A `call` assigns what its result has; `hurry /path` is a call whose time-out stands at a
+//! and how long all may take in milliseconds. A `call` assigns what its result has; `call-within /path` is a call whose time-out stands at a
 //! path of what it sends.
 
 use starbridge_flow::graph::*;
@@ -26,12 +26,12 @@ const NAMES: FaultNames = FaultNames::new("Lanes.", [
 
 /// `/a/b`: members inside each other.
 #[derive(Clone, Debug)]
-struct Slashes {
+struct SlashPath {
     text: Text,
     keys: Vec<Text>,
 }
 
-impl Slashes {
+impl SlashPath {
     fn new(text: &str) -> Self {
         Self {
             text: text.into(),
@@ -40,7 +40,7 @@ impl Slashes {
     }
 }
 
-impl Lookup for Slashes {
+impl Lookup for SlashPath {
     fn find(&self, data: Root<'_>, budget: &Budget) -> Result<Option<Value>, Fault> {
         budget.within(&self.text, budget.take(self.keys.len()))?;
         let mut keys = self.keys.iter();
@@ -57,7 +57,7 @@ impl Lookup for Slashes {
 /// A path, or JSON as it stands.
 #[derive(Debug)]
 enum Term {
-    Path(Slashes),
+    Path(SlashPath),
     Constant(Value),
 }
 
@@ -70,7 +70,7 @@ impl Assignments {
         let one = |each: &str| {
             let (name, term) = each.split_once(" = ").unwrap();
             let term = match term.trim() {
-                path if path.starts_with('/') => Term::Path(Slashes::new(path)),
+                path if path.starts_with('/') => Term::Path(SlashPath::new(path)),
                 json => Term::Constant(serde_json::from_str(json).unwrap()),
             };
             (Text::from(name.trim()), term)
@@ -99,9 +99,9 @@ impl Program for Assignments {
 
 /// The results of a step's lists, under a name.
 #[derive(Debug)]
-struct Collected(Text);
+struct CollectInto(Text);
 
-impl Program for Collected {
+impl Program for CollectInto {
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
         let mut made = Output::default();
         made.value
@@ -210,7 +210,7 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
                 ..step
             }
         }
-        "hurry" => {
+        "call-within" => {
             let (path, rest) = rest.split_once(' ').unwrap();
             Step {
                 timeout: Some(amount(path)),
@@ -219,20 +219,20 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
         }
         "each" => Step {
             kind: StepKind::Foreach(Foreach {
-                collection: Arc::new(Slashes::new(rest.split(' ').next().unwrap())),
+                collection: Arc::new(SlashPath::new(rest.split(' ').next().unwrap())),
                 item: between(rest, " as ", " ").into(),
                 index: None,
                 list: list_of(between(rest, " do ", "\n")),
                 concurrency: amount(between(rest, " at once ", " ")),
                 tolerance: None,
             }),
-            leave: OutputMode::Program(Arc::new(Collected(between(rest, " into ", " ").into()))),
+            leave: OutputMode::Program(Arc::new(CollectInto(between(rest, " into ", " ").into()))),
             timeout: Some(amount(between(rest, " within ", " "))),
             ..step
         },
         "fail" => Step {
             kind: StepKind::Fail(Fail {
-                error: Some(Source::Lookup(Arc::new(Slashes::new(rest)))),
+                error: Some(Source::Lookup(Arc::new(SlashPath::new(rest)))),
                 cause: None,
             }),
             ..step
@@ -245,6 +245,7 @@ fn task(target: &str) -> Task {
     Task {
         call: Call {
             resource: target.into(),
+            template: None,
             pattern: Pattern::RequestResponse,
             params: None,
         },

@@ -191,7 +191,10 @@ impl Stage {
             self.work(line).into()
         } else if let Some(arguments) = STARBRIDGE.iter().find_map(|start| command.strip_prefix(start)) {
             if let Some(arguments) = arguments.strip_suffix(" &") {
-                return self.serve(arguments).into();
+                return match arguments.starts_with("worker ") {
+                    true => self.start_worker(arguments).into(),
+                    false => self.serve(arguments).into(),
+                };
             }
             let (arguments, stdin) = match arguments.split_once(" < ") {
                 Some((arguments, file)) => (arguments, self.input(file)),
@@ -230,7 +233,7 @@ impl Stage {
         folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
         let mut shell = self.program("sh -c");
         shell
-            .arg(self.with_own_ports(line))
+            .arg(self.with_own_ports(line).replace(STARBRIDGE[0], "starbridge "))
             .env("PATH", std::env::join_paths(folders).unwrap());
         shell
     }
@@ -315,6 +318,15 @@ impl Stage {
         assert!(listens, "`{arguments}` does not listen");
         // Somebody reads on, so that it can say more.
         std::thread::spawn(move || said.count());
+        String::new()
+    }
+
+    /// Starts a worker in the background. It waits for its server by itself.
+    fn start_worker(&mut self, arguments: &str) -> String {
+        let mut worker = self.starbridge(arguments);
+        worker.stdout(Stdio::null()).stderr(Stdio::null());
+        let worker = worker.process_group(0).spawn().unwrap();
+        self.begin(worker);
         String::new()
     }
 

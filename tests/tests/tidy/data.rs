@@ -1,7 +1,7 @@
 //! Test data: readable, and each with a name of its own.
 
 use super::{files, nothing_wrong};
-use starbridge_flow::diagnostics::Code;
+use starbridge_fdl::diagnostics::Code;
 use starbridge_simulator::TestFile;
 use std::collections::BTreeMap;
 

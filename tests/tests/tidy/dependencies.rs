@@ -3,17 +3,35 @@
 use super::metadata::PACKAGES;
 use super::{files, nothing_wrong};
 
-/// The licences that `deny.toml` allows.
-fn allowed() -> Vec<String> {
+/// A list of `deny.toml`, line by line.
+fn listed(name: &str) -> Vec<String> {
     let deny = files::ending("deny.toml")
         .into_iter()
         .find(|file| file.path == "deny.toml");
     let text = deny.map(|file| file.text().to_owned()).unwrap_or_default();
     let list = text
-        .split_once("\nallow = [")
-        .and_then(|(_, rest)| rest.split_once(']'));
-    let names = list.map(|(list, _)| list.split('"').skip(1).step_by(2).map(str::to_owned).collect());
-    names.unwrap_or_default()
+        .split_once(&format!("\n{name} = [\n"))
+        .and_then(|(_, rest)| rest.split_once("\n]"));
+    let lines = list.map(|(list, _)| list.lines().map(|line| line.trim().to_owned()).collect());
+    lines.unwrap_or_default()
+}
+
+/// The text in the first quotes of a line.
+fn quoted(line: &str) -> Option<String> {
+    line.split('"').nth(1).map(str::to_owned)
+}
+
+/// The licences that `deny.toml` allows.
+fn allowed() -> Vec<String> {
+    listed("allow").iter().filter_map(|line| quoted(line)).collect()
+}
+
+/// The packages that `deny.toml` bans altogether, and those of which it allows one version only.
+fn banned() -> (Vec<String>, Vec<String>) {
+    let entries = listed("deny").into_iter().filter(|line| line.starts_with('{'));
+    let (once, never): (Vec<String>, Vec<String>) = entries.partition(|line| line.contains("deny-multiple-versions"));
+    let names = |lines: Vec<String>| lines.iter().filter_map(|line| quoted(line)).collect();
+    (names(never), names(once))
 }
 
 /// Whether an expression of licences is met by those allowed: each part joined by `AND` has an allowed one among those
@@ -75,16 +93,12 @@ fn locked(text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn packages_come_from_one_place_and_some_we_do_without() {
-    const BANNED: [&str; 7] = [
-        "openssl",
-        "openssl-sys",
-        "native-tls",
-        "aws-lc-sys",
-        "serde_yaml",
-        "serde_yml",
-        "chrono",
-    ];
-    const ONCE: [&str; 6] = ["rustls", "tokio", "serde_json", "reqwest", "hyper", "ring"];
+    let (never, once_denied) = banned();
+    assert!(
+        never.len() > 3 && !once_denied.is_empty(),
+        "deny.toml has no list of bans"
+    );
+    const ONCE: [&str; 5] = ["tokio", "serde_json", "reqwest", "hyper", "ring"];
     let mut wrong = Vec::new();
     for lock in files::ending("Cargo.lock") {
         let packages = locked(lock.text());
@@ -93,14 +107,28 @@ fn packages_come_from_one_place_and_some_we_do_without() {
             if !source.is_empty() && !source.ends_with("github.com/rust-lang/crates.io-index") {
                 wrong.push(format!("{}: `{name}` comes from {source}", lock.path));
             }
-            if BANNED.contains(&name.as_str()) {
+            if never.contains(name) {
                 wrong.push(format!("{}: `{name}` is one we do without", lock.path));
             }
         }
-        for once in ONCE {
+        let once_denied = once_denied.iter().map(String::as_str);
+        for once in ONCE.into_iter().chain(once_denied) {
             let versions = packages.iter().filter(|(name, _)| name == once).count();
             if versions > 1 {
                 wrong.push(format!("{}: {versions} versions of `{once}`", lock.path));
+            }
+        }
+    }
+    nothing_wrong(&wrong);
+}
+
+#[test]
+fn no_dependency_may_have_any_version() {
+    let mut wrong = Vec::new();
+    for file in files::ending("Cargo.toml") {
+        for (number, line) in (1..).zip(file.text().lines()) {
+            if line.contains("\"*\"") && !line.starts_with('[') {
+                wrong.push(format!("{}:{number}: say which version", file.path));
             }
         }
     }

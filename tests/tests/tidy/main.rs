@@ -13,9 +13,11 @@ mod language;
 mod metadata;
 mod modules;
 mod purity;
+mod reached;
 mod rust;
 mod shape;
 mod units;
+mod words;
 
 /// Fails with all that is wrong at once.
 fn nothing_wrong(wrong: &[String]) {

@@ -41,7 +41,7 @@ fn no_file_is_named_after_nothing() {
 }
 
 /// Whether cargo builds a crate from this file.
-fn is_crate_root(path: &str) -> bool {
+pub fn is_crate_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
         [.., "src", "lib.rs" | "main.rs" | "bin.rs"] => true,

@@ -41,7 +41,12 @@ pub(in crate::check) struct Miss {
 #[derive(Clone, Debug)]
 pub(in crate::check) enum Why {
     /// The object has no member of that name, as far as is known.
-    NoMember { key: String, holder: Holder },
+    NoMember {
+        key: String,
+        /// The member that is asked of it.
+        next: Option<String>,
+        holder: Holder,
+    },
     /// A member is asked of what is no object.
     NotAnObject { key: String, kinds: Kinds },
     /// An item is asked of what is no list.
@@ -157,7 +162,8 @@ impl Data {
                 named: true,
             }),
             (None, Some(perhaps)) => Ok(Found {
-                shape: perhaps.doubted_if(doubt || known.members.others != Others::None),
+                // Where the members below are named, this one is taken for the one that was set.
+                shape: perhaps.doubted_if(doubt || known.members.others == Others::Any),
                 sure: false,
                 named: true,
             }),
@@ -178,18 +184,19 @@ impl Data {
 }
 
 impl Holder {
-    /// Every member with its name, in the order of their names; of two of one name the upper one.
-    pub(in crate::check) fn members(&self) -> Vec<(String, Member)> {
+    fn all(&self) -> impl Iterator<Item = &Members> {
         let (layers, base) = self.data.layers();
-        let below = base.known().map(|known| &*known.members);
-        let mut named: Vec<(String, Member)> = layers
-            .into_iter()
-            .chain(below)
-            .flat_map(|members| members.iter().map(|(name, member)| (name.as_str().to_owned(), member)))
-            .collect();
-        named.sort_by(|(a, _), (b, _)| a.cmp(b));
-        named.dedup_by(|(a, _), (b, _)| a == b);
-        named
+        layers.into_iter().chain(base.known().map(|known| &*known.members))
+    }
+
+    /// The names of its members, in no certain order; what two layers name stands there twice.
+    pub(in crate::check) fn names(&self) -> impl Iterator<Item = &str> {
+        self.all().flat_map(Members::names)
+    }
+
+    /// The member of that name: of two the upper one.
+    pub(in crate::check) fn member(&self, name: &str) -> Option<Member> {
+        self.all().find_map(|members| members.get(name))
     }
 
     /// How many there are to look through.
@@ -219,9 +226,10 @@ fn follow<'q>(parts: impl Iterator<Item = PathPart<'q>>, from: &Data, root: &Dat
         named: true,
         several: false,
     };
-    for part in parts {
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
         let next = match part {
-            PathPart::Key(key) => at.key(key),
+            PathPart::Key(key) => at.key(key, parts.peek()),
             PathPart::Index(index) => at.index(index),
             PathPart::All | PathPart::Slice => at.all(part),
             PathPart::Filter(filter) => {
@@ -300,7 +308,7 @@ impl Way {
     }
 
     /// The way to a member; `None` where nothing is known.
-    fn key(&self, key: &str) -> Result<Option<Self>, Miss> {
+    fn key(&self, key: &str, then: Option<&PathPart<'_>>) -> Result<Option<Self>, Miss> {
         let mut sure = true;
         if let Data::Value(shape) = &self.data {
             let Some(known) = shape.known() else { return Ok(None) };
@@ -320,6 +328,10 @@ impl Way {
                 said: holder.said(),
                 why: Why::NoMember {
                     key: key.to_owned(),
+                    next: then.and_then(|part| match part {
+                        PathPart::Key(key) => Some(key.as_str().to_owned()),
+                        _ => None,
+                    }),
                     holder,
                 },
             }),

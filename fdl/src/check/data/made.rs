@@ -68,7 +68,9 @@ impl DataCheck<'_, '_> {
         other: Option<(&str, &Data)>,
     ) -> Found {
         let mut misses = Vec::new();
-        if query.is_whole() && !self.works(data.len()) {
+        // Then all of it is looked through or copied.
+        let whole = !matches!(query.parts().next(), Some(PathPart::Key(_)));
+        if whole && !self.works(data.len()) {
             return Found::default();
         }
         let found = find(query.parts(), data, &mut misses);

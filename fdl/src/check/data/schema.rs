@@ -120,13 +120,14 @@ impl<'n> Reader<'n> {
     }
 
     fn members(&mut self, node: &'n Node, depth: usize) -> Members {
-        let mut members = Members::none();
         let properties = node.get("properties").map_or(&[][..], Node::members);
+        let required = node.get("required").map_or(&[][..], Node::items);
+        let mut members = Members::declared(properties.len().max(required.len()));
         for property in properties {
             let shape = self.schema(&property.value, depth);
             members.set(property.key.clone(), shape, false, Some(property.key_span));
         }
-        for name in node.get("required").map_or(&[][..], Node::items) {
+        for name in required {
             let Some(key) = name.as_str() else { continue };
             let (shape, said) = match members.get(key) {
                 Some(member) => (member.shape, member.said),
@@ -208,6 +209,7 @@ fn both(known: &Known, other: &Shape) -> Option<Known> {
     }
     let neutral = whole.members.is_empty() && whole.members.others == Others::Any;
     let members = Rc::make_mut(&mut whole.members);
+    members.declare(&more.members);
     for (key, member) in more.members.iter() {
         let member_shape = member.shape.clone().doubted_if(other.is_doubted());
         let (shape, sure) = match members.get(key) {

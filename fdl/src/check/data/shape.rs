@@ -1,15 +1,19 @@
 //! What is known of data before a flow runs: of a value its types, of an object its members, of a list its items.
 //!
-//! Shapes are shared by reference and bounded: an object keeps [`MAX_MEMBERS`] names, alternatives [`MAX_VALUES`] values, and
-//! [`MAX_DEPTH`] of them stand inside each other. What does not fit is unknown, which is always right.
+//! Shapes are shared by reference and bounded: an object keeps the names of its schema, up to [`MAX_DECLARED`], and
+//! [`MAX_MEMBERS`] more, alternatives [`MAX_VALUES`] values, and [`MAX_DEPTH`] of them stand inside each other. What does not
+//! fit is unknown, which is always right.
 
 use crate::syntax::Span;
 use crate::value::{Text, Value};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Names that are kept of one object.
+/// Names that are kept of one object beside those of its schema. Steps set these one by one, and ways through the flow copy
+/// them.
 pub(in crate::check) const MAX_MEMBERS: usize = 128;
+/// Names that are kept of a schema.
+pub(in crate::check) const MAX_DECLARED: usize = 4_096;
 /// Values that are kept where only certain ones are possible.
 const MAX_VALUES: usize = 32;
 /// Shapes that stand inside each other.
@@ -79,6 +83,8 @@ pub(in crate::check) struct Members {
     pub(in crate::check) others: Others,
     /// How often something unknown was laid over it: members that were set before are doubted.
     laid_over: u32,
+    /// How many names are kept.
+    most: usize,
     /// Names were left out, or nothing is to be said of missing ones.
     pub(in crate::check) quiet: bool,
     /// The depth of the deepest member.
@@ -346,9 +352,23 @@ impl Members {
             named: FxHashMap::default(),
             others: Others::None,
             laid_over: 0,
+            most: MAX_MEMBERS,
             quiet: false,
             depth: 0,
         }
+    }
+
+    /// An object with so many members by its schema, before they are set.
+    pub(in crate::check) fn declared(count: usize) -> Self {
+        Self {
+            most: MAX_MEMBERS + count.min(MAX_DECLARED),
+            ..Self::none()
+        }
+    }
+
+    /// Makes room for what another schema of the same object names.
+    pub(in crate::check) fn declare(&mut self, other: &Self) {
+        self.most = (self.most + other.len()).min(MAX_MEMBERS + MAX_DECLARED);
     }
 
     /// An object of which nothing is known.
@@ -392,7 +412,7 @@ impl Members {
 
     /// Names a member; of too many the last are not kept.
     pub(in crate::check) fn set(&mut self, key: Text, shape: Shape, sure: bool, said: Option<Span>) {
-        if self.named.len() >= MAX_MEMBERS && !self.named.contains_key(&key) {
+        if self.named.len() >= self.most && !self.named.contains_key(&key) {
             self.quiet = true;
             self.others = Others::Any;
             return;
@@ -418,6 +438,7 @@ impl Members {
         if over.others == Others::Any {
             self.lay_unknown();
         }
+        self.most = self.most.max(over.most);
         for (key, member) in over.iter() {
             let below = match (member.sure, self.get(key)) {
                 (false, Some(below)) => Some(below),
@@ -442,6 +463,7 @@ impl Members {
         }
         let mut both = Self {
             others: self.others.max(other.others),
+            most: self.most.max(other.most),
             quiet: self.quiet || other.quiet,
             ..Self::none()
         };
@@ -473,10 +495,8 @@ impl Members {
         self.set(key.clone(), shape, false, member.said);
     }
 
-    /// All names in order.
-    pub(in crate::check) fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.named.keys().map(Text::as_str).collect();
-        names.sort_unstable();
-        names
+    /// All names, in no certain order.
+    pub(in crate::check) fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.keys().map(Text::as_str)
     }
 }

@@ -2,6 +2,30 @@
 
 use crate::diagnostics::changes;
 
+/// Which letters and digits a word has, as far as 64 bits can tell.
+#[derive(Clone, Copy)]
+struct Letters(u64);
+
+impl Letters {
+    fn of(word: &str) -> Self {
+        let bit = |letter: char| match letter.to_ascii_lowercase() {
+            letter @ 'a'..='z' => Some(u32::from(letter) - u32::from('a')),
+            digit @ '0'..='9' => Some(26 + u32::from(digit) - u32::from('0')),
+            // Of other letters the two cases may differ in more than a bit.
+            _ => None,
+        };
+        Self(word.chars().filter_map(bit).fold(0, |all, bit| all | 1 << bit))
+    }
+
+    /// Whether so many changes can make the one of the other: each takes one letter and brings one.
+    fn may_be(self, other: Self, changes: u32) -> bool {
+        (self.0 ^ other.0).count_ones() <= 2 * changes
+    }
+}
+
+/// The most changes that are ever taken for a slip.
+const MOST_CHANGES: u32 = 2;
+
 /// Changes that a slip makes in a word of so many letters.
 fn usual(letters: usize) -> usize {
     match letters {
@@ -14,14 +38,15 @@ fn usual(letters: usize) -> usize {
 /// The known name that a misspelt one is most like, where whoever names them names all that is there: the same letters but
 /// for case and signs, or a change or two.
 pub(super) fn likely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let letters_of_word = Letters::of(word);
     let mut best: Option<(usize, &str)> = None;
-    for name in names {
+    for name in names.filter(|name| Letters::of(name).may_be(letters_of_word, MOST_CHANGES)) {
         let letters = word.chars().count().max(name.chars().count());
         let distance = match plain(word) == plain(name) && !name.is_empty() {
             true => Some(0),
             false => changes(word, name, usual(letters)),
         };
-        if let Some(distance) = distance.filter(|distance| best.is_none_or(|(least, _)| *distance < least)) {
+        if let Some(distance) = distance.filter(|distance| best.is_none_or(|least| (*distance, name) < least)) {
             best = Some((distance, name));
         }
     }
@@ -30,8 +55,10 @@ pub(super) fn likely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Op
 
 /// The same where other names may be there as well: only what hardly is a word of its own is taken for a slip. These are
 /// the same letters but for case and signs, and in longer words one letter too many or too few, or two swapped, inside.
-pub(super) fn surely<'n>(word: &str, mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    names.find(|name| {
+pub(super) fn surely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let letters = Letters::of(word);
+    let mut names = names.filter(|name| Letters::of(name).may_be(letters, MOST_CHANGES));
+    let same = |name: &&str| {
         if plain(word) == plain(name) && !word.is_empty() {
             return true;
         }
@@ -44,7 +71,9 @@ pub(super) fn surely<'n>(word: &str, mut names: impl Iterator<Item = &'n str>) -
         };
         let ends = a.first() == b.first() && a.last() == b.last();
         a.len().min(b.len()) >= 5 && ends && (a.len() != b.len() || swapped()) && changes(word, name, 1) == Some(1)
-    })
+    };
+    let first = names.find(same)?;
+    Some(names.filter(same).fold(first, std::cmp::min))
 }
 
 /// The letters and digits of a name without case.

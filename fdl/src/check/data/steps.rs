@@ -6,7 +6,7 @@ use super::lists::Edge;
 use super::shape::{Items, Kinds, Members, Room, Shape};
 use super::{DataCheck, Roots};
 use crate::check::cursor::Cursor;
-use crate::expression::{Path, RetryNumber, Setting};
+use crate::expression::{Path, ResourceName, RetryNumber, Setting};
 use crate::graph::{CatchTarget, Choice, Foreach, ListId, Parallel, Step, StepId, StepKind, WaitFor};
 use crate::syntax::NodeKind;
 use crate::time::Timestamp;
@@ -141,6 +141,7 @@ impl DataCheck<'_, '_> {
     fn task(&self, cursor: &Cursor<'_>, step: &Step, own: &Data) -> Shape {
         let result = self.result(&step.name);
         let data = Data::Value(result.clone());
+        self.resource(cursor, own);
         if let Some(params) = cursor.member("serviceParams") {
             self.params(&params, own);
         }
@@ -158,6 +159,7 @@ impl DataCheck<'_, '_> {
                 Some(made) => Data::Value(made),
                 None => own.under(&members_of(&result)),
             };
+            self.resource(&rollback, &input);
             if let Some(params) = rollback.member("serviceParams") {
                 self.params(&params, &input);
             }
@@ -177,6 +179,19 @@ impl DataCheck<'_, '_> {
             .map(shape_of_sample);
         let any = shapes.reduce(|any, shape| any.or(&shape));
         any.unwrap_or_else(|| Shape::object(Rc::new(Members::open()), None))
+    }
+
+    /// The paths in the name of a resource.
+    fn resource(&self, cursor: &Cursor<'_>, own: &Data) {
+        for field in ["resourceArn", "resource", "action"] {
+            let Some(field) = cursor.member(field) else { continue };
+            let Some(Ok(Some(name))) = field.str().map(ResourceName::compile) else {
+                continue;
+            };
+            for (offset, path) in name.paths() {
+                self.looked_up(&field, offset, path.query(), own, None);
+            }
+        }
     }
 
     /// The paths in `serviceParams`, which was checked not to be nested too deep.

@@ -56,6 +56,50 @@ fn the_work_grows_with_the_steps_and_has_an_end() {
     assert!(work(&many(9_990)) <= MAX_WORK);
 }
 
+/// A schema of so many members, and steps of which each misspells one of them.
+fn misspelt(steps: usize, members: usize) -> String {
+    let members: Vec<String> = (0..members)
+        .map(|n| format!(r#""member{n}":{{"type":"number"}}"#))
+        .collect();
+    let steps: Vec<String> = (0..steps)
+        .map(|n| {
+            let source = format!("$input.membr{}", n % 100);
+            format!(r#"{{"type":"pass","name":"s{n}","outputMappings":[{{"target":"a","source":"{source}"}}]}}"#)
+        })
+        .collect();
+    format!(
+        r#"{{"version":"v1","type":"flow","inputSchema":{{"properties":{{{}}}}},"steps":[{}]}}"#,
+        members.join(","),
+        steps.join(",")
+    )
+}
+
+#[test]
+fn nothing_is_looked_for_that_is_not_shown() {
+    // As many warnings as are shown, and three times as many.
+    let (shown, more) = (work(&misspelt(1_000, 120)), work(&misspelt(3_000, 120)));
+    assert!(shown > 1_000 * 120, "{shown}");
+    assert!(more < shown + 2_000 * 10, "{shown} for 1,000 slips, {more} for 3,000");
+}
+
+#[test]
+fn a_schema_of_many_members_is_known_as_a_whole() {
+    for members in [120, 200, 3_000] {
+        let found = check(&Source::new("flow.json", misspelt(2, members)), &Limits::default()).diagnostics;
+        let codes: Vec<Code> = found.into_iter().map(|found| found.code).collect();
+        assert_eq!(codes, [Code::FindsNothing, Code::FindsNothing], "{members} members");
+    }
+    // Put together with what a step sets, and taken as a whole.
+    let names: Vec<String> = (0..300)
+        .map(|n| format!(r#""member{n}":{{"type":"number"}}"#))
+        .collect();
+    let schema = format!(r#"{{"properties":{{{}}}}}"#, names.join(","));
+    let steps = r#"[{"type":"pass","name":"set","outputMappings":[{"target":"more","source":1}]},
+        {"type":"pass","name":"whole","outputMappings":[{"target":"all","source":"$input"}]},
+        {"type":"pass","name":"read","outputMappings":[{"target":"a","source":"$input.all.membr7"}]}]"#;
+    assert_eq!(codes(&schema, steps), [Code::FindsNothing]);
+}
+
 /// The codes of what is found in these steps, with a schema of the input.
 fn codes(schema: &str, steps: &str) -> Vec<Code> {
     let text = format!(r#"{{"version":"v1","type":"flow","inputSchema":{schema},"steps":{steps}}}"#);
@@ -145,4 +189,27 @@ fn what_nothing_is_known_of_hides_what_was_known() {
     assert_eq!(codes(schema, &after("$.customer > 5")), [], "the task may have set it");
     assert_eq!(codes(schema, &after("$.item == 5")), [], "the task may have an item");
     assert_eq!(codes(schema, &after("$.custmoer == 5")), [Code::FindsNothing]);
+    let deep = r#"{"properties":{"customer":{"properties":{"name":{"type":"string"}}}}}"#;
+    assert_eq!(codes(deep, &after("$.custoner.name == 'x'")), [Code::FindsNothing]);
+    assert_eq!(
+        codes(deep, &after("$.custoner.age == 'x'")),
+        [],
+        "the task may have one"
+    );
+    assert_eq!(codes(deep, &after("$.name == 'x'")), [], "the task may have a name");
+}
+
+#[test]
+fn a_level_too_few_or_too_many_is_a_slip_where_the_members_are_named() {
+    let address = r#"{"properties":{"city":{"type":"string"}}}"#;
+    let schema = format!(r#"{{"properties":{{"customer":{{"properties":{{"address":{address}}}}}}}}}"#);
+    for (condition, found) in [
+        ("$.customer.address.city == 'x'", vec![]),
+        ("$.customer.city == 'x'", vec![Code::FindsNothing]),
+        ("$.order.customer.address.city == 'x'", vec![Code::FindsNothing]),
+        ("$.customer.home.city == 'x'", vec![]),
+        ("$.order.total == 1", vec![]),
+    ] {
+        assert_eq!(of_condition(&schema, condition), found, "{condition}");
+    }
 }

@@ -49,11 +49,12 @@ impl DataCheck<'_, '_> {
                 let items = if *count == 1 { "item" } else { "items" };
                 (format!("there is no item {index} among {count} {items}"), None, None)
             }
-            Why::NoMember { key, holder } => {
-                if !self.works(holder.len()) {
+            Why::NoMember { key, next, holder } => {
+                // Looking for what was meant is dear where there are many members.
+                if !self.checker.has_room_for_warnings() || !self.works(holder.len()) {
                     return;
                 }
-                let meant = self.meant(key, query, holder, data, other);
+                let meant = self.meant((key, next.as_deref()), query, holder, data, other);
                 if meant.is_none() && holder.others != Others::None {
                     return;
                 }
@@ -77,25 +78,28 @@ impl DataCheck<'_, '_> {
         self.checker.report(with(found, label.or(said), help));
     }
 
-    /// What was meant instead of a member that is not there.
+    /// What was meant instead of a member that is not there, of which perhaps another one is asked.
     fn meant(
         &self,
-        key: &str,
+        (key, next): (&str, Option<&str>),
         query: &Query,
         holder: &Holder,
         data: &Data,
         other: Option<(&str, &Data)>,
     ) -> Option<Meant> {
-        let members = holder.members();
-        let names = || members.iter().map(|(name, _)| name.as_str());
         let near = match holder.others {
-            Others::Any => surely(key, names()),
-            _ => likely(key, names()),
+            Others::Any => surely(key, holder.names()).or_else(|| {
+                // A slip in letters, where the member that is asked of it is one of the other.
+                let near = likely(key, holder.names())?;
+                let shape = holder.member(near)?.shape;
+                shape.known()?.members.get(next?).map(|_| near)
+            }),
+            _ => likely(key, holder.names()),
         };
-        if let Some((name, member)) = near.and_then(|near| members.iter().find(|(name, _)| name == near)) {
+        if let Some((near, member)) = near.and_then(|near| Some((near, holder.member(near)?))) {
             return Some(Meant {
-                written: name.clone(),
-                name: name.clone(),
+                written: near.to_owned(),
+                name: near.to_owned(),
                 said: member.said,
             });
         }
@@ -106,10 +110,10 @@ impl DataCheck<'_, '_> {
         if holder.others == Others::Any {
             return None;
         }
-        let inside = members.iter().filter(|_| first).find_map(|(name, member)| {
-            let way = below(&member.shape, key, MAX_SEARCHED)?;
-            Some((format!("{}.{name}{}", root_of(query.text()), way.0), way.1))
-        });
+        let inside = || {
+            let (way, said) = way_below(holder, key).filter(|_| first)?;
+            Some((format!("{}.{way}", root_of(query.text())), said))
+        };
         let above = || {
             data.named(key)
                 .filter(|_| !first)
@@ -119,11 +123,20 @@ impl DataCheck<'_, '_> {
             let (root, data) = other.filter(|_| first)?;
             Some((format!("{root}.{key}"), data.named(key)?))
         };
-        let (written, said) = beside().or(inside).or_else(above)?;
-        Some(Meant {
+        let named = |name: &str, (written, said): (String, Option<Span>)| Meant {
             written,
-            name: key.to_owned(),
+            name: name.to_owned(),
             said,
+        };
+        let meant = beside().or_else(inside).or_else(above).map(|way| named(key, way));
+        meant.or_else(|| {
+            let deeper = || way_below(holder, key).map(|way| named(key, way));
+            // What stands between the two is a level too many.
+            let higher = || {
+                let (next, member) = next.and_then(|next| Some((next, holder.member(next)?)))?;
+                Some(named(next, (next.to_owned(), member.said)))
+            };
+            deeper().or_else(higher)
         })
     }
 
@@ -183,6 +196,14 @@ pub(super) fn with(found: Diagnostic, label: Option<(Span, String)>, help: Optio
     }
 }
 
+/// The way to a member of that name inside the members of an object, and where it is named.
+fn way_below(holder: &Holder, key: &str) -> Option<(String, Option<Span>)> {
+    let names = holder.names();
+    let found = names.filter_map(|name| Some((name, below(&holder.member(name)?.shape, key, MAX_SEARCHED)?)));
+    let (name, (way, said)) = found.min_by_key(|(name, _)| *name)?;
+    Some((format!("{name}{way}"), said))
+}
+
 /// The way to a member of that name inside a value, and where it is named.
 // `depth` bounds the recursion.
 fn below(shape: &Shape, key: &str, depth: usize) -> Option<(String, Option<Span>)> {
@@ -196,10 +217,10 @@ fn below(shape: &Shape, key: &str, depth: usize) -> Option<(String, Option<Span>
     {
         return below(item, key, depth).map(|(way, said)| (format!("[0]{way}"), said));
     }
-    known.members.names().into_iter().find_map(|name| {
-        let (way, said) = below(&known.members.get(name)?.shape, key, depth)?;
-        Some((format!(".{name}{way}"), said))
-    })
+    let names = known.members.names();
+    let found = names.filter_map(|name| Some((name, below(&known.members.get(name)?.shape, key, depth)?)));
+    let (name, (way, said)) = found.min_by_key(|(name, _)| *name)?;
+    Some((format!(".{name}{way}"), said))
 }
 
 fn root_of(path: &str) -> &str {
@@ -208,9 +229,12 @@ fn root_of(path: &str) -> &str {
 
 /// The members there are, for people.
 fn names_of(holder: &Holder) -> String {
-    let members = holder.members();
-    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).take(MOST_NAMES).collect();
-    match (names.as_slice(), members.len()) {
+    let mut names: Vec<&str> = holder.names().collect();
+    names.sort_unstable();
+    names.dedup();
+    let count = names.len();
+    names.truncate(MOST_NAMES);
+    match (names.as_slice(), count) {
         ([], _) => "nothing is there".to_owned(),
         (names, count) if count > names.len() => {
             format!("there are {} and {} more", quoted(names), count - names.len())

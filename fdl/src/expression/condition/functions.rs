@@ -12,21 +12,74 @@ pub(super) fn no_functions(at: usize, name: &str, on: Option<&str>) -> Condition
         "size" | "length" | "len" | "count" => format!(
             "`{path}[0] == {path}[0]` holds where a list has an item, `{path}[2] == {path}[2]` where it has more than 2"
         ),
-        "contains" | "includes" | "has" | "some" | "any" => {
-            format!("`\"b\" in {path}` holds where a list has such an item")
-        }
-        "exists" | "exist" | "defined" | "ispresent" | "is_present" | "isdefined" => {
-            format!("`{path} == {path}` holds where there is such a value")
-        }
+        "contains" | "includes" | "has" | "some" | "any" => contains(path),
+        "exists" | "exist" | "defined" | "ispresent" | "is_present" | "isdefined" => exists(path),
         "isnull" | "is_null" => format!("write `{path} == null`"),
-        "match" | "matches" | "search" | "regex" | "startswith" | "starts_with" | "endswith" | "ends_with" => {
-            "a path of `inputMappings` finds out, and a condition asks what it found: `$input.names[?match(@, \"a.*\")]`"
-                .to_owned()
-        }
+        "match" | "matches" | "search" | "regex" | "startswith" | "starts_with" | "endswith" | "ends_with" => matches(),
         _ => "what needs more than comparisons belongs into a task".to_owned(),
     };
     let message = format!("there are no functions in conditions, and `{name}` would be one");
     ConditionError::new(at, name.len(), message).help(help)
+}
+
+fn contains(path: &str) -> String {
+    format!("`\"b\" in {path}` holds where a list has such an item")
+}
+
+fn exists(path: &str) -> String {
+    format!("`{path} == {path}` holds where there is such a value")
+}
+
+fn matches() -> String {
+    "a path of `inputMappings` finds out, and a condition asks what it found: `$input.names[?match(@, \"a.*\")]`"
+        .to_owned()
+}
+
+/// The first three words of a text, with nothing but blanks between them, and where they begin.
+fn first_words(text: &str) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while words.len() < 3 {
+        rest = rest.trim_start();
+        let end = rest.find(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
+        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+        if word.is_empty() {
+            break;
+        }
+        words.push((text.len() - rest.len(), word));
+        rest = after;
+    }
+    words
+}
+
+/// The error for words that other languages have behind a path, such as `is not null`. They stand at byte `at`, where
+/// `rest` begins with them.
+pub(super) fn no_words(at: usize, rest: &str, path: &str) -> Option<ConditionError> {
+    let words = first_words(rest);
+    let lower: Vec<String> = words.iter().map(|(_, word)| word.to_ascii_lowercase()).collect();
+    let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+    let nothing = ["null", "nil", "none", "undefined"];
+    let there = ["defined", "present"];
+    let (count, help) = match lower.as_slice() {
+        ["is", "not", what, ..] if nothing.contains(what) => (3, format!("write `{path} != null`")),
+        ["is", "not", "empty", ..] => (3, format!("`{path}[0] == {path}[0]` holds where a list has an item")),
+        ["is", "not", what, ..] if there.contains(what) => (3, format!("write `!({path} == {path})`")),
+        ["is", "not", ..] => (2, "write `!=`".to_owned()),
+        ["is", what, ..] if nothing.contains(what) => (2, format!("write `{path} == null`")),
+        ["is", "empty", ..] => (2, format!("`!({path}[0] == {path}[0])` holds where a list has no item")),
+        ["is", what, ..] if there.contains(what) => (2, exists(path)),
+        ["is", ..] => (1, "write `==`".to_owned()),
+        ["exists" | "exist", ..] => (1, exists(path)),
+        ["contains" | "includes" | "has", ..] => (1, contains(path)),
+        ["like" | "matches" | "startswith" | "endswith", ..] => (1, matches()),
+        ["between", ..] => (1, format!("write `{path} >= 1 && {path} <= 9`")),
+        ["not", "in", ..] => (2, format!("write `!({path} in $.list)`")),
+        _ => return None,
+    };
+    let (begin, last) = words.get(count - 1)?;
+    let written = rest.get(..begin + last.len())?;
+    let message = format!("`{written}` is not known in conditions");
+    Some(ConditionError::new(at, written.len(), message).help(help))
 }
 
 /// The path in a call's parentheses, where it is the whole of the first argument: as conditions write it.

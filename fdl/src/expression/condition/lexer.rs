@@ -1,9 +1,9 @@
 //! A condition's text to tokens.
 
 use super::ConditionError;
-use super::functions::{argument, method, no_functions};
+use super::functions::{argument, method, no_functions, no_words};
 use crate::path::Query;
-use crate::quoted::{self, Rules};
+use crate::string_literal::{self, Rules};
 use crate::value::{Number, Value};
 
 /// A piece of a condition and its place in bytes.
@@ -85,6 +85,15 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
             at += 1;
             continue;
         }
+        if begins_word(first)
+            && let Some(before) = tokens
+                .last()
+                .filter(|before: &&Token| matches!(before.kind, TokenKind::Path(_)))
+            && let Some(path) = text.get(before.offset..before.offset + before.len)
+            && let Some(error) = no_words(at, rest, path)
+        {
+            return Err(error);
+        }
         let (kind, end) = token(text, at, rest, first)?;
         if matches!(kind, TokenKind::Path(_))
             && text.get(end..).is_some_and(|rest| rest.starts_with('('))
@@ -112,7 +121,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
 fn token(text: &str, at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), ConditionError> {
     match first {
         '"' | '\'' => {
-            let (said, end) = quoted::read(text, at, Rules::Condition)?;
+            let (said, end) = string_literal::read(text, at, Rules::Condition)?;
             Ok((TokenKind::Literal(Value::from(said)), end))
         }
         '`' => match rest.get(1..).and_then(|inside| inside.split_once('`')) {

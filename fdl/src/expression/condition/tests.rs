@@ -1,7 +1,8 @@
 //! Tables of conditions with whether they hold or what is wrong with them.
 
 use super::*;
-use crate::expression::sample::{Noise, budget, json, object, on_small_stack, root};
+use crate::expression::sample::{Noise, budget, json, object, on_small_stack};
+use crate::graph::Root;
 use crate::value::Overlay;
 
 const DATA: &str = r#"{
@@ -156,7 +157,11 @@ fn conditions_hold_as_they_should() {
     overlay.merge(whole);
     for (text, expected) in HOLDS {
         let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
-        assert_eq!(condition.holds(root(&data), &budget()).unwrap(), *expected, "{text}");
+        assert_eq!(
+            condition.holds(Root::from(&data), &budget()).unwrap(),
+            *expected,
+            "{text}"
+        );
         assert_eq!(
             condition.holds(Root::Overlay(&overlay), &budget()).unwrap(),
             *expected,
@@ -279,9 +284,9 @@ fn errors_point_at_their_place() {
 fn roots_of_every_kind() {
     let holds = |text: &str, data: Root<'_>| Condition::parse(text).unwrap().holds(data, &budget()).unwrap();
     let array = json("[1, [2]]");
-    assert!(holds("$[1][0] == 2", root(&array)));
-    assert!(holds("1 in $", root(&array)));
-    assert!(!holds("'a' in $", root(&array)));
+    assert!(holds("$[1][0] == 2", Root::from(&array)));
+    assert!(holds("1 in $", Root::from(&array)));
+    assert!(!holds("'a' in $", Root::from(&array)));
     for text in ["$ == $", "$ != 1", "$.a == 1", "1 in $", "'a' in $", "$"] {
         assert!(!holds(text, Root::Nothing), "{text}");
     }
@@ -303,7 +308,7 @@ fn length_and_nesting_are_bounded() {
         let data = json(r#"{"a": 1}"#);
         for form in forms {
             let deepest = Condition::parse(&form(parser::MAX_NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
-            deepest.holds(root(&data), &budget()).unwrap();
+            deepest.holds(Root::from(&data), &budget()).unwrap();
             drop(deepest.clone());
             assert!(Condition::parse(&form(parser::MAX_NESTING + 2)).is_err());
         }
@@ -316,9 +321,19 @@ fn length_and_nesting_are_bounded() {
         }
         // As flat as they are long.
         let flat = vec!["$.a"; 500].join(" && ");
-        assert!(!Condition::parse(&flat).unwrap().holds(root(&data), &budget()).unwrap());
+        assert!(
+            !Condition::parse(&flat)
+                .unwrap()
+                .holds(Root::from(&data), &budget())
+                .unwrap()
+        );
         let flat = vec!["$.a == 1"; 300].join(" || ");
-        assert!(Condition::parse(&flat).unwrap().holds(root(&data), &budget()).unwrap());
+        assert!(
+            Condition::parse(&flat)
+                .unwrap()
+                .holds(Root::from(&data), &budget())
+                .unwrap()
+        );
     });
 }
 
@@ -337,7 +352,7 @@ fn noise_is_answered() {
         let text: String = (0..noise.below(9)).map(|_| noise.of(&pieces)).collect();
         match Condition::parse(&text) {
             Ok(condition) => {
-                condition.holds(root(&data), &budget()).unwrap();
+                condition.holds(Root::from(&data), &budget()).unwrap();
                 sound += 1;
             }
             Err(error) => {
@@ -366,7 +381,12 @@ fn connectives_are_boolean_algebra() {
         "'k' in $.obj",
     ];
     let data = json(DATA);
-    let holds = |text: &str| Condition::parse(text).unwrap().holds(root(&data), &budget()).unwrap();
+    let holds = |text: &str| {
+        Condition::parse(text)
+            .unwrap()
+            .holds(Root::from(&data), &budget())
+            .unwrap()
+    };
     let mut noise = Noise(5);
     for _ in 0..2_000 {
         let (a, b, c) = (noise.of(&atoms), noise.of(&atoms), noise.of(&atoms));

@@ -1,5 +1,6 @@
 use super::*;
-use crate::expression::sample::{context, json, root, scope};
+use crate::expression::sample::{context, json, scope};
+use crate::graph::Root;
 
 fn mapping(target: &str, source: MappingSource, required: bool) -> Mapping {
     Mapping {
@@ -20,7 +21,7 @@ fn template(text: &str) -> MappingSource {
 fn run(list: Vec<Mapping>, fault: FaultKind) -> Result<Output, Fault> {
     let (input, local) = (json(r#"{"a": {"b": 1}, "list": [1, 2]}"#), json(r#"{"r": "x"}"#));
     let context = context();
-    Mappings { list, fault }.run(&scope(root(&input), root(&local), &context))
+    Mappings { list, fault }.run(&scope(Root::from(&input), Root::from(&local), &context))
 }
 
 #[test]

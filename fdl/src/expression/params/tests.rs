@@ -1,12 +1,13 @@
 use super::*;
-use crate::expression::sample::{budget, json, object, root};
+use crate::expression::sample::{budget, json, object};
+use crate::graph::Root;
 use crate::value::Overlay;
 
 fn resolve(params: &str, input: &str) -> String {
     let input = json(input);
     Params::compile(&json(params))
         .unwrap_or_else(|errors| panic!("{params}: {errors:?}"))
-        .resolve(root(&input), &budget())
+        .resolve(Root::from(&input), &budget())
         .unwrap()
         .to_json()
 }

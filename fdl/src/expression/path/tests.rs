@@ -1,5 +1,6 @@
 use super::*;
-use crate::expression::sample::{DATA, context, json, root, scope};
+use crate::expression::sample::{DATA, context, json, scope};
+use crate::graph::Root;
 
 #[test]
 fn paths_start_at_a_root() {
@@ -24,7 +25,7 @@ fn paths_start_at_a_root() {
     }
     let (input, local) = (json(DATA), json("[{\"p\": [1, 2]}, {\"p\": [3]}, {}]"));
     let context = context();
-    let scope = scope(root(&input), root(&local), &context);
+    let scope = scope(Root::from(&input), Root::from(&local), &context);
     for (text, expected) in [
         ("$input.a.b.c", "1"),
         ("$input.books[?@.price > $.n].title", r#"["W","L"]"#),

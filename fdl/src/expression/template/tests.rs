@@ -1,5 +1,6 @@
 use super::*;
-use crate::expression::sample::{Noise, context, json, root, scope};
+use crate::expression::sample::{Noise, context, json, scope};
+use crate::graph::Root;
 
 fn render(text: &str) -> Option<String> {
     let (input, local) = (
@@ -9,7 +10,7 @@ fn render(text: &str) -> Option<String> {
     let context = context();
     Template::parse(text)
         .unwrap_or_else(|error| panic!("{text}: {error:?}"))
-        .render(&scope(root(&input), root(&local), &context))
+        .render(&scope(Root::from(&input), Root::from(&local), &context))
         .unwrap()
 }
 
@@ -117,7 +118,9 @@ fn noise_is_answered() {
         let text: String = (0..noise.below(8)).map(|_| noise.of(&pieces)).collect();
         match Template::parse(&text) {
             Ok(template) => {
-                template.render(&scope(root(&input), root(&input), &context)).unwrap();
+                template
+                    .render(&scope(Root::from(&input), Root::from(&input), &context))
+                    .unwrap();
             }
             Err(error) => assert!(
                 text.get(error.offset..error.offset + error.len).is_some(),

@@ -3,7 +3,7 @@
 use super::super::problems::{excerpt, problem};
 use super::super::{MAX_DEPTH, Node, NodeKind, Span};
 use super::{Bracket, Content, Expect, Frame, Parser};
-use crate::diagnostics::Code;
+use crate::syntax::code::SyntaxCode;
 
 /// Open containers a message about the end of the text points at.
 const MAX_LABELS: usize = 8;
@@ -58,7 +58,7 @@ impl Parser<'_> {
         let at = if place.start <= at.start { place } else { at };
         let sure = self.is_between_values(span) && !self.is_mark_swapped(span, ',');
         self.scan.problems.add(
-            problem(Code::Syntax, place, "a `,` is missing here")
+            problem(SyntaxCode::Syntax, place, "a `,` is missing here")
                 .label(span, "before this")
                 .fixed_by("insert the comma".to_owned(), at, ",".to_owned(), sure),
         );
@@ -75,7 +75,7 @@ impl Parser<'_> {
         let message = format!("a `:` is missing after the key `{}`", self.pending_key());
         let sure = !self.is_mark_swapped(span, ':');
         self.scan.problems.add(
-            problem(Code::Syntax, place, message)
+            problem(SyntaxCode::Syntax, place, message)
                 .label(span, "before this")
                 .fixed_by("insert the colon".to_owned(), place, ":".to_owned(), sure),
         );
@@ -85,7 +85,7 @@ impl Parser<'_> {
     /// A key has no value: takes `null` for it.
     pub(super) fn missing_value(&mut self, span: Span) {
         let message = format!("the value of `{}` is missing", self.pending_key());
-        self.scan.problems.add(problem(Code::Syntax, span, message));
+        self.scan.problems.add(problem(SyntaxCode::Syntax, span, message));
         self.place_problems();
         let span = self.after_last();
         self.attach(Node {
@@ -98,12 +98,12 @@ impl Parser<'_> {
     pub(super) fn stray_colon(&mut self, span: Span) {
         let bracket = self.frames.last().map(Frame::bracket);
         let wrong = match (self.expect, bracket) {
-            (Expect::Value, _) => problem(Code::Syntax, span, "a second `:`").fix("remove it", span, ""),
-            (Expect::Key { .. }, _) => problem(Code::Syntax, span, "a `:` without a key before it"),
+            (Expect::Value, _) => problem(SyntaxCode::Syntax, span, "a second `:`").fix("remove it", span, ""),
+            (Expect::Key { .. }, _) => problem(SyntaxCode::Syntax, span, "a `:` without a key before it"),
             (_, Some(Bracket::List)) => {
-                problem(Code::Syntax, span, "a `:` in a list").help("keys go into an object: `{` and `}`")
+                problem(SyntaxCode::Syntax, span, "a `:` in a list").help("keys go into an object: `{` and `}`")
             }
-            _ => problem(Code::Syntax, span, "unexpected `:`"),
+            _ => problem(SyntaxCode::Syntax, span, "unexpected `:`"),
         };
         self.scan.problems.add(wrong);
         self.place_problems();
@@ -145,7 +145,7 @@ impl Parser<'_> {
             };
             let opener = self.frames.last().map(Frame::opener).unwrap_or_default();
             self.scan.problems.add(
-                problem(Code::Syntax, place, "a `}` is missing here")
+                problem(SyntaxCode::Syntax, place, "a `}` is missing here")
                     .label(opener, "opened here")
                     .guess("close the object", place, inserted),
             );
@@ -157,7 +157,7 @@ impl Parser<'_> {
             self.missing_comma(span);
         } else {
             let message = format!("{} without a key before it", bracket.name());
-            self.scan.problems.add(problem(Code::Syntax, span, message));
+            self.scan.problems.add(problem(SyntaxCode::Syntax, span, message));
         }
         self.place_problems();
         self.expect = Expect::Value;
@@ -166,7 +166,9 @@ impl Parser<'_> {
     /// A container inside too many others: reads past it and takes `null` for it.
     pub(super) fn too_deep(&mut self, span: Span) {
         let message = format!("more than {MAX_DEPTH} lists and objects inside each other");
-        self.scan.problems.add(problem(Code::NestedTooDeep, span, message));
+        self.scan
+            .problems
+            .add(problem(SyntaxCode::NestedTooDeep, span, message));
         self.place_problems();
         let closed = self.scan.skip_container();
         self.attach(Node {
@@ -208,13 +210,11 @@ impl Parser<'_> {
                 innermost.name(),
                 innermost.closer()
             );
-            self.scan
-                .problems
-                .add(problem(Code::Syntax, span, message).label(opener, "opened here").guess(
-                    format!("write `{}`", innermost.closer()),
-                    span,
-                    innermost.closer(),
-                ));
+            self.scan.problems.add(
+                problem(SyntaxCode::Syntax, span, message)
+                    .label(opener, "opened here")
+                    .guess(format!("write `{}`", innermost.closer()), span, innermost.closer()),
+            );
             return true;
         }
         self.stray_closer(span, bracket);
@@ -225,7 +225,7 @@ impl Parser<'_> {
         let message = format!("a `{}` that closes nothing", bracket.closer());
         self.scan
             .problems
-            .add(problem(Code::Syntax, span, message).guess("remove it", span, ""));
+            .add(problem(SyntaxCode::Syntax, span, message).guess("remove it", span, ""));
     }
 
     /// Closes containers whose closing bracket was forgotten, up to the one that this bracket closes.
@@ -241,7 +241,7 @@ impl Parser<'_> {
             };
             let at = Span { start: end, end };
             self.scan.problems.add(
-                problem(Code::Syntax, at, format!("a `{closer}` is missing here"))
+                problem(SyntaxCode::Syntax, at, format!("a `{closer}` is missing here"))
                     .label(opener, "opened here")
                     .guess(format!("insert `{closer}`"), place, closer),
             );
@@ -256,7 +256,8 @@ impl Parser<'_> {
                 let span = Span::default();
                 let message = "there is nothing in the file";
                 self.scan.problems.add(
-                    problem(Code::Empty, span, message).help("a flow is an object with `version`, `type` and `steps`"),
+                    problem(SyntaxCode::Empty, span, message)
+                        .help("a flow is an object with `version`, `type` and `steps`"),
                 );
             }
             self.expect = Expect::Nothing;
@@ -268,7 +269,7 @@ impl Parser<'_> {
             _ => format!("the text ends inside {}", innermost.bracket().name()),
         };
         let place = self.after_last();
-        let mut wrong = problem(Code::Syntax, place, message);
+        let mut wrong = problem(SyntaxCode::Syntax, place, message);
         for frame in self.frames.iter().rev().take(MAX_LABELS) {
             wrong = wrong.label(frame.opener(), "not closed");
         }
@@ -347,7 +348,7 @@ impl Parser<'_> {
             let message = "text after the end of the document";
             self.scan
                 .problems
-                .add(problem(Code::Syntax, span, message).help("a file holds one definition"));
+                .add(problem(SyntaxCode::Syntax, span, message).help("a file holds one definition"));
         }
         self.place_problems();
         bracket.is_some()

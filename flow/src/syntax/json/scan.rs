@@ -4,8 +4,8 @@ use super::super::number;
 use super::super::problems::{Problems, excerpt, is_invisible, problem, shown};
 use super::super::{NodeKind, Span};
 use super::string_cache::StringCache;
-use crate::diagnostics::Code;
 use crate::duration;
+use crate::syntax::code::SyntaxCode;
 use crate::value::{Number, Text};
 
 /// Reads words off a text; what is wrong with a word is added to the problems, and the word is mended.
@@ -124,7 +124,7 @@ impl<'a> Scanner<'a> {
         let span = self.since(start);
         let written = self.text.get(start..self.at).unwrap_or_default();
         self.problems.add(
-            problem(Code::Syntax, span, format!("`{written}` where JSON has `{json}`")).fix(
+            problem(SyntaxCode::Syntax, span, format!("`{written}` where JSON has `{json}`")).fix(
                 format!("write `{json}`"),
                 span,
                 json,
@@ -156,7 +156,7 @@ impl<'a> Scanner<'a> {
                         };
                         self.at = self.text.len();
                         self.problems.add(
-                            problem(Code::Comment, span, "a comment that is not closed")
+                            problem(SyntaxCode::Comment, span, "a comment that is not closed")
                                 .help("JSON has no comments; use the field `description`, or write YAML"),
                         );
                     }
@@ -172,7 +172,7 @@ impl<'a> Scanner<'a> {
         self.at += length;
         let span = self.since(start);
         self.problems.add(
-            problem(Code::Comment, span, "JSON has no comments")
+            problem(SyntaxCode::Comment, span, "JSON has no comments")
                 .help("use the field `description`, or write YAML")
                 .guess("remove the comment", span, replacement),
         );
@@ -201,7 +201,7 @@ impl<'a> Scanner<'a> {
             .or_else(|| number::other_radix(text))
             .or_else(|| duration::seconds(text).map(|seconds| seconds.to_string()));
         let wrong = problem(
-            Code::Syntax,
+            SyntaxCode::Syntax,
             span,
             format!("`{}` is no number as JSON writes them", excerpt(text)),
         );
@@ -221,12 +221,12 @@ impl<'a> Scanner<'a> {
         match text {
             "-Infinity" | "+Infinity" | "-NaN" | "+NaN" => {
                 self.problems
-                    .add(problem(Code::NumberRange, span, format!("JSON has no `{text}`")));
+                    .add(problem(SyntaxCode::NumberRange, span, format!("JSON has no `{text}`")));
                 Some(TokenKind::Scalar(NodeKind::Null))
             }
             _ => {
                 let message = format!("unexpected `{}`", excerpt(text));
-                self.problems.add(problem(Code::Syntax, span, message));
+                self.problems.add(problem(SyntaxCode::Syntax, span, message));
                 None
             }
         }
@@ -267,7 +267,7 @@ impl<'a> Scanner<'a> {
             "null" | "none" | "nil" | "undefined" => (NodeKind::Null, "null"),
             "nan" | "infinity" => {
                 self.problems
-                    .add(problem(Code::NumberRange, span, format!("JSON has no `{word}`")));
+                    .add(problem(SyntaxCode::NumberRange, span, format!("JSON has no `{word}`")));
                 return NodeKind::Null;
             }
             _ if self.rest().starts_with('"') && !self.has_odd_quotes(self.rest().get(1..).unwrap_or_default()) => {
@@ -279,14 +279,14 @@ impl<'a> Scanner<'a> {
                 };
                 let message = format!("a `\"` is missing before `{}`", excerpt(word));
                 self.problems
-                    .add(problem(Code::Syntax, span, message).guess("insert the quote", at, "\""));
+                    .add(problem(SyntaxCode::Syntax, span, message).guess("insert the quote", at, "\""));
                 return NodeKind::String(Text::from(word));
             }
             _ => {
                 let message = format!("`{}` must stand in double quotes", excerpt(word));
                 // A key can be nothing else; a value may be a misspelt `true` or number.
                 let key = self.rest().trim_start().starts_with(':');
-                self.problems.add(problem(Code::Syntax, span, message).fixed_by(
+                self.problems.add(problem(SyntaxCode::Syntax, span, message).fixed_by(
                     "put it in double quotes".to_owned(),
                     span,
                     format!("\"{word}\""),
@@ -297,7 +297,7 @@ impl<'a> Scanner<'a> {
         };
         let message = format!("`{word}` where JSON has `{json}`");
         self.problems
-            .add(problem(Code::Syntax, span, message).fix(format!("write `{json}`"), span, json));
+            .add(problem(SyntaxCode::Syntax, span, message).fix(format!("write `{json}`"), span, json));
         kind
     }
 
@@ -326,12 +326,12 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 let at = Span { start, end: start };
                 let message = format!("a `\"` is missing before `{}`", excerpt(text));
-                problem(Code::Syntax, span, message).guess("insert the quote", at, "\"")
+                problem(SyntaxCode::Syntax, span, message).guess("insert the quote", at, "\"")
             }
             false => {
                 let message = format!("`{}` must stand in double quotes", excerpt(text));
                 let title = "put it in double quotes";
-                problem(Code::Syntax, span, message).guess(title, span, format!("\"{text}\""))
+                problem(SyntaxCode::Syntax, span, message).guess(title, span, format!("\"{text}\""))
             }
         });
         Some(text)
@@ -352,22 +352,22 @@ impl<'a> Scanner<'a> {
         let span = self.since(start);
         let number = format!("U+{:04X}", u32::from(first));
         self.problems.add(match first {
-            '\u{FEFF}' => problem(Code::Encoding, span, "a byte order mark inside the text")
+            '\u{FEFF}' => problem(SyntaxCode::Encoding, span, "a byte order mark inside the text")
                 .help("it may stand at the very beginning only")
                 .fix("remove it", span, ""),
             char::REPLACEMENT_CHARACTER => problem(
-                Code::Encoding,
+                SyntaxCode::Encoding,
                 span,
                 format!("a character that could not be read ({number})"),
             )
             .help("save the file as UTF-8"),
-            _ if is_blank(first) => problem(Code::Syntax, span, format!("an invisible character, {number}"))
+            _ if is_blank(first) => problem(SyntaxCode::Syntax, span, format!("an invisible character, {number}"))
                 .help("JSON has blanks, tabs and line breaks only")
                 .fix("write a blank", span, " "),
             _ => {
                 let written = self.text.get(start..self.at).unwrap_or_default();
                 let written: String = excerpt(written).chars().map(shown).collect();
-                problem(Code::Syntax, span, format!("unexpected `{written}`"))
+                problem(SyntaxCode::Syntax, span, format!("unexpected `{written}`"))
             }
         });
         None
@@ -418,7 +418,7 @@ fn largest(negative: bool) -> Number {
     Number::from_f64(value).unwrap_or_else(|| 0.into())
 }
 
-fn number_range(span: Span, text: &str) -> crate::diagnostics::Diagnostic {
+fn number_range(span: Span, text: &str) -> crate::diagnostics::Diagnostic<SyntaxCode> {
     let message = format!("`{}` is larger than any number there is", excerpt(text));
-    problem(Code::NumberRange, span, message).help("numbers are IEEE doubles: at most about 1.8e308")
+    problem(SyntaxCode::NumberRange, span, message).help("numbers are IEEE doubles: at most about 1.8e308")
 }

@@ -3,7 +3,7 @@
 use super::super::problems::{excerpt, problem, shown};
 use super::super::{NodeKind, Span};
 use super::scan::{Scanner, TokenKind};
-use crate::diagnostics::Code;
+use crate::syntax::code::SyntaxCode;
 use crate::value::Text;
 
 /// How far a mistake is looked ahead for. A bound, lest a text of nothing but mistakes takes time squared.
@@ -108,7 +108,7 @@ impl Scanner<'_> {
                 .split_inclusive(|letter: char| letter < ' ')
                 .map(control_escaped)
                 .collect();
-            self.problems.add(problem(Code::Syntax, place, message).fixed_by(
+            self.problems.add(problem(SyntaxCode::Syntax, place, message).fixed_by(
                 "escape it".to_owned(),
                 span,
                 format!("\"{inner}\""),
@@ -124,12 +124,12 @@ impl Scanner<'_> {
             // Quotes around a word come in pairs; one alone may be the end of another string.
             let pairs = reading.value.matches('"').count().is_multiple_of(2);
             self.problems.add(
-                problem(Code::Syntax, place, "a `\"` inside a string must be written `\\\"`").fixed_by(
-                    "escape the quotes".to_owned(),
-                    span,
-                    format!("\"{inner}\""),
-                    pairs,
-                ),
+                problem(
+                    SyntaxCode::Syntax,
+                    place,
+                    "a `\"` inside a string must be written `\\\"`",
+                )
+                .fixed_by("escape the quotes".to_owned(), span, format!("\"{inner}\""), pairs),
             );
         }
     }
@@ -205,7 +205,7 @@ impl Scanner<'_> {
         };
         let message = format!("the string that begins here has no end: a `\"` is missing {place}");
         self.problems
-            .add(problem(Code::Syntax, self.since(start), message).guess("close it", end, "\""));
+            .add(problem(SyntaxCode::Syntax, self.since(start), message).guess("close it", end, "\""));
     }
 
     /// The character an escape stands for; the next byte is its backslash.
@@ -217,7 +217,7 @@ impl Scanner<'_> {
             let span = self.since(start);
             let message = "a `\\` alone: a backslash is written `\\\\`";
             self.problems
-                .add(problem(Code::Syntax, span, message).guess("double the backslash", span, "\\\\"));
+                .add(problem(SyntaxCode::Syntax, span, message).guess("double the backslash", span, "\\\\"));
             return '\\';
         };
         self.at += letter.len_utf8();
@@ -237,7 +237,7 @@ impl Scanner<'_> {
                 };
                 let message = format!("JSON has no escape `\\{}`", shown(other));
                 self.problems
-                    .add(problem(Code::Syntax, span, message).guess(title, span, replacement));
+                    .add(problem(SyntaxCode::Syntax, span, message).guess(title, span, replacement));
                 other
             }
         }
@@ -247,7 +247,7 @@ impl Scanner<'_> {
     fn unicode_escape(&mut self, start: usize) -> char {
         let Some(number) = self.four_digits() else {
             self.problems.add(problem(
-                Code::Syntax,
+                SyntaxCode::Syntax,
                 self.since(start),
                 "`\\u` needs four hexadecimal digits",
             ));
@@ -266,8 +266,9 @@ impl Scanner<'_> {
             self.at = behind;
         }
         let message = format!("`\\u{number:04x}` is half of a surrogate pair");
-        self.problems
-            .add(problem(Code::Syntax, self.since(start), message).help("write both halves, or the character itself"));
+        self.problems.add(
+            problem(SyntaxCode::Syntax, self.since(start), message).help("write both halves, or the character itself"),
+        );
         char::REPLACEMENT_CHARACTER
     }
 
@@ -311,7 +312,7 @@ impl Scanner<'_> {
         let span = self.since(start);
         let json: String = value.chars().map(escaped).collect();
         let message = format!("`{}` must stand in double quotes", excerpt(&value));
-        self.problems.add(problem(Code::Syntax, span, message).fixed_by(
+        self.problems.add(problem(SyntaxCode::Syntax, span, message).fixed_by(
             "put it in double quotes".to_owned(),
             span,
             format!("\"{json}\""),

@@ -1,6 +1,7 @@
 //! What JSON is read as, and what is said about a text that is nearly JSON.
 
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::Diagnostic;
+use crate::syntax::code::SyntaxCode;
 use crate::syntax::{MAX_DEPTH, Parse, Source, parse};
 use crate::value::Value;
 
@@ -15,7 +16,7 @@ fn tree(parsed: &Parse) -> String {
         .map_or_else(String::new, |root| root.to_value().to_json())
 }
 
-fn fixed(text: &str, diagnostic: &Diagnostic) -> Option<String> {
+fn fixed(text: &str, diagnostic: &Diagnostic<SyntaxCode>) -> Option<String> {
     let fix = diagnostic.fix.as_ref()?;
     let mut text = text.to_owned();
     text.replace_range(fix.span.start..fix.span.end, &fix.replacement);
@@ -64,13 +65,20 @@ fn spans_hold_the_text_of_each_value() {
 
 /// Texts with one problem: the tree, the code, the pointer, the text at its place, and the text mended (empty: not
 /// mechanical).
-const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
-    (r#"{"a":1,}"#, r#"{"a":1}"#, Code::TrailingComma, "", ",", r#"{"a":1}"#),
-    ("[1,2,]", "[1,2]", Code::TrailingComma, "", ",", "[1,2]"),
+const ONE_PROBLEM: &[(&str, &str, SyntaxCode, &str, &str, &str)] = &[
+    (
+        r#"{"a":1,}"#,
+        r#"{"a":1}"#,
+        SyntaxCode::TrailingComma,
+        "",
+        ",",
+        r#"{"a":1}"#,
+    ),
+    ("[1,2,]", "[1,2]", SyntaxCode::TrailingComma, "", ",", "[1,2]"),
     (
         r#"{"b":[{"a":1,}]}"#,
         r#"{"b":[{"a":1}]}"#,
-        Code::TrailingComma,
+        SyntaxCode::TrailingComma,
         "/b/0",
         ",",
         r#"{"b":[{"a":1}]}"#,
@@ -78,74 +86,95 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         r#"{"a":1 "b":2}"#,
         r#"{"a":1,"b":2}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/b",
         "",
         r#"{"a":1, "b":2}"#,
     ),
-    ("[1 2]", "[1,2]", Code::Syntax, "", "", "[1, 2]"),
-    (r#"["a" "b"]"#, r#"["a","b"]"#, Code::Syntax, "", "", r#"["a", "b"]"#),
-    ("[1,,2]", "[1,2]", Code::Syntax, "/1", ",", "[1,2]"),
-    ("[,1]", "[1]", Code::Syntax, "/0", ",", "[1]"),
-    ("{'a':1}", r#"{"a":1}"#, Code::Syntax, "", "'a'", r#"{"a":1}"#),
+    ("[1 2]", "[1,2]", SyntaxCode::Syntax, "", "", "[1, 2]"),
+    (
+        r#"["a" "b"]"#,
+        r#"["a","b"]"#,
+        SyntaxCode::Syntax,
+        "",
+        "",
+        r#"["a", "b"]"#,
+    ),
+    ("[1,,2]", "[1,2]", SyntaxCode::Syntax, "/1", ",", "[1,2]"),
+    ("[,1]", "[1]", SyntaxCode::Syntax, "/0", ",", "[1]"),
+    ("{'a':1}", r#"{"a":1}"#, SyntaxCode::Syntax, "", "'a'", r#"{"a":1}"#),
     (
         r#"['it\'s "x"']"#,
         r#"["it's \"x\""]"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/0",
         r#"'it\'s "x"'"#,
         r#"["it's \"x\""]"#,
     ),
-    ("{“a”:1}", r#"{"a":1}"#, Code::Syntax, "", "“a”", r#"{"a":1}"#),
-    ("{a:1}", r#"{"a":1}"#, Code::Syntax, "", "a", r#"{"a":1}"#),
+    ("{“a”:1}", r#"{"a":1}"#, SyntaxCode::Syntax, "", "“a”", r#"{"a":1}"#),
+    ("{a:1}", r#"{"a":1}"#, SyntaxCode::Syntax, "", "a", r#"{"a":1}"#),
     (
         "[$input.x-y]",
         r#"["$input.x-y"]"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/0",
         "$input.x-y",
         r#"["$input.x-y"]"#,
     ),
-    ("[True]", "[true]", Code::Syntax, "/0", "True", "[true]"),
-    ("[None]", "[null]", Code::Syntax, "/0", "None", "[null]"),
-    ("[NaN]", "[null]", Code::NumberRange, "/0", "NaN", ""),
-    ("[-Infinity]", "[null]", Code::NumberRange, "/0", "-Infinity", ""),
+    ("[True]", "[true]", SyntaxCode::Syntax, "/0", "True", "[true]"),
+    ("[None]", "[null]", SyntaxCode::Syntax, "/0", "None", "[null]"),
+    ("[NaN]", "[null]", SyntaxCode::NumberRange, "/0", "NaN", ""),
+    ("[-Infinity]", "[null]", SyntaxCode::NumberRange, "/0", "-Infinity", ""),
     (
         "[-1e999]",
         "[-1.7976931348623157e+308]",
-        Code::NumberRange,
+        SyntaxCode::NumberRange,
         "/0",
         "-1e999",
         "",
     ),
-    ("[01]", "[1]", Code::Syntax, "/0", "01", "[1]"),
-    ("[+.5]", "[0.5]", Code::Syntax, "/0", "+.5", "[0.5]"),
-    ("[0xff]", "[255]", Code::Syntax, "/0", "0xff", "[255]"),
-    ("[1.2.3]", r#"["1.2.3"]"#, Code::Syntax, "/0", "1.2.3", ""),
-    ("{1:2}", r#"{"1":2}"#, Code::Syntax, "/1", "1", r#"{"1":2}"#),
-    (r#"{"a" 1}"#, r#"{"a":1}"#, Code::Syntax, "", "", r#"{"a": 1}"#),
-    (r#"{"a"=1}"#, r#"{"a":1}"#, Code::Syntax, "/a", "=", r#"{"a":1}"#),
-    (r#"{"a"=>1}"#, r#"{"a":1}"#, Code::Syntax, "/a", "=>", r#"{"a":1}"#),
-    (r#"{"a"::1}"#, r#"{"a":1}"#, Code::Syntax, "/a", ":", r#"{"a":1}"#),
+    ("[01]", "[1]", SyntaxCode::Syntax, "/0", "01", "[1]"),
+    ("[+.5]", "[0.5]", SyntaxCode::Syntax, "/0", "+.5", "[0.5]"),
+    ("[0xff]", "[255]", SyntaxCode::Syntax, "/0", "0xff", "[255]"),
+    ("[1.2.3]", r#"["1.2.3"]"#, SyntaxCode::Syntax, "/0", "1.2.3", ""),
+    ("{1:2}", r#"{"1":2}"#, SyntaxCode::Syntax, "/1", "1", r#"{"1":2}"#),
+    (r#"{"a" 1}"#, r#"{"a":1}"#, SyntaxCode::Syntax, "", "", r#"{"a": 1}"#),
+    (r#"{"a"=1}"#, r#"{"a":1}"#, SyntaxCode::Syntax, "/a", "=", r#"{"a":1}"#),
+    (
+        r#"{"a"=>1}"#,
+        r#"{"a":1}"#,
+        SyntaxCode::Syntax,
+        "/a",
+        "=>",
+        r#"{"a":1}"#,
+    ),
+    (r#"{"a"::1}"#, r#"{"a":1}"#, SyntaxCode::Syntax, "/a", ":", r#"{"a":1}"#),
     (
         r#"{"a":1;"b":2}"#,
         r#"{"a":1,"b":2}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "",
         ";",
         r#"{"a":1,"b":2}"#,
     ),
-    (r#"{"a":}"#, r#"{"a":null}"#, Code::Syntax, "/a", "}", ""),
-    (r#"{"a"}"#, r#"{"a":null}"#, Code::Syntax, "/a", "}", ""),
-    (r#"{"a":,"b":1}"#, r#"{"a":null,"b":1}"#, Code::Syntax, "/a", ",", ""),
-    (r#"{"a":1:2}"#, r#"{"a":1}"#, Code::Syntax, "", ":", ""),
-    ("{:1}", "{}", Code::Syntax, "", ":", ""),
-    ("[1:2]", "[1,2]", Code::Syntax, "", ":", ""),
-    (r#"{{"a":1}}"#, "{}", Code::Syntax, "", "{", ""),
+    (r#"{"a":}"#, r#"{"a":null}"#, SyntaxCode::Syntax, "/a", "}", ""),
+    (r#"{"a"}"#, r#"{"a":null}"#, SyntaxCode::Syntax, "/a", "}", ""),
+    (
+        r#"{"a":,"b":1}"#,
+        r#"{"a":null,"b":1}"#,
+        SyntaxCode::Syntax,
+        "/a",
+        ",",
+        "",
+    ),
+    (r#"{"a":1:2}"#, r#"{"a":1}"#, SyntaxCode::Syntax, "", ":", ""),
+    ("{:1}", "{}", SyntaxCode::Syntax, "", ":", ""),
+    ("[1:2]", "[1,2]", SyntaxCode::Syntax, "", ":", ""),
+    (r#"{{"a":1}}"#, "{}", SyntaxCode::Syntax, "", "{", ""),
     (
         r#"{"a":[1,2}"#,
         r#"{"a":[1,2]}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/a",
         "",
         r#"{"a":[1,2]}"#,
@@ -153,7 +182,7 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         r#"{"a":[1,2,}"#,
         r#"{"a":[1,2]}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/a/2",
         "",
         r#"{"a":[1,2]}"#,
@@ -161,7 +190,7 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         r#"[{"a":1},{"b":2]"#,
         r#"[{"a":1},{"b":2}]"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/1",
         "",
         r#"[{"a":1},{"b":2}]"#,
@@ -169,7 +198,7 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         r#"{"s":[{"a":1, {"b":2}]}"#,
         r#"{"s":[{"a":1},{"b":2}]}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/s/0",
         "",
         r#"{"s":[{"a":1}, {"b":2}]}"#,
@@ -177,7 +206,7 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         r#"{"s":[{"a":1 {"b":2}]}"#,
         r#"{"s":[{"a":1},{"b":2}]}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/s/0",
         "",
         r#"{"s":[{"a":1}, {"b":2}]}"#,
@@ -185,43 +214,50 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         r#"{"a":[1},"b":2}"#,
         r#"{"a":[1],"b":2}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/a",
         "}",
         r#"{"a":[1],"b":2}"#,
     ),
-    ("[[1},2]", "[[1],2]", Code::Syntax, "/0", "}", "[[1],2]"),
+    ("[[1},2]", "[[1],2]", SyntaxCode::Syntax, "/0", "}", "[[1],2]"),
     (
         r#"{"a":1],"b":2}"#,
         r#"{"a":1,"b":2}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "",
         "]",
         r#"{"a":1,"b":2}"#,
     ),
-    (r#"{"a":1]"#, r#"{"a":1}"#, Code::Syntax, "", "]", r#"{"a":1}"#),
-    ("{}}", "{}", Code::Syntax, "", "}", "{}"),
-    ("{} {}", "{}", Code::Syntax, "", "{}", ""),
+    (r#"{"a":1]"#, r#"{"a":1}"#, SyntaxCode::Syntax, "", "]", r#"{"a":1}"#),
+    ("{}}", "{}", SyntaxCode::Syntax, "", "}", "{}"),
+    ("{} {}", "{}", SyntaxCode::Syntax, "", "{}", ""),
     (
         r#"{"a":[{"b":1"#,
         r#"{"a":[{"b":1}]}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/a/0",
         "",
         r#"{"a":[{"b":1}]}"#,
     ),
-    (r#"{"a":1, "#, r#"{"a":1}"#, Code::Syntax, "", "", r#"{"a":1} "#),
-    (r#"{"a": "#, r#"{"a":null}"#, Code::Syntax, "/a", "", ""),
-    (r#"{"a""#, r#"{"a":null}"#, Code::Syntax, "/a", "", ""),
-    ("[1]// x", "[1]", Code::Comment, "", "// x", "[1]"),
-    ("# x\n[1]", "[1]", Code::Comment, "", "# x", "\n[1]"),
-    ("[1/* ] */]", "[1]", Code::Comment, "", "/* ] */", "[1 ]"),
-    ("[1]/* x", "[1]", Code::Comment, "", "/*", ""),
-    (r#"{"a":1,"a":2}"#, r#"{"a":1}"#, Code::DuplicateKey, "/a", r#""a""#, ""),
+    (r#"{"a":1, "#, r#"{"a":1}"#, SyntaxCode::Syntax, "", "", r#"{"a":1} "#),
+    (r#"{"a": "#, r#"{"a":null}"#, SyntaxCode::Syntax, "/a", "", ""),
+    (r#"{"a""#, r#"{"a":null}"#, SyntaxCode::Syntax, "/a", "", ""),
+    ("[1]// x", "[1]", SyntaxCode::Comment, "", "// x", "[1]"),
+    ("# x\n[1]", "[1]", SyntaxCode::Comment, "", "# x", "\n[1]"),
+    ("[1/* ] */]", "[1]", SyntaxCode::Comment, "", "/* ] */", "[1 ]"),
+    ("[1]/* x", "[1]", SyntaxCode::Comment, "", "/*", ""),
+    (
+        r#"{"a":1,"a":2}"#,
+        r#"{"a":1}"#,
+        SyntaxCode::DuplicateKey,
+        "/a",
+        r#""a""#,
+        "",
+    ),
     (
         r#"[{"x/y":1,"x/y":2}]"#,
         r#"[{"x/y":1}]"#,
-        Code::DuplicateKey,
+        SyntaxCode::DuplicateKey,
         "/0/x~1y",
         r#""x/y""#,
         "",
@@ -229,7 +265,7 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         "{\"a\":\"x,\n\"b\":1}",
         r#"{"a":"x","b":1}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/a",
         "\"x",
         "{\"a\":\"x\",\n\"b\":1}",
@@ -237,16 +273,23 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         "{\"a\":\"x\r\n\ty\"}",
         r#"{"a":"x\r\n\ty"}"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/a",
         "\r",
         r#"{"a":"x\n\ty"}"#,
     ),
-    ("[\"a\tb\"]", r#"["a\tb"]"#, Code::Syntax, "/0", "\t", r#"["a\tb"]"#),
+    (
+        "[\"a\tb\"]",
+        r#"["a\tb"]"#,
+        SyntaxCode::Syntax,
+        "/0",
+        "\t",
+        r#"["a\tb"]"#,
+    ),
     (
         "[\"\u{1}\"]",
         r#"["\u0001"]"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/0",
         "\u{1}",
         r#"["\u0001"]"#,
@@ -254,31 +297,52 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         r#"["he said "yes" to me"]"#,
         r#"["he said \"yes\" to me"]"#,
-        Code::Syntax,
+        SyntaxCode::Syntax,
         "/0",
         "\"",
         r#"["he said \"yes\" to me"]"#,
     ),
-    (r#"["\x"]"#, r#"["x"]"#, Code::Syntax, "/0", r"\x", r#"["\\x"]"#),
-    (r#"["\u12"]"#, "[\"\u{FFFD}12\"]", Code::Syntax, "/0", r"\u", ""),
-    (r#"["\u+123"]"#, "[\"\u{FFFD}+123\"]", Code::Syntax, "/0", r"\u", ""),
-    (r#"["\ud800"]"#, "[\"\u{FFFD}\"]", Code::Syntax, "/0", r"\ud800", ""),
+    (r#"["\x"]"#, r#"["x"]"#, SyntaxCode::Syntax, "/0", r"\x", r#"["\\x"]"#),
+    (r#"["\u12"]"#, "[\"\u{FFFD}12\"]", SyntaxCode::Syntax, "/0", r"\u", ""),
     (
-        r#"["\ud800\u0041"]"#,
-        "[\"\u{FFFD}A\"]",
-        Code::Syntax,
+        r#"["\u+123"]"#,
+        "[\"\u{FFFD}+123\"]",
+        SyntaxCode::Syntax,
+        "/0",
+        r"\u",
+        "",
+    ),
+    (
+        r#"["\ud800"]"#,
+        "[\"\u{FFFD}\"]",
+        SyntaxCode::Syntax,
         "/0",
         r"\ud800",
         "",
     ),
-    (r#"["\udc00"]"#, "[\"\u{FFFD}\"]", Code::Syntax, "/0", r"\udc00", ""),
-    ("[\u{A0}1]", "[1]", Code::Syntax, "/0", "\u{A0}", "[ 1]"),
-    ("[\u{FEFF}1]", "[1]", Code::Encoding, "/0", "\u{FEFF}", "[1]"),
-    ("[\u{FFFD}1]", "[1]", Code::Encoding, "/0", "\u{FFFD}", ""),
-    ("[1 @@ ]", "[1]", Code::Syntax, "", "@@", ""),
-    ("@", "", Code::Syntax, "", "@", ""),
-    ("]", "", Code::Syntax, "", "]", ""),
-    (" \n", "", Code::Empty, "", "", ""),
+    (
+        r#"["\ud800\u0041"]"#,
+        "[\"\u{FFFD}A\"]",
+        SyntaxCode::Syntax,
+        "/0",
+        r"\ud800",
+        "",
+    ),
+    (
+        r#"["\udc00"]"#,
+        "[\"\u{FFFD}\"]",
+        SyntaxCode::Syntax,
+        "/0",
+        r"\udc00",
+        "",
+    ),
+    ("[\u{A0}1]", "[1]", SyntaxCode::Syntax, "/0", "\u{A0}", "[ 1]"),
+    ("[\u{FEFF}1]", "[1]", SyntaxCode::Encoding, "/0", "\u{FEFF}", "[1]"),
+    ("[\u{FFFD}1]", "[1]", SyntaxCode::Encoding, "/0", "\u{FFFD}", ""),
+    ("[1 @@ ]", "[1]", SyntaxCode::Syntax, "", "@@", ""),
+    ("@", "", SyntaxCode::Syntax, "", "@", ""),
+    ("]", "", SyntaxCode::Syntax, "", "]", ""),
+    (" \n", "", SyntaxCode::Empty, "", "", ""),
 ];
 
 #[test]
@@ -296,7 +360,7 @@ fn each_problem_is_one_diagnostic_and_the_tree_is_built() {
             assert_eq!(read(mended).diagnostics, [], "{text}");
         }
         assert!(
-            serde_json::from_str::<serde_json::Value>(text).is_err() || code == Code::DuplicateKey,
+            serde_json::from_str::<serde_json::Value>(text).is_err() || code == SyntaxCode::DuplicateKey,
             "{text}"
         );
     }
@@ -356,8 +420,8 @@ fn containers_nest_to_the_limit_and_no_deeper() {
         let nested = |levels: usize| format!("{}1{}", open.repeat(levels), close.repeat(levels));
         assert_eq!(read(&nested(levels)).diagnostics, []);
         let parsed = read(&nested(levels + 1));
-        let codes: Vec<Code> = parsed.diagnostics.iter().map(|found| found.code).collect();
-        assert_eq!(codes, [Code::NestedTooDeep], "{open}");
+        let codes: Vec<SyntaxCode> = parsed.diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(codes, [SyntaxCode::NestedTooDeep], "{open}");
         assert!(!parsed.truncated);
     }
     let parsed = read(&format!(

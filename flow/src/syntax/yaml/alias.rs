@@ -2,7 +2,8 @@
 
 use super::super::problems::problem;
 use super::super::{Member, Node, NodeKind};
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::Diagnostic;
+use crate::syntax::code::SyntaxCode;
 use crate::value::Text;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +93,7 @@ impl Anchors {
 }
 
 /// The objects in the value of a `<<`: one, or a list of them.
-pub(super) fn mergeable(node: Node) -> (Vec<Node>, Option<Diagnostic>) {
+pub(super) fn mergeable(node: Node) -> (Vec<Node>, Option<Diagnostic<SyntaxCode>>) {
     let nodes = match node.kind {
         NodeKind::Array(items) => items,
         kind => vec![Node { span: node.span, kind }],
@@ -105,7 +106,7 @@ pub(super) fn mergeable(node: Node) -> (Vec<Node>, Option<Diagnostic>) {
             "`<<` takes an object or a list of objects, and this is {}",
             node.kind_name()
         );
-        problem(Code::Yaml, node.span, message)
+        problem(SyntaxCode::Yaml, node.span, message)
     });
     (fitting, wrong)
 }

@@ -3,11 +3,12 @@
 use super::super::Span;
 use super::super::problems::{problem, shown};
 use super::scalar::quoted;
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::Diagnostic;
+use crate::syntax::code::SyntaxCode;
 use granit_parser::{ErrorKind, ScanError};
 
 /// What a parser's error says to people.
-pub(super) fn of(error: &ScanError, text: &str) -> Diagnostic {
+pub(super) fn of(error: &ScanError, text: &str) -> Diagnostic<SyntaxCode> {
     let at = text.floor_char_boundary(error.marker().byte_offset().unwrap_or(text.len()));
     let next = text.get(at..).and_then(|rest| rest.chars().next());
     let length = next
@@ -19,15 +20,15 @@ pub(super) fn of(error: &ScanError, text: &str) -> Diagnostic {
     };
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => problem(
-            Code::NestedTooDeep,
+            SyntaxCode::NestedTooDeep,
             span,
             format!("more than {} lists and objects inside each other", super::MAX_DEPTH),
         ),
-        ErrorKind::BomInsideDocument => problem(Code::Encoding, span, "a byte order mark inside the text")
+        ErrorKind::BomInsideDocument => problem(SyntaxCode::Encoding, span, "a byte order mark inside the text")
             .help("it may stand at the very beginning only"),
         kind => {
             let (message, help) = words(kind);
-            let mut wrong = problem(Code::Yaml, span, message);
+            let mut wrong = problem(SyntaxCode::Yaml, span, message);
             wrong.help = help.map(str::to_owned);
             out_of_line(&wrong, text, at).unwrap_or_else(|| add_fix(wrong, kind, text, at))
         }
@@ -153,7 +154,7 @@ fn plain(words: &str) -> String {
 }
 
 /// Says of a key that stands one blank off the keys before it which blank that is.
-fn out_of_line(wrong: &Diagnostic, text: &str, at: usize) -> Option<Diagnostic> {
+fn out_of_line(wrong: &Diagnostic<SyntaxCode>, text: &str, at: usize) -> Option<Diagnostic<SyntaxCode>> {
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(start..)?.lines().next()?;
     let (own, key) = column_of_key(line)?;
@@ -191,7 +192,7 @@ fn column_of_key(line: &str) -> Option<(usize, &str)> {
 }
 
 /// Adds the fix, where there is one.
-fn add_fix(wrong: Diagnostic, kind: &ErrorKind, text: &str, at: usize) -> Diagnostic {
+fn add_fix(wrong: Diagnostic<SyntaxCode>, kind: &ErrorKind, text: &str, at: usize) -> Diagnostic<SyntaxCode> {
     let (tabs, value) = match kind {
         ErrorKind::TabInBlockIndentation
         | ErrorKind::TabInIndentation

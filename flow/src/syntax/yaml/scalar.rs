@@ -2,7 +2,8 @@
 
 use super::super::problems::{excerpt, problem};
 use super::super::{NodeKind, Span, number};
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::Diagnostic;
+use crate::syntax::code::SyntaxCode;
 use crate::value::{Number, Text};
 use granit_parser::{ScalarStyle, Tag};
 
@@ -57,7 +58,7 @@ impl Scalar<'_> {
         tag: Option<Span>,
         text: &str,
         before: usize,
-    ) -> (Span, NodeKind, Option<Diagnostic>) {
+    ) -> (Span, NodeKind, Option<Diagnostic<SyntaxCode>>) {
         let span = self.place(text, before);
         let string = || NodeKind::String(Text::from(self.value));
         match tagged {
@@ -70,7 +71,7 @@ impl Scalar<'_> {
                 let kind = self.as_core(name);
                 let wrong = kind.is_none().then(|| {
                     let message = format!("`{}` is not what the tag `!!{name}` says", excerpt(self.value));
-                    problem(Code::Yaml, span, message)
+                    problem(SyntaxCode::Yaml, span, message)
                 });
                 (span, kind.unwrap_or_else(string), wrong)
             }
@@ -98,7 +99,7 @@ impl Scalar<'_> {
         }
     }
 
-    fn plain(&self, span: Span) -> (NodeKind, Option<Diagnostic>) {
+    fn plain(&self, span: Span) -> (NodeKind, Option<Diagnostic<SyntaxCode>>) {
         // The parser writes `~` for a value that is not there.
         match resolve(self.value) {
             Plain::Null => (NodeKind::Null, None),
@@ -106,14 +107,15 @@ impl Scalar<'_> {
             Plain::Text => (NodeKind::String(Text::from(self.value)), None),
             Plain::NotFinite => {
                 let message = format!("`{}` is no number that data can hold", self.value);
-                let wrong = problem(Code::NumberRange, span, message).help("data is JSON, which has no infinities");
+                let wrong =
+                    problem(SyntaxCode::NumberRange, span, message).help("data is JSON, which has no infinities");
                 (NodeKind::Null, Some(wrong))
             }
             Plain::Number(json) => match number::value(&json) {
                 Some(value) => (NodeKind::Number(value), None),
                 None => {
                     let message = format!("`{}` is larger than any number there is", excerpt(self.value));
-                    let wrong = problem(Code::NumberRange, span, message)
+                    let wrong = problem(SyntaxCode::NumberRange, span, message)
                         .help("numbers are IEEE doubles: at most about 1.8e308");
                     let largest = if json.starts_with('-') { f64::MIN } else { f64::MAX };
                     let kind = Number::from_f64(largest).map_or(NodeKind::Null, NodeKind::Number);
@@ -141,7 +143,7 @@ impl Scalar<'_> {
 
     /// A text with a tag that is not known. A tag that begins with no letter was hardly meant as one: it then belongs
     /// to the text, as in `condition: !($.done == true)`.
-    fn unknown(&self, span: Span, tag: Span, text: &str) -> (Span, NodeKind, Option<Diagnostic>) {
+    fn unknown(&self, span: Span, tag: Span, text: &str) -> (Span, NodeKind, Option<Diagnostic<SyntaxCode>>) {
         let written = text.get(tag.start..tag.end).unwrap_or_default();
         let name = written.trim_start_matches(['!', '<']);
         let whole = Span {
@@ -156,7 +158,7 @@ impl Scalar<'_> {
                 excerpt(written),
                 excerpt(all)
             );
-            let wrong = problem(Code::YamlTag, tag, message).help("a text that begins with `!` goes in quotes");
+            let wrong = problem(SyntaxCode::YamlTag, tag, message).help("a text that begins with `!` goes in quotes");
             let wrong = match quoted(all) {
                 Some(quoted) => wrong.fix("put it in quotes", whole, quoted),
                 None => wrong,
@@ -169,7 +171,7 @@ impl Scalar<'_> {
         };
         let message = format!("the tag `{}` is not known; the value is {value}", excerpt(written));
         let wrong =
-            problem(Code::YamlTag, tag, message).help("tags of other tools must be replaced before a flow runs");
+            problem(SyntaxCode::YamlTag, tag, message).help("tags of other tools must be replaced before a flow runs");
         (span, NodeKind::String(Text::from(self.value)), Some(wrong))
     }
 }

@@ -1,6 +1,7 @@
 //! What YAML is read as, and what is said about a text that is none.
 
-use crate::diagnostics::{Code, Diagnostic, Severity};
+use crate::diagnostics::{Diagnostic, Severity};
+use crate::syntax::code::SyntaxCode;
 use crate::syntax::{MAX_DEPTH, Node, Parse, Source, find, parse};
 
 fn read(text: &str) -> Parse {
@@ -19,7 +20,7 @@ fn at<'a>(text: &'a str, root: &Node, pointer: &str) -> &'a str {
     &text[span.start..span.end]
 }
 
-fn fixed(text: &str, diagnostic: &Diagnostic) -> Option<String> {
+fn fixed(text: &str, diagnostic: &Diagnostic<SyntaxCode>) -> Option<String> {
     let fix = diagnostic.fix.as_ref()?;
     let mut text = text.to_owned();
     text.replace_range(fix.span.start..fix.span.end, &fix.replacement);
@@ -108,18 +109,32 @@ fn spans_hold_the_text_of_each_value() {
 
 /// Texts with one problem: the tree, the code, the pointer, the text at its place, and the text mended (empty: not
 /// mechanical).
-const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
-    ("", "", Code::Empty, "", "", ""),
-    ("# x\n", "", Code::Empty, "", "", ""),
-    ("---\n", "", Code::Empty, "", "", ""),
-    ("a: 1\n---\nb: 2", r#"{"a":1}"#, Code::YamlDocuments, "", "---", ""),
-    ("a: .inf", r#"{"a":null}"#, Code::NumberRange, "/a", ".inf", ""),
-    ("a: -.INF", r#"{"a":null}"#, Code::NumberRange, "/a", "-.INF", ""),
-    ("a: [.nan]", r#"{"a":[null]}"#, Code::NumberRange, "/a/0", ".nan", ""),
+const ONE_PROBLEM: &[(&str, &str, SyntaxCode, &str, &str, &str)] = &[
+    ("", "", SyntaxCode::Empty, "", "", ""),
+    ("# x\n", "", SyntaxCode::Empty, "", "", ""),
+    ("---\n", "", SyntaxCode::Empty, "", "", ""),
+    (
+        "a: 1\n---\nb: 2",
+        r#"{"a":1}"#,
+        SyntaxCode::YamlDocuments,
+        "",
+        "---",
+        "",
+    ),
+    ("a: .inf", r#"{"a":null}"#, SyntaxCode::NumberRange, "/a", ".inf", ""),
+    ("a: -.INF", r#"{"a":null}"#, SyntaxCode::NumberRange, "/a", "-.INF", ""),
+    (
+        "a: [.nan]",
+        r#"{"a":[null]}"#,
+        SyntaxCode::NumberRange,
+        "/a/0",
+        ".nan",
+        "",
+    ),
     (
         "a: 1e999",
         r#"{"a":1.7976931348623157e+308}"#,
-        Code::NumberRange,
+        SyntaxCode::NumberRange,
         "/a",
         "1e999",
         "",
@@ -127,19 +142,26 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         "a: !Ref Service/Function",
         r#"{"a":"Service/Function"}"#,
-        Code::YamlTag,
+        SyntaxCode::YamlTag,
         "/a",
         "!Ref",
         "",
     ),
-    ("a: !Foo 12", r#"{"a":"12"}"#, Code::YamlTag, "/a", "!Foo", ""),
-    ("a: !Sub", r#"{"a":""}"#, Code::YamlTag, "/a", "!Sub", ""),
-    ("a: !Foo [1]", r#"{"a":[1]}"#, Code::YamlTag, "/a", "!Foo", ""),
-    ("a: !Foo\n  b: 1", r#"{"a":{"b":1}}"#, Code::YamlTag, "/a", "!Foo", ""),
+    ("a: !Foo 12", r#"{"a":"12"}"#, SyntaxCode::YamlTag, "/a", "!Foo", ""),
+    ("a: !Sub", r#"{"a":""}"#, SyntaxCode::YamlTag, "/a", "!Sub", ""),
+    ("a: !Foo [1]", r#"{"a":[1]}"#, SyntaxCode::YamlTag, "/a", "!Foo", ""),
+    (
+        "a: !Foo\n  b: 1",
+        r#"{"a":{"b":1}}"#,
+        SyntaxCode::YamlTag,
+        "/a",
+        "!Foo",
+        "",
+    ),
     (
         "a: !!binary aGk=",
         r#"{"a":"aGk="}"#,
-        Code::YamlTag,
+        SyntaxCode::YamlTag,
         "/a",
         "!!binary",
         "",
@@ -147,7 +169,7 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         "c: !($.a == 1)",
         r#"{"c":"!($.a == 1)"}"#,
-        Code::YamlTag,
+        SyntaxCode::YamlTag,
         "/c",
         "!($.a",
         "c: \"!($.a == 1)\"",
@@ -155,17 +177,17 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         "c: !$.a == \"x\"",
         r#"{"c":"!$.a == \"x\""}"#,
-        Code::YamlTag,
+        SyntaxCode::YamlTag,
         "/c",
         "!$.a",
         "c: '!$.a == \"x\"'",
     ),
-    ("a: !!int x", r#"{"a":"x"}"#, Code::Yaml, "/a", "x", ""),
-    ("a: !!seq {}", r#"{"a":{}}"#, Code::Yaml, "/a", "!!seq", ""),
+    ("a: !!int x", r#"{"a":"x"}"#, SyntaxCode::Yaml, "/a", "x", ""),
+    ("a: !!seq {}", r#"{"a":{}}"#, SyntaxCode::Yaml, "/a", "!!seq", ""),
     (
         "a: 1\nb: 2\na: 3",
         r#"{"a":1,"b":2}"#,
-        Code::DuplicateKey,
+        SyntaxCode::DuplicateKey,
         "/a",
         "a",
         "",
@@ -173,57 +195,64 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     (
         "- {b/c: 1, b/c: 2}",
         r#"[{"b/c":1}]"#,
-        Code::DuplicateKey,
+        SyntaxCode::DuplicateKey,
         "/0/b~1c",
         "b/c",
         "",
     ),
-    ("1: a", r#"{"1":"a"}"#, Code::YamlKey, "", "1", "\"1\": a"),
+    ("1: a", r#"{"1":"a"}"#, SyntaxCode::YamlKey, "", "1", "\"1\": a"),
     (
         "x:\n  true: a",
         r#"{"x":{"true":"a"}}"#,
-        Code::YamlKey,
+        SyntaxCode::YamlKey,
         "/x",
         "true",
         "x:\n  \"true\": a",
     ),
-    ("? [a]\n: b", "{}", Code::YamlKey, "", "[a]", ""),
-    ("? {a: 1}\n: b", "{}", Code::YamlKey, "", "{a: 1}", ""),
-    (": b", "{}", Code::YamlKey, "", "", ""),
-    ("a: *no", r#"{"a":null}"#, Code::YamlAlias, "/a", "*no", ""),
-    ("a: &a [*a]", r#"{"a":[null]}"#, Code::YamlAlias, "/a/0", "*a", ""),
+    ("? [a]\n: b", "{}", SyntaxCode::YamlKey, "", "[a]", ""),
+    ("? {a: 1}\n: b", "{}", SyntaxCode::YamlKey, "", "{a: 1}", ""),
+    (": b", "{}", SyntaxCode::YamlKey, "", "", ""),
+    ("a: *no", r#"{"a":null}"#, SyntaxCode::YamlAlias, "/a", "*no", ""),
+    ("a: &a [*a]", r#"{"a":[null]}"#, SyntaxCode::YamlAlias, "/a/0", "*a", ""),
     (
         "a: &a {b: {c: *a}}",
         r#"{"a":{"b":{"c":null}}}"#,
-        Code::YamlAlias,
+        SyntaxCode::YamlAlias,
         "/a/b/c",
         "*a",
         "",
     ),
-    ("a: {<<: 12}", r#"{"a":{}}"#, Code::Yaml, "/a", "12", ""),
-    ("a: b: c", r#"{"a":"b"}"#, Code::Yaml, "", ":", "a: \"b: c\""),
+    ("a: {<<: 12}", r#"{"a":{}}"#, SyntaxCode::Yaml, "/a", "12", ""),
+    ("a: b: c", r#"{"a":"b"}"#, SyntaxCode::Yaml, "", ":", "a: \"b: c\""),
     (
         "- d: say: \"x\"",
         r#"[{"d":"say"}]"#,
-        Code::Yaml,
+        SyntaxCode::Yaml,
         "/0",
         ":",
         "- d: 'say: \"x\"'",
     ),
-    ("a: @x", "{}", Code::Yaml, "/a", "@", "a: \"@x\""),
-    ("a: %x", "{}", Code::Yaml, "/a", "%", "a: \"%x\""),
-    ("a: `x`", "{}", Code::Yaml, "/a", "`", "a: \"`x`\""),
-    ("a: \"x\" == y", "{}", Code::Yaml, "/a", "=", "a: '\"x\" == y'"),
-    ("a:\n\tb: 1", "{}", Code::Yaml, "/a", "b", "a:\n  b: 1"),
-    ("a: [1", r#"{"a":[]}"#, Code::Yaml, "/a/0", "[", ""),
-    ("a: \"x", "{}", Code::Yaml, "/a", "\"", ""),
-    ("a: [1}", r#"{"a":[]}"#, Code::Yaml, "/a/0", "[", ""),
-    ("}", "", Code::Yaml, "", "}", ""),
-    ("a:\n  - 1\n - 2", r#"{"a":[1]}"#, Code::Yaml, "", "-", ""),
-    ("a: 1\n b: 2", r#"{"a":"1 b"}"#, Code::Yaml, "", ":", "a: 1\nb: 2"),
-    ("a: - b", "{}", Code::Yaml, "/a", "-", ""),
-    ("a: x\nb\nc: d", r#"{"a":"x"}"#, Code::Yaml, "", "b", ""),
-    ("a: 1\nb: \u{FEFF}2", r#"{"a":1}"#, Code::Encoding, "/b", "\u{FEFF}", ""),
+    ("a: @x", "{}", SyntaxCode::Yaml, "/a", "@", "a: \"@x\""),
+    ("a: %x", "{}", SyntaxCode::Yaml, "/a", "%", "a: \"%x\""),
+    ("a: `x`", "{}", SyntaxCode::Yaml, "/a", "`", "a: \"`x`\""),
+    ("a: \"x\" == y", "{}", SyntaxCode::Yaml, "/a", "=", "a: '\"x\" == y'"),
+    ("a:\n\tb: 1", "{}", SyntaxCode::Yaml, "/a", "b", "a:\n  b: 1"),
+    ("a: [1", r#"{"a":[]}"#, SyntaxCode::Yaml, "/a/0", "[", ""),
+    ("a: \"x", "{}", SyntaxCode::Yaml, "/a", "\"", ""),
+    ("a: [1}", r#"{"a":[]}"#, SyntaxCode::Yaml, "/a/0", "[", ""),
+    ("}", "", SyntaxCode::Yaml, "", "}", ""),
+    ("a:\n  - 1\n - 2", r#"{"a":[1]}"#, SyntaxCode::Yaml, "", "-", ""),
+    ("a: 1\n b: 2", r#"{"a":"1 b"}"#, SyntaxCode::Yaml, "", ":", "a: 1\nb: 2"),
+    ("a: - b", "{}", SyntaxCode::Yaml, "/a", "-", ""),
+    ("a: x\nb\nc: d", r#"{"a":"x"}"#, SyntaxCode::Yaml, "", "b", ""),
+    (
+        "a: 1\nb: \u{FEFF}2",
+        r#"{"a":1}"#,
+        SyntaxCode::Encoding,
+        "/b",
+        "\u{FEFF}",
+        "",
+    ),
 ];
 
 #[test]
@@ -236,12 +265,12 @@ fn each_problem_is_one_diagnostic_and_what_could_be_read_is_a_tree() {
         assert_eq!((found.code, found.pointer.as_str()), (code, pointer), "{text}");
         assert_eq!(&text[found.span.start..found.span.end], place, "{text}");
         assert_eq!(tree(&parsed), value, "{text}");
-        assert_eq!(found.severity == Severity::Warning, code == Code::YamlTag);
+        assert_eq!(found.severity == Severity::Warning, code == SyntaxCode::YamlTag);
         assert_eq!(fixed(text, found).unwrap_or_default(), mended, "{text}");
         if !mended.is_empty() {
             assert_eq!(read(mended).diagnostics, [], "{text}");
         }
-        if code == Code::Yaml {
+        if code == SyntaxCode::Yaml {
             let said = &found.message;
             assert!(
                 !said.starts_with("not YAML") && !said.contains("while"),
@@ -254,16 +283,16 @@ fn each_problem_is_one_diagnostic_and_what_could_be_read_is_a_tree() {
 #[test]
 fn problems_that_do_not_break_the_text_are_all_shown() {
     let parsed = read("a: !X y\n1: .inf\na: *b\nc: {d: 1, d: 2}\n");
-    let codes: Vec<Code> = parsed.diagnostics.iter().map(|found| found.code).collect();
+    let codes: Vec<SyntaxCode> = parsed.diagnostics.iter().map(|found| found.code).collect();
     assert_eq!(
         codes,
         [
-            Code::YamlTag,
-            Code::YamlKey,
-            Code::NumberRange,
-            Code::DuplicateKey,
-            Code::YamlAlias,
-            Code::DuplicateKey
+            SyntaxCode::YamlTag,
+            SyntaxCode::YamlKey,
+            SyntaxCode::NumberRange,
+            SyntaxCode::DuplicateKey,
+            SyntaxCode::YamlAlias,
+            SyntaxCode::DuplicateKey
         ]
     );
     assert!(!parsed.truncated);
@@ -300,8 +329,8 @@ fn what_aliases_bring_in_is_bounded() {
         laughs.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
     }
     let parsed = read(&laughs);
-    let codes: Vec<Code> = parsed.diagnostics.iter().map(|found| found.code).collect();
-    assert_eq!(codes, [Code::YamlAlias]);
+    let codes: Vec<SyntaxCode> = parsed.diagnostics.iter().map(|found| found.code).collect();
+    assert_eq!(codes, [SyntaxCode::YamlAlias]);
     let long = format!("a: &a {}\nb: [{}]", "x".repeat(100_000), "*a, ".repeat(1000));
     assert_eq!(read(&long).diagnostics.len(), 1);
     let merges = format!("a: &a {{{}}}\n{}", "k: &k v, ".replace("&k ", ""), "b: {<<: *a}\n");
@@ -314,8 +343,8 @@ fn what_aliases_bring_in_is_bounded() {
         "[".repeat(20),
         "]".repeat(20)
     );
-    let codes: Vec<Code> = read(&nested).diagnostics.iter().map(|found| found.code).collect();
-    assert_eq!(codes, [Code::NestedTooDeep]);
+    let codes: Vec<SyntaxCode> = read(&nested).diagnostics.iter().map(|found| found.code).collect();
+    assert_eq!(codes, [SyntaxCode::NestedTooDeep]);
 }
 
 #[test]
@@ -325,12 +354,12 @@ fn collections_nest_to_the_limit_and_no_deeper() {
     let both = |levels: usize| format!("{}{}", "- ".repeat(levels / 2), flow(levels - levels / 2));
     for nested in [&flow as &dyn Fn(usize) -> String, &block, &both] {
         assert_eq!(read(&nested(MAX_DEPTH)).diagnostics, []);
-        let codes: Vec<Code> = read(&nested(MAX_DEPTH + 1))
+        let codes: Vec<SyntaxCode> = read(&nested(MAX_DEPTH + 1))
             .diagnostics
             .iter()
             .map(|found| found.code)
             .collect();
-        assert_eq!(codes, [Code::NestedTooDeep]);
+        assert_eq!(codes, [SyntaxCode::NestedTooDeep]);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::{self, Report};
 use serde::Deserialize;
-use starbridge_flow::diagnostics::{Code, Diagnostic, Fix, Label, Severity};
+use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix, Label, Severity};
 use starbridge_flow::syntax::{Source, Span};
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped_lines;

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::output::{Output, bad, fault, finish_value};
 use crate::progress::Progress;
 use crate::supervisor::{own_supervisor, told};
+use crate::table::clock;
 use clap::Args;
 use operator::Operator;
 use report_hints::ReportHints;
@@ -22,7 +23,7 @@ use starbridge_node::config::Config;
 use starbridge_node::export::export_event;
 use starbridge_node::local::{LocalError, LocalRun, LocalSettings, LocalStart};
 use starbridge_node::optional_connectors::OptionalConnectors;
-use starbridge_node::programs::{CommandSettings, Heard};
+use starbridge_node::programs::{CommandSettings, Heard, Printed};
 use starbridge_node::stores::open_store;
 use starbridge_node::supported_resources::SupportedResources;
 use starbridge_node::system::reason;
@@ -275,9 +276,10 @@ fn commands(options: &Options, watch: &Arc<Mutex<Watch>>) -> CommandSettings {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.map_or_else(|| PathBuf::from("."), PathBuf::from);
     let watch = watch.clone();
-    let heard = move |program: &str, text: &str| {
+    let heard = move |printed: &Printed<'_>| {
         let watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
-        told(program, text).for_each(|line| watch.progress.line(&line));
+        let whose = format!("{} {} #{}", clock(), printed.step, printed.attempt);
+        told(&whose, printed.text).for_each(|line| watch.progress.line(&line));
     };
     CommandSettings {
         supervisor: own_supervisor(),

@@ -5,7 +5,7 @@ use crate::output::Output;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
 use serde::Serialize;
-use starbridge_flow::diagnostics::{Code, nearest};
+use starbridge_fdl::diagnostics::{Code, nearest};
 use std::ffi::OsStr;
 use std::fmt::Write;
 

@@ -24,7 +24,7 @@ pub struct Options {
     /// In this state; may be given several times
     #[arg(long, value_name = "STATUS", value_parser = statuses(), ignore_case = true)]
     pub status: Vec<String>,
-    /// That do not go on for this reason: `broken` are those that were set aside
+    /// That do not go on for this reason: broken (set aside), manual, paused or startTime
     #[arg(long, value_name = "REASON")]
     pub reason: Option<String>,
     /// Whose name begins so

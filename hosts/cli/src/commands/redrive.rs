@@ -13,7 +13,7 @@ use starbridge_flow::value::{Object, Value};
 /// With --input the step that failed gets that input in place of its own.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  starbridge redrive order/order-7 && starbridge show order/order-7 --follow\n  starbridge redrive order/order-7 --input '{\"card\": \"another one\"}'"
+    after_help = "Examples:\n  starbridge redrive order/order-7 && starbridge show order/order-7 --follow\n  starbridge redrive order/order-7 --input '{\"card\": \"another one\"}'\n  starbridge redrive order/order-7 --version latest"
 )]
 pub struct Options {
     /// The execution: its id, or FLOW/NAME
@@ -28,8 +28,18 @@ pub struct Options {
     /// The event that entered that step (`show --steps --json` has it)
     #[arg(long, value_name = "EVENT", requires = "input", value_parser = clap::value_parser!(u64).range(1..))]
     pub event: Option<u64>,
+    /// The version of the flow it goes on with, or `latest`; what was done must fit it
+    #[arg(long, value_name = "N|latest", value_parser = read_version)]
+    pub version: Option<String>,
     #[command(flatten)]
     server: ServerOptions,
+}
+
+fn read_version(text: &str) -> Result<String, String> {
+    match text == "latest" || text.parse::<u64>().is_ok_and(|version| version > 0) {
+        true => Ok(text.to_owned()),
+        false => Err("it must be the number of a version, or `latest`".to_owned()),
+    }
 }
 
 /// Does it.
@@ -51,6 +61,10 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
             .into_iter()
             .collect();
         body.insert("inputs".into(), vec![Value::from(edited)].into());
+    }
+    if let Some(version) = &options.version {
+        let number = version.parse::<u64>().map(Value::from);
+        body.insert("version".into(), number.unwrap_or_else(|_| version.as_str().into()));
     }
     let answer = client.post(&["executions", &id, "redrive"], &[], &body)?;
     show(&client, &answer)

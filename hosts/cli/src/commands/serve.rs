@@ -131,6 +131,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     }
     tokio::spawn(memory::give_back());
     tokio::spawn(node.clone().keep_schedules());
+    tokio::spawn(node.clone().keep_bulk());
     for source in replies {
         tokio::spawn(node.clone().keep_replies(source));
     }

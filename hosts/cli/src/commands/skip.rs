@@ -9,7 +9,7 @@ use starbridge_flow::value::Object;
 
 /// Lets a rollback that failed go on without the undo that failed
 ///
-/// The step stays done. To try to undo it once more, redrive the execution instead.
+/// The step counts as undone: a redrive calls it again. To try to undo it once more, redrive the execution instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  starbridge skip order/order-7 --cause 'refunded by hand'")]
 pub struct Options {

@@ -73,7 +73,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         supervisor: own_supervisor(),
         heard: options
             .verbose
-            .then(|| Heard::by(move |program, text| told(program, text).for_each(|line| output.note(&line)))),
+            .then(|| Heard::by(move |printed| told(printed.program, printed.text).for_each(|line| output.note(&line)))),
         ..CommandSettings::in_folder(folder)
     });
     client.block_on(async { WorkerLoop::new(options, &client, programs)?.work().await })

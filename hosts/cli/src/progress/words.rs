@@ -110,7 +110,7 @@ fn short(text: &str, characters: usize) -> String {
 }
 
 /// Where in iterations and branches a step stands: ` (each[3])`.
-pub(super) fn place(flow: &Flow, path: &StepPath) -> String {
+pub fn place(flow: &Flow, path: &StepPath) -> String {
     let parts: Vec<String> = path
         .items()
         .iter()

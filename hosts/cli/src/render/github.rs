@@ -41,7 +41,7 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_flow::diagnostics::{Code, Diagnostic};
+    use starbridge_fdl::diagnostics::{Code, Diagnostic};
     use starbridge_flow::syntax::{Source, Span};
 
     #[test]

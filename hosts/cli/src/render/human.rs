@@ -5,7 +5,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{
     Annotation, AnnotationKind, Element, Group, Level, Origin, Patch, Renderer, Snippet, normalize_untrusted_str,
 };
-use starbridge_flow::diagnostics::{Diagnostic, Fix, Severity};
+use starbridge_fdl::diagnostics::{Diagnostic, Fix, Severity};
 use starbridge_flow::syntax::{Source, Span};
 use std::ops::Range;
 

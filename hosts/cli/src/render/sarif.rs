@@ -2,7 +2,7 @@
 
 use super::Report;
 use serde_json::{Value, json};
-use starbridge_flow::diagnostics::{Code, Diagnostic, Fix};
+use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix};
 use starbridge_flow::syntax::{Source, Span};
 use std::fmt::Write;
 

@@ -1,8 +1,9 @@
 //! The ways beside a list: those that lead on at its right, those that lead back at its left.
 //!
-//! Ways of the same kind to the same step share a lane. Between columns, ways run below all columns if they lead on,
-//! and above them if they lead back. No way crosses a box: beside a step its column is empty, and between columns
-//! there are only lanes. If there are more ways than lanes, the boxes name the others, but they are not drawn.
+//! Ways of the same kind to the same step share a lane. A lane runs close to the boxes it passes, not to the widest of the
+//! column. Between columns, ways run below all columns if they lead on, and above them if they lead back. No way crosses
+//! a box: beside a step its column is empty, and between columns there are only lanes. If there are more ways than lanes,
+//! the boxes name the others, but they are not drawn.
 
 use super::card::Side;
 use super::grid::{BESIDE, Grid};
@@ -11,8 +12,8 @@ use std::collections::BTreeMap;
 
 /// The space between lanes.
 const LANE_PX: i32 = 9;
-/// The largest number of lanes beside a column, and of tracks above or below.
-const MAX_LANES: usize = 40;
+/// The largest number of lanes beyond a column's widest box, and of tracks above or below.
+const MAX_LANES: i32 = 40;
 /// The space between ways that share a lane one after the other.
 const LANE_GAP_PX: i32 = 8;
 /// The space between the columns and the first track.
@@ -31,15 +32,15 @@ struct Bus {
     /// Items, the heights of their ports, and whether the way was taken.
     from: Vec<(usize, i32, bool)>,
     /// Its track, if it spans columns.
-    track: Option<usize>,
+    track: Option<i32>,
 }
 
-/// A bus beside one column.
+/// A bus beside one column. Lane 0 is the first beside the column's widest box; those below it are closer.
 #[derive(Clone, Debug)]
 struct Leg {
     low: i32,
     high: i32,
-    lane: Option<usize>,
+    lane: Option<i32>,
 }
 
 /// All buses of a list, and their lanes.
@@ -47,8 +48,8 @@ pub(super) struct Gutters {
     buses: Vec<Bus>,
     /// By bus and column.
     legs: BTreeMap<(usize, usize), Leg>,
-    /// The lanes at the left and right of each column.
-    lanes: Vec<[usize; 2]>,
+    /// How many lanes there are beyond the widest box, at the left and right of each column.
+    lanes: Vec<[i32; 2]>,
 }
 
 /// Lines, and the room they take above and below the columns.
@@ -74,24 +75,28 @@ impl Gutters {
             legs,
             lanes: vec![[0; 2]; grid.columns.len()],
         };
-        gutters.assign();
+        gutters.assign(grid);
         gutters
     }
 
-    fn assign(&mut self) {
+    fn assign(&mut self, grid: &Grid<'_>) {
         let mut beside: BTreeMap<(usize, Side), Vec<usize>> = BTreeMap::new();
         for &(bus, column) in self.legs.keys() {
             beside.entry((column, self.buses[bus].side)).or_default().push(bus);
         }
         for ((column, side), buses) in beside {
-            let spans: Vec<(i32, i32)> = buses
+            let spans: Vec<Span> = buses
                 .iter()
                 .filter_map(|bus| self.legs.get(&(*bus, column)))
-                .map(|leg| (leg.low, leg.high))
+                .map(|leg| Span {
+                    low: leg.low,
+                    high: leg.high,
+                    first: first_lane(grid, column, side, leg),
+                })
                 .collect();
             let lanes = share(&spans);
             let count = lanes.iter().flatten().max().map_or(0, |most| most + 1);
-            self.lanes[column][side as usize] = count;
+            self.lanes[column][side as usize] = count.max(0);
             for (bus, lane) in buses.into_iter().zip(lanes) {
                 if let Some(leg) = self.legs.get_mut(&(bus, column)) {
                     leg.lane = lane;
@@ -104,13 +109,13 @@ impl Gutters {
     pub(super) fn width(&self, column: usize, side: Side) -> i32 {
         match self.lanes[column][side as usize] {
             0 => 0,
-            lanes => BESIDE + LANE_PX * lanes as i32,
+            lanes => BESIDE + LANE_PX * lanes,
         }
     }
 
     /// The `x` of a bus beside a column, if it has a lane there.
     fn lane(&self, grid: &Grid<'_>, bus: usize, column: usize) -> Option<i32> {
-        let offset = BESIDE + LANE_PX * self.legs.get(&(bus, column))?.lane? as i32;
+        let offset = BESIDE + LANE_PX * self.legs.get(&(bus, column))?.lane?;
         let place = &grid.columns[column];
         Some(match self.buses[bus].side {
             Side::Left => place.x - offset,
@@ -173,23 +178,46 @@ impl Bus {
     }
 }
 
+/// The lane that is closest to the boxes that a leg passes.
+fn first_lane(grid: &Grid<'_>, column: usize, side: Side, leg: &Leg) -> i32 {
+    let passed = grid.items.iter().zip(&grid.at).filter(|(item, at)| {
+        let (of, top) = **at;
+        of == column && top <= leg.high && leg.low <= top + item.h
+    });
+    let room = passed.map(|(item, _)| half(grid.columns[column].w, side) - half(item.w, side));
+    -(room.min().unwrap_or(0) / LANE_PX)
+}
+
+/// How far something of this width reaches to a side of its middle.
+fn half(w: i32, side: Side) -> i32 {
+    match side {
+        Side::Left => w / 2,
+        Side::Right => w - w / 2,
+    }
+}
+
+/// A span that needs a lane, the first that it may have or a later one.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    low: i32,
+    high: i32,
+    first: i32,
+}
+
 /// Finds lanes for spans so that none overlap. Short spans get the first lanes; `None` for a span without a lane.
-fn share(spans: &[(i32, i32)]) -> Vec<Option<usize>> {
+fn share(spans: &[Span]) -> Vec<Option<i32>> {
     let mut order: Vec<usize> = (0..spans.len()).collect();
-    order.sort_by_key(|&index| (spans[index].1 - spans[index].0, spans[index].0, index));
-    let mut lanes: Vec<BTreeMap<i32, i32>> = Vec::new();
+    order.sort_by_key(|&index| (spans[index].high - spans[index].low, spans[index].low, index));
+    let mut lanes: BTreeMap<i32, BTreeMap<i32, i32>> = BTreeMap::new();
     let mut found = vec![None; spans.len()];
     for index in order {
-        let (low, high) = (spans[index].0 - LANE_GAP_PX, spans[index].1 + LANE_GAP_PX);
+        let (low, high) = (spans[index].low - LANE_GAP_PX, spans[index].high + LANE_GAP_PX);
         let free = |lane: &BTreeMap<i32, i32>| lane.range(..high).next_back().is_none_or(|(_, end)| *end <= low);
-        let lane = lanes.iter().position(free).unwrap_or(lanes.len());
-        if lane == MAX_LANES {
+        let mut ahead = spans[index].first..MAX_LANES;
+        let Some(lane) = ahead.find(|lane| lanes.get(lane).is_none_or(free)) else {
             continue;
-        }
-        if lane == lanes.len() {
-            lanes.push(BTreeMap::new());
-        }
-        lanes[lane].insert(low, high);
+        };
+        lanes.entry(lane).or_default().insert(low, high);
         found[index] = Some(lane);
     }
     found
@@ -236,12 +264,16 @@ fn tracks(grid: &Grid<'_>, gutters: &mut Gutters, side: Side) -> i32 {
         if let (Some(low), Some(high), true, Some(_)) =
             (lanes.iter().min(), lanes.iter().max(), lanes.len() > 1, target)
         {
-            spans.push((*low, *high));
+            spans.push(Span {
+                low: *low,
+                high: *high,
+                first: 0,
+            });
             spanning.push(number);
         }
     }
     let found = share(&spans);
-    let count = found.iter().flatten().max().map_or(0, |most| most + 1) as i32;
+    let count = found.iter().flatten().max().map_or(0, |most| most + 1);
     for (number, track) in spanning.into_iter().zip(found) {
         gutters.buses[number].track = track;
     }
@@ -313,7 +345,7 @@ impl Tracer<'_> {
             return Some(vec![(lane, end.1), end]);
         }
         let last = self.gutters.lane(self.grid, self.bus, target)?;
-        let offset = FIRST_TRACK_GAP_PX + LANE_PX * bus.track? as i32;
+        let offset = FIRST_TRACK_GAP_PX + LANE_PX * bus.track?;
         let track = match bus.side {
             Side::Right => self.grid.height() + offset,
             Side::Left => -offset,

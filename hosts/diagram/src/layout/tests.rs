@@ -195,3 +195,36 @@ fn the_same_flow_gives_the_same_picture() {
         assert_eq!(crate::svg(&one, None), crate::svg(&two, None));
     }
 }
+
+/// A way that passes only narrow boxes runs close to them, however wide the column is elsewhere.
+#[test]
+fn ways_run_close_to_the_boxes_they_pass() {
+    let task = |name: &str, rest: &str| {
+        format!(r#"{{"type":"task","name":"{name}","resourceArn":"http://127.0.0.1:1/f"{rest}}}"#)
+    };
+    let branch = |name: &str| format!(r#"{{"steps":[{}]}}"#, task(name, ""));
+    let wide = ["p1", "p2", "p3", "p4"].map(branch).join(",");
+    let catch = r#","catch":[{"errors":["E"],"goto":"mend"}]"#;
+    let text = format!(
+        r#"{{"version":"v1","type":"flow","steps":[{{"type":"parallel","name":"wide","branches":[{wide}]}},{},{},{}]}}"#,
+        task("ask", catch),
+        r#"{"type":"succeed","name":"done"}"#,
+        task("mend", ""),
+    );
+    let checked = check(&Source::new("flow.json", text), &Limits::default());
+    let layout = layout(&checked.flow.unwrap(), None);
+    let catch = layout.lines.iter().find(|line| line.kind == LineKind::Catch).unwrap();
+    let furthest = catch.points.iter().map(|(x, _)| *x).max().unwrap();
+    let card = Rect::right(
+        layout
+            .boxes
+            .iter()
+            .find(|placed| placed.rect.y > layout.height / 2)
+            .unwrap()
+            .rect,
+    );
+    let widest = layout.boxes.iter().map(|placed| placed.rect.right()).max().unwrap();
+    assert!(furthest < card + 30, "{furthest} beside a card that ends at {card}");
+    assert!(card + 100 < widest, "{card} and {widest}");
+    assert_eq!(layout.width, widest, "the way needs no room beside the widest box");
+}

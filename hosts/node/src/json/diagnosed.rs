@@ -1,7 +1,7 @@
 //! The diagnostics of a definition, for scripts. The form is a contract: members are added, never changed.
 
 use serde::Serialize;
-use starbridge_flow::diagnostics::{Diagnostic, Fix, Label};
+use starbridge_fdl::diagnostics::{Diagnostic, Fix, Label};
 use starbridge_flow::syntax::{Source, Span};
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 
 use super::{Node, Operator};
 use crate::flow_loading::format_of;
-use starbridge_flow::diagnostics::{Diagnostic, Severity};
+use starbridge_fdl::diagnostics::{Diagnostic, Severity};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::is_name;
 use starbridge_flow::syntax::{Format, Source};

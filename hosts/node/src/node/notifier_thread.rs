@@ -5,8 +5,9 @@ use super::{Node, NodeError, NodeSettings};
 use crate::notify::{Notice, Notifier, NotifierDeps, NotifierSettings, StoredNotices, Target};
 use starbridge_connector_http::HttpConnector;
 use starbridge_flow::value::{Text, Value};
+use starbridge_machine::history::type_name;
 use starbridge_ports::{KeptNotice, Store, StoreError};
-use starbridge_runtime::{Connectors, Outgoing, Shard, StatusChange};
+use starbridge_runtime::{Connectors, Outgoing, Shard, StatusChange, StepEvent};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -74,6 +75,10 @@ impl Notifications {
     pub(super) fn listen_to(&self, shard: &mut Shard) {
         let notifier = self.notifier.clone();
         shard.notify(move |change| notices(&notifier, change));
+        if self.notifier.tells_steps() {
+            let notifier = self.notifier.clone();
+            shard.notify_of_steps(move |event| step_notices(&notifier, event));
+        }
     }
 
     /// Notes that there is a new notice.
@@ -138,6 +143,26 @@ fn notices(notifier: &Notifier, change: &StatusChange<'_>) -> Vec<KeptNotice> {
         target: Text::from(target),
         event: change.event,
         time: change.time,
+        text: text.clone(),
+    };
+    wanting.map(notice).collect()
+}
+
+/// The same about an event of a step.
+fn step_notices(notifier: &Notifier, told: &StepEvent<'_>) -> Vec<KeptNotice> {
+    let event = told.event;
+    let mut wanting = notifier.wanting_event(type_name(&event.detail)).peekable();
+    if wanting.peek().is_none() {
+        return Vec::new();
+    }
+    let Some(notice) = Notice::of_step(told) else {
+        return Vec::new();
+    };
+    let text = Value::from(notice.message()).to_json();
+    let notice = |target: &str| KeptNotice {
+        target: Text::from(target),
+        event: event.id,
+        time: event.time,
         text: text.clone(),
     };
     wanting.map(notice).collect()

@@ -41,6 +41,8 @@ pub enum ForkRefusal {
     },
     /// With that version or input something else would have been done before the event.
     DoesNotFit(Box<Divergence>),
+    /// The execution would have to wait for a slot, and a redrive with another version can't.
+    NeedsSlot,
 }
 
 impl From<QueryError> for ForkRefusal {
@@ -164,6 +166,8 @@ impl Node {
                     version,
                 })?,
         };
+        // After a redrive with another version the first event still names the old one.
+        let version = version.or_else(|| was_started_with_another(&events, record.version).then_some(record.version));
         let request = ForkRequest {
             of: Text::from(id),
             flow,
@@ -180,6 +184,14 @@ impl Node {
         }
         Ok(request)
     }
+}
+
+/// Whether the first of these events names another version than this.
+fn was_started_with_another(events: &[Event], version: u64) -> bool {
+    events.first().is_some_and(|first| match &first.detail {
+        EventKind::ExecutionStarted(started) => started.version != version,
+        _ => false,
+    })
 }
 
 /// Puts another input into the first event of a history. References to tokens in the old one are gone with it.

@@ -1,5 +1,6 @@
 //! Operators: who asks for something, and how the audit list tells of it.
 
+use super::queries::QueryResult;
 use super::{Node, NotTaken};
 use starbridge_flow::value::Text;
 use starbridge_ports::{AuditEntry, AuditKind, LOCAL_OPERATOR};
@@ -35,6 +36,7 @@ impl Node {
             name: name.into(),
             detail: starbridge_flow::value::Object::default(),
             request: operator.request.clone(),
+            bulk: None,
         }
     }
 
@@ -45,6 +47,26 @@ impl Node {
     /// [`NotTaken`] if the node is busy or stopping.
     pub async fn delete_execution(&self, execution: &Text, operator: &Operator) -> Result<Reply, NotTaken> {
         let audit = self.audit_entry(operator, "delete", AuditKind::Execution, execution);
+        self.delete_audited(execution, audit).await
+    }
+
+    /// Whether the execution that started this one has not ended: it may have to undo it.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Store`] if the store fails.
+    pub fn is_needed(&self, execution: &str) -> QueryResult<bool> {
+        let parent = self.store.record(execution)?.and_then(|record| record.parent);
+        let parent = parent.map(|parent| self.store.record(&parent.execution)).transpose()?;
+        Ok(parent.flatten().is_some_and(|parent| parent.ended.is_none()))
+    }
+
+    /// Deletes an execution that has ended, with this entry of the audit list.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
+    pub(super) async fn delete_audited(&self, execution: &Text, audit: AuditEntry) -> Result<Reply, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Delete {
             execution: execution.clone(),

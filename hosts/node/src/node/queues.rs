@@ -159,6 +159,7 @@ impl Node {
                     let redrive = Signal::Redrive {
                         by: by.map(str::to_owned),
                         inputs: Vec::new(),
+                        definition: None,
                     };
                     let audit = self.dead_entry(operator, "requeue", std::slice::from_ref(task));
                     let given = self.signal_audited(&task.execution, redrive, audit).await?;

@@ -62,7 +62,7 @@ impl Node {
         cleared.unwrap_or_else(|_| Err(StoreError::Unavailable("clearing away was broken off".to_owned())))
     }
 
-    /// Deletes a few executions that ended before a time, the earliest first. Returns on how many it worked; 0 means
+    /// Deletes a few executions and bulk jobs that ended before a time, the earliest first. Returns on how many it worked; 0 means
     /// that nothing is left.
     ///
     /// # Errors
@@ -70,7 +70,11 @@ impl Node {
     /// The error of the store.
     pub async fn clear_before(&self, before: Timestamp) -> Result<usize, StoreError> {
         let store = self.store.clone();
-        let cleared = tokio::task::spawn_blocking(move || store.clear(before, DELETE_BATCH)).await;
+        let clear = move || {
+            let jobs = store.bulk_jobs().map(|jobs| jobs.clear_jobs(before, DELETE_BATCH));
+            Ok(store.clear(before, DELETE_BATCH)? + jobs.transpose()?.unwrap_or(0))
+        };
+        let cleared = tokio::task::spawn_blocking(clear).await;
         cleared.unwrap_or_else(|_| Err(StoreError::Unavailable("clearing away was broken off".to_owned())))
     }
 }

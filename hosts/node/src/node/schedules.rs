@@ -7,12 +7,13 @@
 use super::queries::QueryError;
 use super::{Node, Operator};
 use crate::offload;
+use starbridge_flow::diagnostics::quoted;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_ports::{AuditEntry, AuditKind, StoreError};
 use starbridge_runtime as runtime;
 use starbridge_runtime::schedule::{CatchUp, Expression, Overlap, Schedule, Trigger};
-use starbridge_runtime::{StartFailure, StartRequest, quoted};
+use starbridge_runtime::{StartFailure, StartRequest};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -3,9 +3,10 @@
 use crate::json::object;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Array, Object, Value};
-use starbridge_machine::{EventId, Status};
+use starbridge_machine::history::type_name;
+use starbridge_machine::{EventId, EventKind, Status};
 use starbridge_ports::{FailedUndo, RecordedFailure};
-use starbridge_runtime::StatusChange;
+use starbridge_runtime::{StatusChange, StepEvent};
 
 /// A change of an execution's status.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,9 +27,37 @@ pub struct Notice {
     pub failure: Option<RecordedFailure>,
     /// What could not be undone, where the execution ended for that.
     pub rollback: Option<FailedUndo>,
+    /// The event of a step that it is about, instead of a change of status.
+    pub of_step: Option<StepNotice>,
     /// When the change happened.
     pub time: Timestamp,
 }
+
+/// What a notice about a step says beside the failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepNotice {
+    /// The type of the event.
+    pub event: String,
+    /// The name of the step.
+    pub step: String,
+    /// The attempt, where the event says it.
+    pub attempt: Option<u32>,
+    /// Whether it is of an undo.
+    pub undo: bool,
+}
+
+/// The types of events of steps that can be told.
+pub const STEP_EVENTS: [&str; 9] = [
+    "StepEntered",
+    "StepSucceeded",
+    "StepFailed",
+    "StepExited",
+    "RetryScheduled",
+    "ManualRequested",
+    "RollbackStarted",
+    "RollbackSucceeded",
+    "RollbackFailed",
+];
 
 /// What could not be undone, as notifications and the API say it: `{step, error, cause, left}`.
 pub fn failed_undo(undo: &FailedUndo) -> Value {
@@ -66,8 +95,45 @@ impl Notice {
             status: record.status,
             failure: change.failure.cloned(),
             rollback: record.rollback.clone(),
+            of_step: None,
             time: change.time,
         }
+    }
+
+    /// The notice about an event of a step; `None` if it is of none of [`STEP_EVENTS`].
+    pub fn of_step(told: &StepEvent<'_>) -> Option<Self> {
+        let (record, event) = (told.record, told.event);
+        let name = type_name(&event.detail);
+        if !STEP_EVENTS.contains(&name) {
+            return None;
+        }
+        let (failure, attempt) = match &event.detail {
+            EventKind::StepFailed { failure, attempt } => (Some(failure), Some((*attempt).max(1))),
+            EventKind::ManualRequested(failure) | EventKind::RollbackFailed { failure, .. } => (Some(failure), None),
+            EventKind::RetryScheduled { attempt, .. } => (None, Some(*attempt)),
+            _ => (None, None),
+        };
+        Some(Self {
+            execution: told.execution.to_string(),
+            event: event.id,
+            flow: record.flow.to_string(),
+            version: record.version,
+            name: record.name.to_string(),
+            status: record.status,
+            failure: failure.map(|failure| RecordedFailure {
+                error: failure.error.clone(),
+                cause: failure.cause.clone(),
+                step: told.step.clone(),
+            }),
+            rollback: None,
+            of_step: Some(StepNotice {
+                event: name.to_owned(),
+                step: told.step.to_string(),
+                attempt,
+                undo: event.rollback,
+            }),
+            time: event.time,
+        })
     }
 
     /// Reads the notice from a stored message; `None` if the message is not one.
@@ -86,6 +152,15 @@ impl Notice {
                 step: text("step").cloned().unwrap_or_default(),
             }),
             rollback: message.get("rollback").and_then(Value::as_object).and_then(read_undo),
+            of_step: text("event").map(|event| StepNotice {
+                event: event.to_string(),
+                step: text("step").map(ToString::to_string).unwrap_or_default(),
+                attempt: message
+                    .get("attempt")
+                    .and_then(Value::as_number)
+                    .and_then(|attempt| u32::try_from(attempt.as_u64()?).ok()),
+                undo: message.get("undo") == Some(&Value::Bool(true)),
+            }),
             time: Timestamp::parse(text("time")?)?,
         })
     }
@@ -95,7 +170,8 @@ impl Notice {
         format!("{}/{}", self.execution, self.event)
     }
 
-    /// The message: `{id, execution, flow, name, version, status, error?, cause?, step?, rollback?, time}`.
+    /// The message: `{id, execution, flow, name, version, status, event?, step?, attempt?, undo?, error?, cause?, rollback?,
+    /// time}`.
     pub fn message(&self) -> Object {
         let mut message = Object::new();
         let mut put = |name: &str, value: Value| _ = message.insert(name.into(), value);
@@ -105,6 +181,16 @@ impl Notice {
         put("name", self.name.as_str().into());
         put("version", self.version.into());
         put("status", self.status.as_str().into());
+        if let Some(told) = &self.of_step {
+            put("event", told.event.as_str().into());
+            put("step", told.step.as_str().into());
+            if let Some(attempt) = told.attempt {
+                put("attempt", attempt.into());
+            }
+            if told.undo {
+                put("undo", true.into());
+            }
+        }
         if let Some(failure) = &self.failure {
             put("error", failure.error.as_str().into());
             put("cause", failure.cause.as_str().into());
@@ -139,6 +225,7 @@ mod tests {
                 step: "pay".into(),
             }),
             rollback: None,
+            of_step: None,
             time: Timestamp(1_704_067_200_000),
         };
         let failed = r#"{"id":"e/7","execution":"e","flow":"order","name":"order-7","version":2,"status":"Failed","error":"Card.Declined","cause":"limit","step":"pay","time":"2024-01-01T00:00:00.000Z"}"#;
@@ -160,6 +247,18 @@ mod tests {
         notice.status = Status::Succeeded;
         let succeeded = r#"{"id":"e/7","execution":"e","flow":"order","name":"order-7","version":2,"status":"Succeeded","time":"2024-01-01T00:00:00.000Z"}"#;
         assert_eq!(Value::from(notice.message()).to_json(), succeeded);
+        assert_eq!(Notice::read("e", EventId(7), &notice.message()), Some(notice.clone()));
+        notice.of_step = Some(StepNotice {
+            event: "StepFailed".to_owned(),
+            step: "pay".to_owned(),
+            attempt: Some(2),
+            undo: true,
+        });
+        let told = Value::from(notice.message()).to_json();
+        assert!(
+            told.contains(r#""event":"StepFailed","step":"pay","attempt":2,"undo":true"#),
+            "{told}"
+        );
         assert_eq!(Notice::read("e", EventId(7), &notice.message()), Some(notice));
         assert_eq!(Notice::read("e", EventId(7), &Object::new()), None);
     }

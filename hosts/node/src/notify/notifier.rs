@@ -42,6 +42,22 @@ impl Notifier {
         wanting.map(|outlet| outlet.target.name.as_str())
     }
 
+    /// The names of the targets that want an event of a step of this type.
+    pub fn wanting_event<'n>(&'n self, event: &'n str) -> impl Iterator<Item = &'n str> {
+        let wanting = self
+            .outlets
+            .iter()
+            .filter(move |outlet| outlet.target.wants_event(event));
+        wanting.map(|outlet| outlet.target.name.as_str())
+    }
+
+    /// Whether a target wants events of steps.
+    pub fn tells_steps(&self) -> bool {
+        super::STEP_EVENTS
+            .iter()
+            .any(|event| self.wanting_event(event).next().is_some())
+    }
+
     /// Says that there is a new notice.
     pub fn wake(&self) {
         for outlet in &self.outlets {

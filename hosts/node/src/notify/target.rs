@@ -1,5 +1,6 @@
 //! Targets of notices.
 
+use super::notice::STEP_EVENTS;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::limits::is_name;
 use starbridge_machine::Status;
@@ -15,6 +16,9 @@ pub struct TargetConfig {
     /// The wanted statuses; empty: all.
     #[serde(default)]
     pub statuses: Vec<String>,
+    /// The wanted events of steps; if there are any and no `statuses`, no status is told.
+    #[serde(default)]
+    pub events: Vec<String>,
     /// The secret that signs webhooks: `secret://NAME`; empty: they are not signed.
     #[serde(default)]
     pub secret: String,
@@ -28,6 +32,7 @@ pub struct Target {
     /// Where notices go.
     pub(super) to: String,
     statuses: Vec<Status>,
+    events: Vec<String>,
     /// The name of the secret that signs webhooks.
     pub(crate) secret: Option<String>,
 }
@@ -64,6 +69,12 @@ impl Target {
             let status = Status::parse(word);
             statuses.push(status.ok_or_else(|| wrong(format!("`{word}` is no status of an execution")))?);
         }
+        if let Some(word) = config.events.iter().find(|word| !STEP_EVENTS.contains(&word.as_str())) {
+            let known = STEP_EVENTS.join(", ");
+            return Err(wrong(format!(
+                "`{word}` is no event of a step that is told: known are {known}"
+            )));
+        }
         let secret = config.secret.strip_prefix("secret://").filter(|name| !name.is_empty());
         if !config.secret.is_empty() && secret.is_none() {
             return Err(wrong("`secret` must be `secret://NAME`".to_owned()));
@@ -72,6 +83,7 @@ impl Target {
             name: config.name.clone(),
             to: config.to.clone(),
             statuses,
+            events: config.events.clone(),
             secret: secret.map(str::to_owned),
         };
         if target.secret.is_some() && !target.is_webhook() {
@@ -82,7 +94,15 @@ impl Target {
 
     /// Whether the target wants changes to this status.
     pub fn wants(&self, status: Status) -> bool {
-        self.statuses.is_empty() || self.statuses.contains(&status)
+        match self.statuses.is_empty() {
+            true => self.events.is_empty(),
+            false => self.statuses.contains(&status),
+        }
+    }
+
+    /// Whether the target wants events of steps of this type.
+    pub fn wants_event(&self, event: &str) -> bool {
+        self.events.iter().any(|wanted| wanted == event)
     }
 
     pub(super) fn is_webhook(&self) -> bool {
@@ -107,8 +127,23 @@ mod tests {
             name: "ops".to_owned(),
             to: to.to_owned(),
             statuses: statuses.iter().map(|&word| word.to_owned()).collect(),
+            events: Vec::new(),
             secret: secret.to_owned(),
         }
+    }
+
+    #[test]
+    fn notification_target_chooses_events_of_steps() {
+        let mut config = config("redis:alerts", &[], "");
+        config.events = vec!["StepFailed".to_owned()];
+        let steps = Target::read(&config).unwrap();
+        assert!(steps.wants_event("StepFailed") && !steps.wants_event("ManualRequested"));
+        assert!(!steps.wants(Status::Failed));
+        config.statuses = vec!["Failed".to_owned()];
+        let both = Target::read(&config).unwrap();
+        assert!(both.wants_event("StepFailed") && both.wants(Status::Failed) && !both.wants(Status::Succeeded));
+        config.events = vec!["ExecutionFailed".to_owned()];
+        assert!(Target::read(&config).unwrap_err().contains("known are StepEntered"));
     }
 
     #[test]

@@ -121,6 +121,11 @@ struct Undo {
 }
 
 impl Row {
+    /// The name of the step.
+    pub fn step(&self) -> &str {
+        &self.step
+    }
+
     pub(super) fn entered(flow: &Flow, event: &Event, step: StepId, run: u32) -> Self {
         Self {
             event: event.id.0,
@@ -140,7 +145,8 @@ impl Row {
         }
     }
 
-    pub(super) fn event(&self) -> u64 {
+    /// The number of the event that entered the step.
+    pub fn event(&self) -> u64 {
         self.event
     }
 

@@ -160,3 +160,55 @@ fn notice_only_where_a_status_changes() {
         (Status::Succeeded, NOW.plus(Millis(5_000)))
     );
 }
+
+/// A shard that makes notices of events of steps for `ops`.
+fn shard_of_steps(flow: &str) -> Shard {
+    let mut shard = shard(flow);
+    shard.notify(|_| Vec::new());
+    shard.notify_of_steps(|told| {
+        let notice = Notice::of_step(told);
+        let kept = notice.map(|notice| KeptNotice {
+            target: "ops".into(),
+            event: told.event.id,
+            time: told.event.time,
+            text: starbridge_flow::value::Value::from(notice.message()).to_json(),
+        });
+        kept.into_iter().collect()
+    });
+    shard
+}
+
+#[test]
+fn events_of_steps_are_told_with_their_step_and_attempt() {
+    let mut shard = shard_of_steps(
+        r#"{"version": "v1", "type": "flow", "steps": [
+            {"type": "task", "name": "pay", "resourceArn": "queue:{$input.a}",
+             "catch": [{"errors": ["FnF.ALL"], "manual": true}]}
+        ]}"#,
+    );
+    let execution = start(&mut shard);
+    let batch = shard.take_batch();
+    let messages: Vec<serde_json::Value> = batch
+        .iter()
+        .flat_map(|append| &append.notices)
+        .map(|notice| serde_json::from_str(&notice.text).unwrap())
+        .collect();
+    let told: Vec<(&str, &str)> = messages
+        .iter()
+        .map(|message| (message["event"].as_str().unwrap(), message["step"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("StepEntered", "pay"),
+            ("StepFailed", "pay"),
+            ("ManualRequested", "pay")
+        ]
+    );
+    let failed = &messages[1];
+    assert_eq!(
+        (&failed["attempt"], &failed["error"]),
+        (&1.into(), &"FnF.InvalidInput".into())
+    );
+    assert!(failed["id"].as_str().unwrap().starts_with(execution.as_str()));
+}

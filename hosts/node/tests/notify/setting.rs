@@ -226,6 +226,7 @@ pub fn target(name: &str, to: &str, secret: &str) -> Target {
         name: name.to_owned(),
         to: to.to_owned(),
         statuses: Vec::new(),
+        events: Vec::new(),
         secret: secret.to_owned(),
     };
     Target::read(&config).unwrap()
@@ -255,6 +256,7 @@ pub fn world(
 pub fn notice(execution: &str, event: u64, status: Status) -> Notice {
     Notice {
         rollback: None,
+        of_step: None,
         execution: execution.to_owned(),
         event: EventId(event),
         flow: "order".to_owned(),

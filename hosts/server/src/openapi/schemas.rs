@@ -30,6 +30,7 @@ const CODES: &[&str] = &[
     "InvalidSchedule",
     "InvalidToken",
     "MethodNotAllowed",
+    "NoSuchBulkJob",
     "NoSuchEvent",
     "NoSuchExecution",
     "NoSuchFlow",
@@ -41,6 +42,8 @@ const CODES: &[&str] = &[
     "NotForkable",
     "NotManual",
     "NotRedrivable",
+    "NotRunning",
+    "NotStarted",
     "NotSupported",
     "NothingToSkip",
     "OutputTooLarge",
@@ -59,6 +62,7 @@ const CODES: &[&str] = &[
     "Unauthorized",
     "UnknownDependency",
     "ValueTooLarge",
+    "WrongBulkState",
 ];
 
 /// A reference to a schema of the document.
@@ -68,11 +72,19 @@ pub fn reference(schema: &str) -> Value {
 
 /// All schemas, by name.
 pub fn schemas() -> Map<String, Value> {
-    [general(), flows(), executions(), reports(), queues(), schedules()]
-        .into_iter()
-        .flatten()
-        .map(|(name, schema)| (name.to_owned(), schema))
-        .collect()
+    [
+        general(),
+        flows(),
+        executions(),
+        reports(),
+        queues(),
+        schedules(),
+        bulk(),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|(name, schema)| (name.to_owned(), schema))
+    .collect()
 }
 
 type Schemas = Vec<(&'static str, Value)>;
@@ -166,7 +178,18 @@ fn general() -> Schemas {
         ("detail!", object()),
         ("request", text()),
     ]);
+    let log = shape(&[
+        ("event!", number()),
+        ("time!", time()),
+        ("step!", text()),
+        ("path!", list(object())),
+        ("rollback", json!({"type": "boolean"})),
+        ("attempt!", number()),
+        ("stream!", json!({"enum": ["stderr"]})),
+        ("text!", text()),
+    ]);
     vec![
+        ("LogPage", page(log, number())),
         ("Problem", problem),
         ("Document", object()),
         ("AuditPage", page(audit, text())),
@@ -213,6 +236,7 @@ fn executions() -> Schemas {
         ("delaySeconds", number()),
         ("startDeadlineSeconds", number()),
         ("after", list(json!({"anyOf": [{"type": "string"}, dependency]}))),
+        ("traceparent", text()),
     ];
     let mut one = start.to_vec();
     one.push(("flow!", text()));
@@ -260,9 +284,17 @@ fn executions() -> Schemas {
                 ("input", object()),
             ]),
         ),
-        ("Redrive", shape(&[("inputs", list(shape(&input)))])),
+        (
+            "Redrive",
+            shape(&[
+                ("inputs", list(shape(&input))),
+                ("version", json!({"anyOf": [number(), {"const": "latest"}]})),
+            ]),
+        ),
         ("Resolve", shape(&resolve)),
         ("Skip", shape(&[("cause", text())])),
+        ("Pause", shape(&[("cause", text())])),
+        ("Resume", shape(&[])),
     ]
 }
 
@@ -274,6 +306,8 @@ fn execution() -> Value {
         ("text!", text()),
         ("since!", time()),
         ("until", time()),
+        ("by", text()),
+        ("cause", text()),
         ("act!", or_null(text())),
     ];
     let rollback = [
@@ -477,5 +511,67 @@ fn schedules() -> Schemas {
         ("ScheduleSettings", shape(&settings)),
         ("Schedule", shape(&schedule)),
         ("ScheduleList", whole(reference("Schedule"))),
+    ]
+}
+
+fn bulk() -> Schemas {
+    let action = json!({"enum": ["stop", "redrive", "skip", "resolve", "delete"]});
+    let filter = shape(&[
+        ("flow", text()),
+        ("status", list(text())),
+        ("reason", text()),
+        ("name", text()),
+        ("parent", text()),
+        ("root", text()),
+        ("labels", labels()),
+        ("from", time()),
+        ("to", time()),
+    ]);
+    let bulk = [
+        ("action!", action),
+        ("arguments", object()),
+        ("filter", filter),
+        ("executions", list(text())),
+        ("all", flag()),
+        ("dryRun", flag()),
+        ("ratePerSecond", number()),
+    ];
+    let job = [
+        ("id!", text()),
+        ("action!", text()),
+        ("arguments!", object()),
+        ("filter!", object()),
+        ("by!", text()),
+        (
+            "state!",
+            json!({"enum": ["collecting", "running", "suspended", "done", "cancelled"]}),
+        ),
+        ("items!", number()),
+        ("open!", number()),
+        ("done!", number()),
+        ("skipped!", number()),
+        ("failed!", number()),
+        ("ratePerSecond", number()),
+        ("createdTime!", time()),
+        ("endedTime", time()),
+    ];
+    let item = [
+        ("item!", number()),
+        ("execution!", text()),
+        ("result!", json!({"enum": ["open", "done", "skipped", "failed"]})),
+        ("code", text()),
+    ];
+    let count = [("flow!", text()), ("status!", text()), ("executions!", number())];
+    let preview = [
+        ("executions!", number()),
+        ("counts!", list(shape(&count))),
+        ("examples!", list(reference("Execution"))),
+    ];
+    vec![
+        ("Bulk", shape(&bulk)),
+        ("BulkJob", shape(&job)),
+        ("BulkJobPage", page(reference("BulkJob"), text())),
+        ("BulkItemPage", page(shape(&item), number())),
+        ("BulkPreview", shape(&preview)),
     ]
 }

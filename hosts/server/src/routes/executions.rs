@@ -1,21 +1,21 @@
 //! Executions: starting them, and looking at them.
 
 use super::flows::no_such_flow;
-use super::start_terms::read_terms;
+use super::start_terms::{read_terms, traceparent_of};
 use crate::App;
 use crate::answers::{Found, Room, aside, find};
 use crate::body::Sent;
 use crate::reading::{Body, Query};
 use crate::shapes;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use starbridge_flow::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_execution_name};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Rejection, Status};
 use starbridge_node::node::{StoredExecution, WaitPermit};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::StoreError;
+use starbridge_ports::{StoreError, WaitingReason};
 use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -39,9 +39,11 @@ const START: &[&str] = &[
     "startDeadlineSeconds",
     "onceKey",
     "after",
+    "traceparent",
 ];
 
-fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
+/// Reads a start. A trace context in the body goes before that of the request.
+fn read_start(flow: &str, body: &Body, traceparent: Option<Text>) -> Answer<StartRequest> {
     let name = read_name(body)?;
     let mut request = StartRequest {
         flow: Text::from(flow),
@@ -49,6 +51,7 @@ fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
         input: body.object("input")?.unwrap_or_default(),
         name,
         labels: read_labels(body)?,
+        traceparent,
         ..StartRequest::default()
     };
     read_terms(body, &mut request)?;
@@ -89,9 +92,15 @@ fn read_labels(body: &Body) -> Answer<Option<Object>> {
 }
 
 /// `POST /v1/flows/{name}/executions`
-pub async fn start(State(app): State<App>, Path(flow): Path<String>, query: Parameters, mut body: Sent) -> Answer {
+pub async fn start(
+    State(app): State<App>,
+    Path(flow): Path<String>,
+    query: Parameters,
+    headers: HeaderMap,
+    mut body: Sent,
+) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
-    let request = read_start(&flow, &body.read(START).await?)?;
+    let request = read_start(&flow, &body.read(START).await?, traceparent_of(&headers))?;
     let room = app.answers.room_before(request.input.json_len())?;
     let (status, found, room) = begin(&app, request, wait, room).await?;
     room.execution(status, found).await
@@ -241,7 +250,7 @@ async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64,
 }
 
 /// `POST /v1/executions/batch`
-pub async fn batch(State(app): State<App>, mut body: Sent) -> Answer {
+pub async fn batch(State(app): State<App>, headers: HeaderMap, mut body: Sent) -> Answer {
     let entries = body.value().await?.as_array().cloned();
     let entries = entries.ok_or_else(|| Problem::bad("a batch is an array of `{flow, input, name, …}`"))?;
     if entries.len() > BATCH {
@@ -253,7 +262,8 @@ pub async fn batch(State(app): State<App>, mut body: Sent) -> Answer {
     for entry in entries.values() {
         let app = app.clone();
         let entry = entry.as_object().cloned();
-        under_way.push(tokio::spawn(async move { begin_one(&app, entry).await }));
+        let traceparent = traceparent_of(&headers);
+        under_way.push(tokio::spawn(async move { begin_one(&app, entry, traceparent).await }));
     }
     let mut items = Vec::new();
     for start in under_way {
@@ -267,13 +277,13 @@ pub async fn batch(State(app): State<App>, mut body: Sent) -> Answer {
     room.write(StatusCode::OK, page.json_len(), move || Ok(page)).await
 }
 
-async fn begin_one(app: &App, entry: Option<Object>) -> Answer<(StatusCode, Value)> {
+async fn begin_one(app: &App, entry: Option<Object>, traceparent: Option<Text>) -> Answer<(StatusCode, Value)> {
     let entry = entry.ok_or_else(|| Problem::bad("an entry of a batch is an object"))?;
     let flow = entry.get("flow").and_then(Value::as_text).cloned();
     let flow = flow.ok_or_else(|| Problem::bad("`flow` must be a string: which one to start"))?;
     let others = entry.iter().filter(|(key, _)| key.as_str() != "flow");
     let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let request = read_start(&flow, &Body::of(others, START)?)?;
+    let request = read_start(&flow, &Body::of(others, START)?, traceparent)?;
     // What is new is small until it is written, with the whole batch.
     let (status, found, _room) = begin(app, request, 0, app.answers.room()).await?;
     let read = offload::work(found.bytes(), move || found.shape());
@@ -332,10 +342,15 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
             .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not {}", quoted(label))))?;
         labels.push((Text::from(key), Text::from(value)));
     }
+    let reason = query.get("reason").map(reason_of).transpose()?;
     let wanted = starbridge_ports::Query {
         flow: query.get("flow").map(Text::from),
         statuses,
-        broken: query.get("reason").map(is_broken).transpose()?.unwrap_or(false),
+        broken: reason == Some(WaitingReason::Broken),
+        reasons: reason
+            .filter(|reason| *reason != WaitingReason::Broken)
+            .into_iter()
+            .collect(),
         name: query.get("name").map(Text::from),
         parent: family(&query, "parent")?,
         root: family(&query, "root")?,
@@ -364,13 +379,11 @@ fn family(query: &Query, key: &str) -> Answer<Option<Text>> {
     Ok(query.get(key).map(Text::from))
 }
 
-fn is_broken(word: &str) -> Answer<bool> {
-    match word {
-        "broken" => Ok(true),
-        _ => Err(Problem::bad(format!(
-            "there is no reason `{word}` to ask for: known is broken; `status=Delayed` finds what waits for its time"
-        ))),
-    }
+fn reason_of(word: &str) -> Answer<WaitingReason> {
+    WaitingReason::parse_listed(word).ok_or_else(|| {
+        let (word, known) = (quoted(word), WaitingReason::listed_words());
+        Problem::bad(format!("there is no reason {word} to ask for: known are {known}"))
+    })
 }
 
 fn status_of(word: &str) -> Answer<Status> {

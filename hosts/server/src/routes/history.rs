@@ -57,6 +57,32 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
     room.write(StatusCode::OK, bytes, make).await
 }
 
+/// `GET /v1/executions/{id}/logs`
+pub async fn logs(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
+    let query = Query::of(query.0, &["from", "limit", "step"])?;
+    let limit = usize::try_from(query.number("limit", 20, 1, 100)?).unwrap_or(20);
+    let from = EventId(query.number("from", 1, 1, u64::MAX)?);
+    let step = query.get("step").map(str::to_owned);
+    let mut room = app.answers.room();
+    let kept = super::aside(&app.node, move |node| {
+        let Some(logs) = node.stored_logs(&id, from, limit)? else {
+            return Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "NotSupported",
+                "this server's store keeps no logs: what programs print goes to the log of whoever runs them",
+            ));
+        };
+        let bytes = logs.bytes();
+        room.hold(bytes)?;
+        let next = logs.next().filter(|_| logs.len() == limit);
+        let items = node.describe_logs(logs, step.as_deref())?;
+        Ok::<_, Problem>((items, next, bytes, room))
+    });
+    let (items, next, bytes, room) = kept.await??;
+    let make = move || Ok::<_, Problem>(shapes::page(items, next.map(|next| next.0.into())));
+    room.write(StatusCode::OK, bytes, make).await
+}
+
 fn page(events: Vec<Object>, last: EventId, backwards: bool) -> Value {
     let number = |event: &Object| {
         event

@@ -12,8 +12,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::value::{Text, Value};
-use starbridge_machine::{Decision, EditedInput, EventId, Failure, Resolution, ResolutionAction, Signal, cut};
-use starbridge_node::node::{Operator, QueryError, WantedFork};
+use starbridge_machine::{
+    Decision, EditedInput, EventId, Failure, Rejection, Resolution, ResolutionAction, Signal, cut,
+};
+use starbridge_node::node::{Operator, QueryError, Redrive, WantedFork, WantedRedrive};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{AuditEntry, AuditKind};
@@ -52,17 +54,34 @@ pub async fn redrive(
             "a redrive keeps the execution's input: `inputs` changes that of steps, `{\"event\", \"input\"}` each";
         return Err(not_supported(detail));
     }
-    if body.get("version").is_some() {
-        let detail = "a redrive keeps the version of the flow: a fork can have another one (`POST …/fork`)";
-        return Err(not_supported(detail));
-    }
     let inputs = match body.get("inputs") {
         None => Vec::new(),
         Some(inputs) => read_inputs(inputs)?,
     };
     let by = caller.map(|name| name.to_string());
     let audit = audit(&app, &operator, "redrive", &id, &body);
-    give(&app, &id, Signal::Redrive { by, inputs }, audit).await
+    let Some(version) = body.get("version") else {
+        let definition = None;
+        return give(&app, &id, Signal::Redrive { by, inputs, definition }, audit).await;
+    };
+    let version = match version.as_str() {
+        Some("latest") => None,
+        Some(_) => return Err(Problem::bad("`version` must be the number of a version, or `latest`")),
+        None => body.number("version")?,
+    };
+    let wanted = WantedRedrive {
+        version,
+        inputs,
+        by,
+        audit: Some(audit.clone()),
+    };
+    let (node, of) = (app.node.clone(), id.clone());
+    let request = offload::work(usize::MAX, move || node.redrive_request(&of, wanted)).await??;
+    let reply = match request {
+        Redrive::Same(signal) => return give(&app, &id, signal, audit).await,
+        Redrive::Other(request) => app.node.redefine(*request).await?,
+    };
+    answered(&app, &id, reply).await
 }
 
 fn not_supported(detail: &str) -> Problem {
@@ -97,6 +116,54 @@ pub async fn skip(
     };
     let audit = audit(&app, &operator, "skip", &id, &body);
     give(&app, &id, skip, audit).await
+}
+
+/// `POST /v1/executions/{id}/pause`
+pub async fn pause(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    mut body: Sent,
+) -> Answer {
+    let body = body.read(&["cause"]).await?;
+    let pause = Signal::Pause {
+        by: Some(operator.by.to_string()),
+        cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
+        with_parent: false,
+    };
+    let audit = audit(&app, &operator, "pause", &id, &body);
+    give_once(&app, &id, pause, audit).await
+}
+
+/// `POST /v1/executions/{id}/resume`
+pub async fn resume(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    mut body: Sent,
+) -> Answer {
+    let body = body.read(&[]).await?;
+    let resume = Signal::Resume {
+        by: Some(operator.by.to_string()),
+        with_parent: false,
+    };
+    let audit = audit(&app, &operator, "resume", &id, &body);
+    give_once(&app, &id, resume, audit).await
+}
+
+/// Gives a signal to an execution that runs or waits to begin. If it stands as the signal wants already, nothing changes, and that is
+/// no mistake.
+async fn give_once(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer {
+    let given = app.node.signal_audited(&Text::from(id), signal, Some(audit)).await?;
+    let reply = match given {
+        Reply::Rejected(Rejection::AlreadyPaused | Rejection::NotPaused) => Reply::Taken,
+        Reply::Rejected(Rejection::Finished) => {
+            let detail = "the execution has ended: only one that has not ended can be paused; `redrive` lets it go on";
+            return Err(Problem::new(StatusCode::CONFLICT, "NotRunning", detail));
+        }
+        reply => reply,
+    };
+    answered(app, id, reply).await
 }
 
 /// `POST /v1/executions/{id}/steps/{event}/resolve`
@@ -236,24 +303,13 @@ pub async fn delete(
     Path(id): Path<String>,
 ) -> Answer<Response> {
     let (node, of) = (app.node.clone(), id.clone());
-    let needed = offload::work(usize::MAX, move || {
-        let parent = node.store().record(&of)?.and_then(|record| record.parent);
-        let parent = parent
-            .map(|parent| node.store().record(&parent.execution))
-            .transpose()?;
-        Ok::<_, QueryError>(parent.flatten().is_some_and(|parent| parent.ended.is_none()))
-    });
+    let needed = offload::work(usize::MAX, move || node.is_needed(&of));
     if needed.await?? {
-        let detail =
-            "the execution that started it has not ended and may have to undo it: wait for that one, or stop it";
-        return Err(Problem::new(StatusCode::CONFLICT, "NotEnded", detail));
+        return Err(Problem::needed_by_parent());
     }
     match app.node.delete_execution(&Text::from(id), &operator).await? {
         Reply::Taken => Ok(StatusCode::NO_CONTENT.into_response()),
-        Reply::NotEnded => {
-            let detail = "the execution has not ended: stop it first";
-            Err(Problem::new(StatusCode::CONFLICT, "NotEnded", detail))
-        }
+        Reply::NotEnded => Err(Problem::not_ended()),
         Reply::Held => Err(Problem::held()),
         _ => Err(Problem::missing("NoSuchExecution", "there is no such execution")),
     }
@@ -279,8 +335,14 @@ fn audit(app: &App, operator: &Operator, action: &str, id: &str, body: &Body) ->
 
 /// Gives a signal, and answers with the execution after it.
 async fn give(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer {
+    let reply = app.node.signal_audited(&Text::from(id), signal, Some(audit)).await?;
+    answered(app, id, reply).await
+}
+
+/// The answer to what was asked of an execution: the execution after it.
+async fn answered(app: &App, id: &str, reply: Reply) -> Answer {
     let id = Text::from(id);
-    let status = match app.node.signal_audited(&id, signal, Some(audit)).await? {
+    let status = match reply {
         Reply::Taken => StatusCode::OK,
         // The process that has it finds the message soon.
         Reply::Left => StatusCode::ACCEPTED,

@@ -57,7 +57,7 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
 
 /// `GET /v1/openapi.json`
 pub async fn openapi(State(app): State<App>) -> Response {
-    shapes::json(StatusCode::OK, app.openapi)
+    shapes::json(StatusCode::OK, app.openapi.clone())
 }
 
 fn counted(text: &mut String, counters: &Counters) {

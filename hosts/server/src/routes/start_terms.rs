@@ -1,12 +1,15 @@
 //! What a start says of its order and time.
 
 use crate::reading::Body;
+use axum::http::HeaderMap;
 use starbridge_flow::limits::ONCE_KEY_BYTES;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_runtime::{StartRequest, StartTime, read_after};
 
+/// Bytes of a trace context of a later version.
+const LONGEST: usize = 256;
 /// The highest priority.
 const PRIORITIES: u64 = 9;
 
@@ -17,6 +20,7 @@ pub(super) fn read_terms(body: &Body, request: &mut StartRequest) -> Answer<()> 
     }
     request.once_key = once_key(body)?;
     request.priority = priority(body)?;
+    request.traceparent = traceparent(body)?.or(request.traceparent.take());
     request.order_time = order_time(body)?;
     request.time = time(body)?;
     request.deadline = match body.number("startDeadlineSeconds")? {
@@ -40,6 +44,39 @@ fn once_key(body: &Body) -> Answer<Option<Text>> {
         ))),
         _ => Ok(key),
     }
+}
+
+fn traceparent(body: &Body) -> Answer<Option<Text>> {
+    let given = body.text("traceparent")?;
+    match given.as_ref().filter(|text| !is_traceparent(text)) {
+        None => Ok(given),
+        Some(text) => Err(Problem::bad(format!(
+            "`traceparent` must be a W3C trace context such as `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`, not {}",
+            quoted(text)
+        ))),
+    }
+}
+
+/// The trace context of a request. One that is none is ignored, as W3C has it.
+pub(super) fn traceparent_of(headers: &HeaderMap) -> Option<Text> {
+    let given = headers.get("traceparent")?.to_str().ok()?.trim();
+    is_traceparent(given).then(|| given.into())
+}
+
+/// Whether this is a W3C trace context of version 00, or begins like one of a later version.
+fn is_traceparent(text: &str) -> bool {
+    let mut parts = text.splitn(5, '-');
+    let mut part = |len: usize| {
+        let part = parts.next().unwrap_or_default();
+        let hex = part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        (hex && part.len() == len).then_some(part)
+    };
+    let (Some(version), Some(trace), Some(parent), Some(_)) = (part(2), part(32), part(16), part(2)) else {
+        return false;
+    };
+    let zero = |part: &str| part.bytes().all(|byte| byte == b'0');
+    let more = parts.next();
+    version != "ff" && !zero(trace) && !zero(parent) && (version != "00" || more.is_none()) && text.len() <= LONGEST
 }
 
 fn priority(body: &Body) -> Answer<Option<u8>> {
@@ -91,5 +128,31 @@ fn given(value: &Value) -> String {
         Value::String(text) => quoted(text),
         Value::Number(number) => quoted(&number.to_string()),
         other => other.kind().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_trace_contexts_are_taken() {
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let zero = "0".repeat(32);
+        for (text, taken) in [
+            (format!("00-{trace}-00f067aa0ba902b7-01"), true),
+            (format!("01-{trace}-00f067aa0ba902b7-01-more"), true),
+            (format!("00-{trace}-00f067aa0ba902b7-01-more"), false),
+            (format!("ff-{trace}-00f067aa0ba902b7-01"), false),
+            (format!("00-{zero}-00f067aa0ba902b7-01"), false),
+            (format!("00-{trace}-0000000000000000-01"), false),
+            (format!("00-{trace}-00F067AA0BA902B7-01"), false),
+            (format!("00-{trace}-00f067aa0ba902b7"), false),
+            (format!("00-{trace}-00f067aa0ba902b7-01\r\nx: y"), false),
+            (format!("01-{trace}-00f067aa0ba902b7-01-{}", "x".repeat(300)), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(is_traceparent(&text), taken, "{text}");
+        }
     }
 }

@@ -27,23 +27,66 @@ async fn on(store: &Arc<dyn Store>, change: impl FnOnce(&mut NodeSettings)) -> R
     .await
 }
 
+/// The parent of a flow `child`, with this token for its end.
+fn tells(token: &str, pattern: &str) -> serde_json::Value {
+    json!([{
+        "type": "task", "name": "call", "action": "fnf:StartExecution", "pattern": pattern,
+        "serviceParams": {"FlowName": "child", "Input": "$.input", "CallbackFnFTaskToken": token},
+        "inputMappings": [
+            {"target": "token", "source": "$context.task.token"},
+            {"target": "input", "source": "$input"},
+        ],
+    }])
+}
+
 #[tokio::test]
-async fn a_token_for_the_end_of_a_child_is_refused_at_once() {
+async fn end_of_a_child_is_reported_to_a_token() {
+    let server = Running::start().await;
+    let child = json!([{
+        "type": "choice", "name": "c",
+        "choices": [{"condition": "$.bad == true", "steps": [{"type": "fail", "name": "f", "error": "Child.Bad", "cause": "why"}]}],
+        "default": {"steps": [{"type": "pass", "name": "p", "outputMappings": [{"target": "n", "source": "$input.n"}]}]},
+    }]);
+    server.flow("child", child).await;
+    server.flow("parent", tells("$.token", "waitForCallback")).await;
+    let path = "/v1/flows/parent/executions?wait=20";
+    let well = server.post(path, json!({"input": {"n": 7}})).await.body;
+    assert_eq!(
+        (&well["status"], &well["output"]),
+        (&json!("Succeeded"), &json!({"n": 7})),
+        "{well}"
+    );
+    let bad = server.post(path, json!({"input": {"bad": true}})).await.body;
+    assert_eq!(
+        (&bad["error"], &bad["cause"]),
+        (&json!("Child.Bad"), &json!("why")),
+        "{bad}"
+    );
+    let children = server.get("/v1/executions?flow=child").await.body;
+    let id = children["items"][0]["id"].as_str().unwrap();
+    let history = server.get(&format!("/v1/executions/{id}/history")).await.body;
+    let started = &history["items"][0]["detail"];
+    assert_eq!(started["reportTo"]["execution"], bad["id"], "{started}");
+}
+
+#[tokio::test]
+async fn what_is_no_token_for_the_end_of_a_child_is_refused() {
     let server = Running::start().await;
     server.flow("child", json!([{"type": "pass", "name": "p"}])).await;
-    let parent = json!([{
-        "type": "task", "name": "call", "action": "fnf:StartExecution", "pattern": "waitForCallback",
-        "serviceParams": {"FlowName": "child", "Input": "$", "CallbackFnFTaskToken": "$.token"},
-        "inputMappings": [{"target": "token", "source": "$context.task.token"}],
-    }]);
-    server.flow("parent", parent).await;
-    let ended = server.post("/v1/flows/parent/executions?wait=10", json!({})).await.body;
-    assert_eq!(
-        (&ended["status"], &ended["error"]),
-        (&json!("Failed"), &json!("FnF.InvalidInput")),
-        "{ended}"
-    );
-    assert!(ended["cause"].as_str().unwrap().contains("`sync`"));
+    for (token, pattern) in [
+        ("$.input.fake", "waitForCallback"),
+        ("task-token:x/4", "waitForCallback"),
+    ] {
+        server.flow("parent", tells(token, pattern)).await;
+        let start = json!({"input": {"fake": "task-token:x/4"}});
+        let ended = server.post("/v1/flows/parent/executions?wait=10", start).await.body;
+        let told = (&ended["status"], &ended["error"]);
+        assert_eq!(
+            told,
+            (&json!("Failed"), &json!("FnF.InvalidInput")),
+            "{token} {pattern} {ended}"
+        );
+    }
     assert_eq!(server.get("/v1/executions?flow=child").await.body["items"], json!([]));
 }
 

@@ -163,12 +163,8 @@ pub async fn redrive_gives_a_step_another_input() {
             (400, "BadRequest")
         );
     }
-    for later in ["input", "version"] {
-        assert_eq!(
-            server.post(&path, json!({later: 1})).await.code(),
-            (422, "NotSupported")
-        );
-    }
+    let later = server.post(&path, json!({"input": {}})).await;
+    assert_eq!(later.code(), (422, "NotSupported"));
     let refused = server
         .post(&path, json!({"inputs": [{"event": before, "input": {}}]}))
         .await;
@@ -256,4 +252,70 @@ pub async fn fork_of_what_waits_goes_on_with_the_new_version() {
     assert_eq!((&fork["version"], &fork["output"]), (&json!(2), &json!({"x": 2})));
     let old = stands(&server, old["id"].as_str().unwrap(), "Succeeded").await;
     assert_eq!((&old["version"], &old["output"]), (&json!(1), &json!({"x": 1})));
+}
+
+#[tokio::test]
+pub async fn redrive_goes_on_with_another_version_that_fits() {
+    let server = Running::start().await;
+    let with = |first: Value, pay: Value| json!([first, pay, {"type": "pass", "name": "end"}]);
+    let first = |n: u32| json!({"type": "pass", "name": "first", "outputMappings": [{"target": "n", "source": n}]});
+    let fails = json!({"type": "fail", "name": "pay", "error": "No.Money"});
+    let pays = json!({"type": "pass", "name": "pay", "outputMappings": [{"target": "paid", "source": "yes"}]});
+    server.flow("f", with(first(1), fails.clone())).await;
+    let path = "/v1/flows/f/executions?wait=5";
+    let failed = server.post(path, json!({})).await.body;
+    assert_eq!(failed["status"], "Failed", "{failed}");
+    for steps in [
+        with(first(2), pays.clone()),
+        with(first(1), json!({"type": "pass", "name": "other"})),
+        with(first(1), pays),
+    ] {
+        assert_eq!(server.put("/v1/flows/f", definition(steps)).await.status, 201);
+    }
+    let id = failed["id"].as_str().unwrap();
+    let path = format!("/v1/executions/{id}/redrive");
+    let missing = server.post(&path, json!({"version": 9})).await;
+    assert_eq!(missing.code(), (404, "NoSuchFlow"));
+    let rubbish = server.post(&path, json!({"version": "newest"})).await;
+    assert_eq!(rubbish.code(), (400, "BadRequest"));
+    for version in [2, 3] {
+        let refused = server.post(&path, json!({"version": version})).await;
+        assert_eq!(refused.code(), (422, "DefinitionDoesNotFit"), "{refused:?}");
+        assert!(refused.body["event"].as_u64().unwrap() > 1, "{refused:?}");
+        assert!(refused.body["recorded"].is_object(), "{refused:?}");
+    }
+    assert_eq!(server.get(&format!("/v1/executions/{id}")).await.body["version"], 1);
+    let redriven = server.post(&path, json!({"version": "latest"})).await;
+    assert_eq!(
+        (redriven.status, &redriven.body["version"]),
+        (200, &json!(4)),
+        "{redriven:?}"
+    );
+    let ended = stands(&server, id, "Succeeded").await;
+    assert_eq!(
+        (&ended["version"], &ended["output"]["paid"]),
+        (&json!(4), &json!("yes")),
+        "{ended}"
+    );
+    let history = server
+        .get(&format!("/v1/executions/{id}/history?limit=1000"))
+        .await
+        .body;
+    let events = history["items"].as_array().unwrap();
+    let event = events
+        .iter()
+        .find(|event| event["type"] == "ExecutionRedriven")
+        .unwrap();
+    assert_eq!(event["detail"]["version"], 4, "{event}");
+    assert!(event["detail"]["definitionHash"].is_string(), "{event}");
+    // What ended well is not redriven, whatever the version.
+    assert_eq!(
+        server.post(&path, json!({"version": 1})).await.code(),
+        (409, "NotRedrivable")
+    );
+    // A fork of it runs what it runs now.
+    let fork = server
+        .post(&format!("/v1/executions/{id}/fork"), json!({"event": 3}))
+        .await;
+    assert_eq!((fork.status, &fork.body["version"]), (201, &json!(4)), "{fork:?}");
 }

@@ -4,9 +4,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Admissions, Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History,
-    KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing,
-    Refusal, Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
+    Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkJobs, BulkStore, Catalogue, DeadTask,
+    Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices,
+    Page, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -165,6 +165,10 @@ impl Listing for Held {
         self.read.fetch_add(1, Ordering::SeqCst);
         self.store.turns(execution, from, events, backwards)
     }
+
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
+        self.store.logs(execution, from, limit)
+    }
 }
 
 impl Retention for Held {
@@ -234,6 +238,12 @@ impl Audit for Held {
 
     fn clear_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.store.clear_audit(before, limit)
+    }
+}
+
+impl BulkStore for Held {
+    fn bulk_jobs(&self) -> Option<&dyn BulkJobs> {
+        None
     }
 }
 

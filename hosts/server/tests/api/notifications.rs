@@ -117,6 +117,7 @@ fn target(name: &str, to: String, statuses: &[&str]) -> Target {
         secret: if to.starts_with("http") { "secret://KEY" } else { "" }.to_owned(),
         to,
         statuses: statuses.iter().map(|&word| word.to_owned()).collect(),
+        events: Vec::new(),
     };
     Target::read(&config).unwrap()
 }

@@ -4,8 +4,8 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, answers, audit, bodies, browsers, connections, decisions, executions, flows, histories, limits, pressure,
-    queues, reports, schedules, waiters,
+    access, answers, audit, bodies, browsers, bulk, connections, decisions, executions, flows, histories, limits,
+    pausing, pressure, queues, reports, schedules, starts, waiters,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -260,12 +260,17 @@ const TESTS: &[fn()] = &[
     bodies::a_body_of_too_many_small_values_is_refused,
     browsers::no_route_answers_under_another_name,
     browsers::a_page_from_elsewhere_starts_nothing,
+    bulk::bulk_job_deals_with_what_matched,
+    bulk::bulk_job_is_suspended_resumed_and_cancelled,
+    bulk::bulk_request_that_makes_no_sense_is_refused,
+    bulk::bulk_deletion_needs_the_scope_admin,
     connections::who_says_nothing_or_half_of_it_is_let_go,
     connections::health_is_answered_and_flows_go_on_while_everybody_waits,
     decisions::operator_resolves_a_step_once,
     decisions::undo_that_failed_is_skipped,
     decisions::redrive_gives_a_step_another_input,
     decisions::fork_runs_another_version_that_fits,
+    decisions::redrive_goes_on_with_another_version_that_fits,
     executions::the_same_start_again_is_the_same_execution,
     executions::a_batch_answers_each_by_itself,
     executions::rubbish_is_refused_with_words,
@@ -282,6 +287,7 @@ const TESTS: &[fn()] = &[
     limits::an_input_and_its_body_have_their_limits,
     limits::an_input_is_so_deep_and_no_deeper,
     limits::a_batch_starts_a_thousand_at_most,
+    pausing::execution_is_paused_and_goes_on,
     pressure::backpressure_turns_away_and_loses_nobody,
     queues::a_task_is_held_and_reported,
     queues::dead_tasks_are_queued_anew_or_dropped,
@@ -291,6 +297,7 @@ const TESTS: &[fn()] = &[
     queues::queues_keep_to_what_is_set,
     schedules::only_what_is_named_of_a_schedule_changes,
     schedules::a_schedule_is_run_by_hand_also_while_it_is_paused,
+    starts::delayed_start_waits_without_a_history_and_begins,
     reports::a_batch_is_answered_in_order_each_by_itself,
     reports::an_entry_that_says_two_things_says_nothing,
     reports::a_batch_has_an_end,

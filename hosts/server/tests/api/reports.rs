@@ -268,3 +268,48 @@ async fn error_name_of_a_report_is_prefixed() {
         );
     }
 }
+
+#[tokio::test]
+async fn log_of_a_report_is_shown_with_step_and_attempt() {
+    let (server, mailbox) = asked(&["a", "b"]).await;
+    let (a, b) = (mailbox.token("a").await, mailbox.token("b").await);
+    let long = format!("{}ende\u{e9}\n", "x".repeat(70_000));
+    let answer = report(
+        &server,
+        vec![
+            json!({"token": a, "output": {}, "log": "one\ntwo\n"}),
+            json!({"token": b, "error": "E", "cause": "c", "log": long}),
+            json!({"token": b, "heartbeat": true, "log": "x"}),
+            json!({"token": b, "output": {}, "log": 7}),
+        ],
+    )
+    .await;
+    let expected = [(204, ""), (204, ""), (400, "BadReport"), (400, "BadReport")];
+    assert_eq!(results(&answer), expected);
+    let id = ended(&server, "f", "a").await["id"].as_str().unwrap().to_owned();
+    let logs = server.get(&format!("/v1/executions/{id}/logs")).await;
+    let item = &logs.body["items"][0];
+    assert_eq!(
+        (item["step"].as_str(), item["attempt"].as_u64()),
+        (Some("ask"), Some(1)),
+        "{logs:?}"
+    );
+    assert_eq!(item["text"], "one\ntwo\n");
+    assert!(logs.body["next"].is_null() && item["time"].is_string());
+    let none = server.get(&format!("/v1/executions/{id}/logs?step=other")).await;
+    assert_eq!(none.body["items"], json!([]));
+    let id = ended(&server, "f", "b").await["id"].as_str().unwrap().to_owned();
+    let logs = server.get(&format!("/v1/executions/{id}/logs?limit=1")).await.body;
+    let text = logs["items"][0]["text"].as_str().unwrap();
+    assert!(text.len() <= 65_536 && text.len() > 65_000 && text.ends_with("ende\u{e9}\n"));
+    let next = logs["next"].as_u64().unwrap();
+    let rest = server.get(&format!("/v1/executions/{id}/logs?from={next}")).await.body;
+    assert_eq!(rest["items"], json!([]));
+    for (path, status) in [("nobody/logs", 404), (&*format!("{id}/logs?limit=101"), 400)] {
+        assert_eq!(
+            server.get(&format!("/v1/executions/{path}")).await.status,
+            status,
+            "{path}"
+        );
+    }
+}

@@ -29,6 +29,44 @@ async fn a_moment_later(server: &Running) -> Timestamp {
     now.plus(Millis(10))
 }
 
+/// A child that retention deleted while its parent still ran is not taken for undone.
+#[tokio::test]
+async fn child_that_was_deleted_is_a_failed_undo() {
+    let server = Running::start().await;
+    server.flow("child", json!([{"type": "pass", "name": "p"}])).await;
+    let call = json!({"type": "task", "name": "trip", "resourceArn": "flow:child", "pattern": "sync", "rollback": {"child": true}});
+    let wait = json!({"type": "wait", "name": "wait", "duration": 3600});
+    server.flow("parent", json!([call, wait])).await;
+    let start = json!({"name": "p"});
+    let parent = server.post("/v1/flows/parent/executions", start).await.body["id"].clone();
+    let parent = format!("/v1/executions/{}", parent.as_str().unwrap());
+    eventually("the child ends", async || {
+        let list = server.get("/v1/executions?flow=child&status=Succeeded").await;
+        list.body["items"].as_array()?.first().cloned()
+    })
+    .await;
+    let before = a_moment_later(&server).await;
+    assert_eq!(server.node.clear_before(before).await.unwrap(), 1);
+    assert_eq!(
+        server
+            .post(&format!("{parent}/stop"), json!({"rollback": true}))
+            .await
+            .status,
+        200
+    );
+    let ended = server.get(&format!("{parent}?wait=20")).await.body;
+    assert_eq!(ended["status"], "RollbackFailed", "{ended}");
+    let failed = ended["rollback"].to_string();
+    assert!(
+        failed.contains("trip") && failed.contains("was deleted before it was undone"),
+        "{ended}"
+    );
+    // Only an operator can know what is left of it.
+    assert_eq!(server.post(&format!("{parent}/skip"), json!({})).await.status, 200);
+    let skipped = server.get(&format!("{parent}?wait=20")).await.body;
+    assert_eq!(skipped["status"], "Stopped", "{skipped}");
+}
+
 #[tokio::test]
 async fn retention_deletes_and_frees_the_name() {
     let server = Running::start().await;

@@ -98,3 +98,29 @@ async fn secret_is_sent_and_is_nowhere_else() {
         assert!(!text.contains(CANARY), "{text}");
     }
 }
+
+#[tokio::test]
+async fn secret_in_the_log_of_a_worker_is_redacted() {
+    let server = Running::with(Access::default(), |settings| settings.secrets = Arc::new(Cage)).await;
+    let params = json!({"key": "secret://KEY"});
+    let work = json!([{"type": "task", "name": "work", "resourceArn": "queue:kept", "serviceParams": params}]);
+    server.flow("f", work).await;
+    let started = server.post("/v1/flows/f/executions", json!({})).await;
+    let id = started.body["id"].as_str().unwrap();
+    let hold = json!({"worker": "w", "limit": 1, "waitSeconds": 20});
+    let held = server.post("/v1/queues/kept/hold", hold).await;
+    let task = &held.body["tasks"][0];
+    assert_eq!(task["input"]["key"], CANARY, "{held:?}");
+    let token = task["token"].as_str().unwrap();
+    let report = json!({"output": {}, "log": format!("curl -H {CANARY}\n")});
+    assert_eq!(
+        server
+            .post(&format!("/v1/callbacks/{token}/succeed"), report)
+            .await
+            .status,
+        204
+    );
+    let logs = server.get(&format!("/v1/executions/{id}/logs")).await.body;
+    let text = logs["items"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("curl -H ") && !text.contains(CANARY), "{text}");
+}

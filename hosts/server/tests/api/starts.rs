@@ -129,7 +129,7 @@ async fn terms_of_a_start_that_are_none_are_refused() {
 }
 
 #[tokio::test]
-async fn delayed_start_waits_without_a_history_and_begins() {
+pub async fn delayed_start_waits_without_a_history_and_begins() {
     let server = Running::with(starbridge_server::Access::default(), |settings| settings.owners = 1).await;
     server.flow("f", pass()).await;
     let start = json!({"name": "one", "input": {"a": 1}, "delaySeconds": 1, "priority": 7, "orderTime": 3});
@@ -155,8 +155,18 @@ async fn delayed_start_waits_without_a_history_and_begins() {
         .post(&format!("/v1/executions/{id}/fork"), json!({"event": 1}))
         .await;
     assert_eq!(fork.code(), (404, "NoSuchEvent"));
-    let redrive = server.post(&format!("/v1/executions/{id}/redrive"), json!({})).await;
-    assert_eq!(redrive.status, 409, "{redrive:?}");
+    for (action, body) in [
+        ("redrive", json!({})),
+        ("skip", json!({})),
+        ("steps/1/resolve", json!({"action": "retry"})),
+    ] {
+        let answer = server.post(&format!("/v1/executions/{id}/{action}"), body).await;
+        assert_eq!(answer.code(), (409, "NotStarted"), "{action}: {answer:?}");
+        assert!(
+            answer.body["detail"].as_str().unwrap().contains("can be stopped"),
+            "{answer:?}"
+        );
+    }
     let list = server.get("/v1/executions?status=Delayed").await;
     assert_eq!(list.body["items"][0]["id"], json!(id));
     // The same start again is the same execution; with another input it is not.

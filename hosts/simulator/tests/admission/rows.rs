@@ -5,8 +5,8 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
-    Admissions, ExecutionRecord, KeptKey, KeyView, LinePlace, Listing, MessageId, Page, PoolKey, Query, StoreError,
-    Turn, Waiter, Waiters,
+    Admissions, AttemptLog, ExecutionRecord, KeptKey, KeyView, LinePlace, Listing, MessageId, Page, PoolKey, Query,
+    StoreError, Turn, Waiter, Waiters,
 };
 use std::collections::BTreeSet;
 
@@ -45,6 +45,9 @@ impl Listing for Rows<'_> {
     }
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.store.turns(execution, from, events, backwards)
+    }
+    fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
+        self.store.logs(execution, from, limit)
     }
 }
 

@@ -11,7 +11,7 @@ use starbridge_flow::value::{Text, Value};
 impl State {
     pub(super) fn fold_call(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         match &event.detail {
-            EventKind::TaskScheduled(scheduled) => self.fold_scheduled(event.id, id, scheduled)?,
+            EventKind::TaskScheduled(scheduled) => self.fold_scheduled(event, id, scheduled)?,
             EventKind::PollScheduled { due, .. } => self.fold_poll(flow, event.id, id, *due)?,
             EventKind::TaskSubmitted { receipt, execution, .. } => {
                 self.fold_submitted(flow, event, id, receipt.as_ref(), execution.as_ref())?;
@@ -73,20 +73,20 @@ impl State {
         let step = event.step.and_then(|step| flow.step(step))?;
         let polls = matches!(&step.kind, StepKind::Task(task) if task.poll.is_some());
         let millis = self.calls.get(event.caused_by)?.timeout.filter(|_| polls)?;
-        Some(held.plus(millis))
+        Some(self.counted_from(held).plus(millis))
     }
 
-    fn fold_scheduled(&mut self, event: EventId, id: FrameId, scheduled: &ScheduledCall) -> Option<()> {
+    fn fold_scheduled(&mut self, event: &Event, id: FrameId, scheduled: &ScheduledCall) -> Option<()> {
         self.frames.get_mut(id)?.active()?.calls = scheduled.call;
         let run = self.task_run(id)?;
         if !matches!(run.phase, TaskPhase::Ready) {
             return None;
         }
         run.calls = scheduled.call;
-        run.last_call = event;
+        run.last_call = event.id;
         run.called = true;
         run.timeout_at = scheduled.timeout_at;
-        run.phase = TaskPhase::InFlight { call: event };
+        run.phase = TaskPhase::InFlight { call: event.id };
         self.open_call(event, id, false, scheduled);
         Some(())
     }
@@ -158,14 +158,16 @@ impl State {
             .filter(|run| matches!(run.phase, TaskPhase::InFlight { call: waiting } if waiting == call))
     }
 
-    pub(super) fn open_call(&mut self, call: EventId, frame: FrameId, rollback: bool, scheduled: &ScheduledCall) {
+    pub(super) fn open_call(&mut self, event: &Event, frame: FrameId, rollback: bool, scheduled: &ScheduledCall) {
+        let (call, queued) = (event.id, is_queue(&scheduled.resource));
         let in_flight = InFlight {
             frame,
             rollback,
             submitted: false,
             timeout_at: scheduled.timeout_at,
-            queued: is_queue(&scheduled.resource),
+            queued,
             timeout: scheduled.timeout,
+            queued_since: queued.then_some(event.time),
         };
         self.calls.open(call, in_flight);
         if let Some(due) = scheduled.timeout_at {

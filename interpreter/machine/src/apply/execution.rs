@@ -31,6 +31,9 @@ impl State {
     }
 
     pub(super) fn fold_end(&mut self, flow: &Flow, event: &Event) -> Option<()> {
+        if matches!(event.detail, EventKind::ExecutionStopped { .. }) {
+            self.end_pause(event.time);
+        }
         match &event.detail {
             EventKind::ExecutionSucceeded { output } => {
                 self.data.output = Some(output.clone());
@@ -134,6 +137,7 @@ impl State {
 
     fn finish(&mut self, status: Status) {
         self.data.status = status;
+        self.data.paused = None;
         self.timers.clear();
         self.frames.clear_ready();
     }

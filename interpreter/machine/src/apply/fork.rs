@@ -14,8 +14,11 @@ impl State {
         started.name = name.clone();
         started.parent = None;
         started.tokens.clear();
-        let left = event.time.since(self.data.last_time);
-        self.calls.reissue(left);
+        // A fork is not paused. Its deadlines keep the time that was left when the pause began.
+        let stood = self.counted_from(self.data.last_time);
+        self.data.paused = None;
+        let left = event.time.since(stood);
+        self.calls.reissue(left, event.time);
         self.frames.for_each_mut(|frame| postpone(flow, frame, left));
         let mut timers = std::mem::take(&mut self.timers);
         timers.postpone(

@@ -31,6 +31,7 @@ impl State {
         resolution: &Resolution,
     ) -> Option<()> {
         self.data.manual.remove(&event.caused_by)?;
+        let from = self.counted_from(event.time);
         let visit = self.frames.get_mut(id)?.active()?;
         let VisitPhase::Manual { failure, .. } = &visit.phase else {
             return None;
@@ -53,7 +54,7 @@ impl State {
         if again {
             visit.out_of_time = None;
             if let Some(millis) = total_timeout(flow, step, visit.settings.as_deref()) {
-                let total_at = event.time.plus(millis);
+                let total_at = from.plus(millis);
                 visit.total_at = Some(total_at);
                 self.timers.set(total_at, visit.entered, TimerFor::Frame(id));
             }

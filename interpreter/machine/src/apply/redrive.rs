@@ -9,7 +9,7 @@
 //! | a rollback that failed | the rollback goes on, with a skip without the undo that failed; what failed stays failed, what was
 //! cancelled because of it goes on |
 
-use crate::event::{EditedInput, Event, EventId};
+use crate::event::{EditedInput, Event, EventId, NewDefinition};
 use crate::state::{
     ArmRun, Children, Closing, Done, DoneClass, Ending, Frame, FrameId, FramePosition, Outcome, ROOT, State, Status,
     StepRun, TaskPhase, TimerFor, Visit, VisitPhase, WaitRun,
@@ -112,7 +112,25 @@ impl State {
         })
     }
 
-    pub(super) fn fold_redriven(&mut self, flow: &Flow, event: &Event, inputs: &[EditedInput]) -> Option<()> {
+    /// What a redrive with this definition would go on from, and which steps it would enter or undo again. `None`: the
+    /// execution has not ended, or it succeeded.
+    pub fn redriven_steps(&self, flow: &Flow) -> Option<(EventId, Vec<StepId>)> {
+        let plan = self.redrive_plan(flow)?;
+        Some((plan.from, plan.steps()))
+    }
+
+    pub(super) fn fold_redriven(
+        &mut self,
+        flow: &Flow,
+        event: &Event,
+        inputs: &[EditedInput],
+        definition: Option<&NewDefinition>,
+    ) -> Option<()> {
+        if let Some(definition) = definition {
+            let started = self.data.started.as_mut()?;
+            started.version = definition.version;
+            started.definition_hash = definition.hash.clone();
+        }
         let undoing = match self.data.status {
             Status::Failed | Status::TimedOut | Status::Stopped => false,
             Status::RollbackFailed => true,
@@ -130,7 +148,7 @@ impl State {
         Some(())
     }
 
-    /// The undo that a skip would leave out: the frame of its rollback, and the call that stays done.
+    /// The undo that a skip would leave out: the frame of its rollback, and the call that is left out.
     pub(crate) fn failed_undo(&self) -> Option<(FrameId, EventId)> {
         if self.data.status != Status::RollbackFailed {
             return None;

@@ -188,7 +188,7 @@ impl State {
                     polling.calls = scheduled.call;
                     polling.timeout_at = scheduled.timeout_at;
                 }
-                self.open_call(event.id, id, true, scheduled);
+                self.open_call(event, id, true, scheduled);
             }
             EventKind::TaskSubmitted { receipt, .. } => {
                 self.calls.acknowledge(event.caused_by)?;
@@ -233,7 +233,7 @@ impl State {
             return None;
         };
         let bound = self.calls.get(event.caused_by)?.timeout?;
-        Some(held_time.unwrap_or(event.time).plus(bound))
+        Some(self.counted_from(held_time.unwrap_or(event.time)).plus(bound))
     }
 
     /// Whether the rollback in a frame undoes what is inside its step, and not what its list did.

@@ -54,6 +54,8 @@ short! {
     "ExecutionFailed" "xf"
     "ExecutionRedriven" "xr"
     "RollbackSkipped" "uk"
+    "ExecutionPaused" "xo"
+    "ExecutionResumed" "xg"
     "ExecutionForked" "xk"
     "TurnContinued" "cc"
 }

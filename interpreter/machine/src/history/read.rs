@@ -6,7 +6,7 @@ use super::names::short_key;
 use crate::MACHINE_VERSION;
 use crate::event::{
     Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
-    Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
+    NewDefinition, Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, Settings, StepId};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
@@ -201,7 +201,7 @@ impl<'a> Members<'a> {
         parse(&word).ok_or_else(|| error(format!("there is no {what} `{word}`")))
     }
 
-    fn truth(&self, key: &str) -> Result<bool, HistoryError> {
+    pub(super) fn truth(&self, key: &str) -> Result<bool, HistoryError> {
         let value = self.value(key)?;
         match value {
             Value::Bool(truth) => Ok(*truth),
@@ -428,6 +428,19 @@ impl<'a> Members<'a> {
         })
     }
 
+    /// A call: its execution, and its event.
+    pub(super) fn call_of(&self, key: &str) -> Result<Parent, HistoryError> {
+        let of = Members {
+            flow: self.flow,
+            object: self.object(key)?,
+            keys: Keys::Long,
+        };
+        Ok(Parent {
+            execution: of.text("execution")?,
+            event: of.event("event")?,
+        })
+    }
+
     fn execution_detail(&self, kind: &str) -> Result<EventKind, HistoryError> {
         Ok(match kind {
             "ExecutionStarted" => EventKind::ExecutionStarted(Box::new(StartRecord {
@@ -439,17 +452,7 @@ impl<'a> Members<'a> {
                 input: self.owned_object("input")?,
                 seed: self.number("seed")?,
                 labels: self.maybe("labels", Self::owned_object)?,
-                parent: self.maybe("parent", |m, key| {
-                    let of = Members {
-                        flow: m.flow,
-                        object: m.object(key)?,
-                        keys: Keys::Long,
-                    };
-                    Ok(Parent {
-                        execution: of.text("execution")?,
-                        event: of.event("event")?,
-                    })
-                })?,
+                parent: self.maybe("parent", Self::call_of)?,
                 tokens: self.maybe("tokens", Self::grants)?.unwrap_or_default(),
                 terms: self.start_terms()?,
             })),
@@ -481,12 +484,14 @@ impl<'a> Members<'a> {
                 steps: self.steps()?,
                 by: self.text("by")?,
                 inputs: self.maybe("inputs", Self::edits)?.unwrap_or_default(),
+                definition: self.maybe("version", Self::new_definition)?,
             },
             "RollbackSkipped" => EventKind::RollbackSkipped {
                 of: self.event("of")?,
                 by: self.text("by")?,
                 cause: self.text("cause")?,
             },
+            "ExecutionPaused" | "ExecutionResumed" => self.pause(kind)?,
             "ExecutionForked" => EventKind::ExecutionForked {
                 execution: self.text("execution")?,
                 event: self.event("event")?,
@@ -539,6 +544,11 @@ impl<'a> Members<'a> {
                 input: of.owned_object("input")?,
             })
         })
+    }
+
+    fn new_definition(&self, key: &str) -> Result<NewDefinition, HistoryError> {
+        let (version, hash) = (self.number(key)?, self.text("definitionHash")?);
+        Ok(NewDefinition { version, hash })
     }
 
     fn grants(&self, key: &str) -> Result<Vec<TokenGrant>, HistoryError> {

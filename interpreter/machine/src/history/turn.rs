@@ -29,9 +29,11 @@ pub fn write_turn(flow: &Flow, events: &[Event]) -> String {
 }
 
 fn write_short(flow: &Flow, event: &Event, text: &mut Vec<u8>) {
-    // Writing to a vector can't fail.
-    let _ = write!(text, "{{\"y\":\"{}\"", short_type(type_name(&event.detail)));
+    text.extend_from_slice(b"{\"y\":\"");
+    text.extend_from_slice(short_type(type_name(&event.detail)).as_bytes());
+    text.push(b'"');
     if event.caused_by.0 + 1 != event.id.0 {
+        // Writing to a vector can't fail.
         let _ = write!(text, ",\"c\":{}", event.caused_by);
     }
     if let Some(step) = event.step {

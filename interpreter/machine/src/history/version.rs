@@ -4,7 +4,8 @@ use crate::event::{EventKind, StartRecord};
 
 /// What every version reads.
 const FIRST: u32 = 1;
-/// Terms of a start, numbers from a step's input, drained executions, edited redrives, skipped undos, operators of forks, and notes of operators.
+/// Terms of a start, numbers from a step's input, drained executions, redrives with another input or definition, skipped undos, pauses,
+/// operators of forks, and notes of operators.
 const SECOND: u32 = 2;
 
 impl StartRecord {
@@ -20,9 +21,9 @@ impl EventKind {
         let is_new = match self {
             Self::ExecutionStarted(started) => return started.machine.max(started.needed_version()),
             Self::ManualResolved(resolution) => resolution.note.is_some(),
-            Self::ExecutionRedriven { inputs, .. } => !inputs.is_empty(),
+            Self::ExecutionRedriven { inputs, definition, .. } => !inputs.is_empty() || definition.is_some(),
             Self::ExecutionForked { by, .. } => by.is_some(),
-            Self::RollbackSkipped { .. } => true,
+            Self::RollbackSkipped { .. } | Self::ExecutionPaused { .. } | Self::ExecutionResumed { .. } => true,
             Self::StepEntered { settings } => settings.is_some(),
             Self::TaskScheduled(call) => call.wait.is_some() || call.heartbeat.is_some() || call.priority.is_some(),
             Self::ExecutionTimedOut { drain } => *drain,

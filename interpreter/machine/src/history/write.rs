@@ -66,6 +66,8 @@ pub fn type_name(detail: &EventKind) -> &'static str {
         EventKind::ExecutionFailed { .. } => "ExecutionFailed",
         EventKind::ExecutionRedriven { .. } => "ExecutionRedriven",
         EventKind::RollbackSkipped { .. } => "RollbackSkipped",
+        EventKind::ExecutionPaused { .. } => "ExecutionPaused",
+        EventKind::ExecutionResumed { .. } => "ExecutionResumed",
         EventKind::ExecutionForked { .. } => "ExecutionForked",
         EventKind::TurnContinued => "TurnContinued",
         EventKind::TaskStarted => "TaskStarted",
@@ -326,6 +328,13 @@ fn set_terms(o: &mut impl Members, terms: &StartTerms) {
     set_some(o, "onceKey", terms.once_key.clone());
     set_some(o, "priority", terms.priority.map(u32::from));
     set_some(o, "orderTime", terms.order_time);
+    set_some(o, "traceparent", terms.traceparent.clone());
+    if let Some(call) = &terms.report_to {
+        let mut object = Object::new();
+        set(&mut object, "execution", call.execution.clone());
+        set(&mut object, "event", call.event.0);
+        set(o, "reportTo", object);
+    }
     if let Some(waited) = &terms.waited {
         let mut object = Object::new();
         set(&mut object, "requestedTime", waited.requested_time.to_string());
@@ -420,6 +429,7 @@ fn operator_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             steps,
             by,
             inputs,
+            definition,
         } => {
             set(o, "from", from.0);
             let steps: Array = steps.iter().map(|step| Value::from(name(flow, *step))).collect();
@@ -429,12 +439,24 @@ fn operator_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
                 let inputs: Array = inputs.iter().map(written_edit).collect();
                 set(o, "inputs", inputs);
             }
+            if let Some(definition) = definition {
+                set(o, "version", definition.version);
+                set(o, "definitionHash", definition.hash.clone());
+            }
         }
         EventKind::RollbackSkipped { of, by, cause } => {
             set(o, "of", of.0);
             set(o, "by", by.clone());
             set(o, "cause", cause.clone());
         }
+        EventKind::ExecutionPaused { by, cause, with_parent } => {
+            set(o, "by", by.clone());
+            set(o, "cause", cause.clone());
+            if *with_parent {
+                set(o, "withParent", true);
+            }
+        }
+        EventKind::ExecutionResumed { by } => set(o, "by", by.clone()),
         EventKind::ExecutionForked {
             execution,
             event,

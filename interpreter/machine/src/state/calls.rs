@@ -21,6 +21,9 @@ pub(crate) struct InFlight {
     /// How long a worker may hold the task.
     #[serde(default, rename = "timeout_ms")]
     pub(crate) timeout: Option<Millis>,
+    /// Since when the task is in its queue, not counting pauses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) queued_since: Option<Timestamp>,
 }
 
 impl InFlight {
@@ -97,14 +100,23 @@ impl Calls {
         Some(())
     }
 
-    /// Makes the calls those of a fork: each is sent anew, and no report can come on those given up. The timeouts move
+    /// Moves the timeouts of the calls in flight by `span`.
+    pub(crate) fn postpone(&mut self, span: Millis) {
+        for call in self.in_flight.values_mut() {
+            call.timeout_at = call.timeout_at.map(|at| at.plus(span));
+            call.queued_since = call.queued_since.map(|at| at.plus(span));
+        }
+    }
+
+    /// Makes the calls those of a fork: each is sent anew `now`, and no report can come on those given up. The timeouts move
     /// by `span`.
-    pub(crate) fn reissue(&mut self, span: Millis) {
+    pub(crate) fn reissue(&mut self, span: Millis, now: Timestamp) {
         self.abandoned.clear();
         self.noted.clear();
+        self.postpone(span);
         for call in self.in_flight.values_mut() {
             call.submitted = false;
-            call.timeout_at = call.timeout_at.map(|at| at.plus(span));
+            call.queued_since = call.queued.then_some(now);
         }
         (self.unsent, self.queued) = counts(&self.in_flight);
     }
@@ -203,6 +215,7 @@ mod tests {
             timeout_at: None,
             queued,
             timeout: None,
+            queued_since: None,
         }
     }
 
@@ -216,7 +229,7 @@ mod tests {
         assert_eq!((calls.has_unsent(), calls.has_queued()), (false, true));
         calls.give_up(EventId(5)).unwrap();
         assert_eq!((calls.has_unsent(), calls.has_queued()), (false, false));
-        calls.reissue(Millis::ZERO);
+        calls.reissue(Millis::ZERO, Timestamp(9));
         assert_eq!((calls.has_unsent(), calls.is_abandoned(EventId(5))), (true, false));
         calls.close(EventId(4)).unwrap();
         assert!(calls.is_empty() && !calls.has_unsent());

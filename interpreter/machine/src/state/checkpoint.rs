@@ -2,13 +2,12 @@
 //! always enough.
 
 use super::calls::WrittenCalls;
-use super::frames::WrittenFrames;
+use super::frames::{FrameTree, WrittenFrames};
 use super::{
-    Calls, Children, Data, Ending, Frame, FrameId, Frames, InFlight, State, Status, StepRun, Timers, VisitPhase,
+    Calls, Children, Data, Ending, FrameId, Frames, InFlight, Paused, State, Status, StepRun, Timers, VisitPhase,
 };
 use crate::MACHINE_VERSION;
 use crate::event::{Child, EventId, Failure, StartRecord, StepPath};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::limits::Limits;
@@ -63,8 +62,7 @@ struct StateParts<'a> {
     failure: Cow<'a, Option<Failure>>,
     failed_step: Option<StepId>,
     broken: Option<EventId>,
-    #[serde(with = "sorted")]
-    frames: Cow<'a, FxHashMap<FrameId, Frame>>,
+    frames: Cow<'a, FrameTree>,
     ready: Cow<'a, VecDeque<FrameId>>,
     calls: Cow<'a, BTreeMap<EventId, InFlight>>,
     timers: Cow<'a, Timers>,
@@ -74,12 +72,18 @@ struct StateParts<'a> {
     ending: Cow<'a, Option<Ending>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     draining: bool,
+    #[serde(default, skip_serializing_if = "not_paused")]
+    paused: Cow<'a, Option<Box<Paused>>>,
     manual: Cow<'a, BTreeMap<EventId, FrameId>>,
     late_ending: Cow<'a, Option<Ending>>,
     flow_input: Cow<'a, Option<Object>>,
     undoing: u32,
     #[serde(default, skip_serializing_if = "no_edits")]
     edits: Cow<'a, BTreeMap<EventId, Object>>,
+}
+
+fn not_paused(paused: &Option<Box<Paused>>) -> bool {
+    paused.is_none()
 }
 
 fn no_edits(edits: &BTreeMap<EventId, Object>) -> bool {
@@ -121,6 +125,7 @@ impl<'a> StateParts<'a> {
             noted,
             ending: Cow::Borrowed(&data.ending),
             draining: data.draining,
+            paused: Cow::Borrowed(&data.paused),
             manual: Cow::Borrowed(&data.manual),
             late_ending: Cow::Borrowed(&data.late_ending),
             flow_input: Cow::Borrowed(&data.flow_input),
@@ -145,6 +150,7 @@ impl<'a> StateParts<'a> {
                 broken: self.broken,
                 ending: self.ending.into_owned(),
                 draining: self.draining,
+                paused: self.paused.into_owned(),
                 manual: self.manual.into_owned(),
                 late_ending: self.late_ending.into_owned(),
                 flow_input: self.flow_input.into_owned(),
@@ -261,32 +267,5 @@ impl State {
             input.exempt_also(children.collection_len());
         }
         Some((frame.path.inside(visit.step, child), input))
-    }
-}
-
-/// A hash map, written in the order of its keys.
-mod sorted {
-    use rustc_hash::FxHashMap;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use std::borrow::Cow;
-
-    pub(super) fn serialize<K, V, S>(map: &FxHashMap<K, V>, serializer: S) -> Result<S::Ok, S::Error>
-    where
-        K: Ord + Serialize,
-        V: Serialize,
-        S: Serializer,
-    {
-        let mut entries: Vec<(&K, &V)> = map.iter().collect();
-        entries.sort_by_key(|(key, _)| *key);
-        entries.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<Cow<'static, FxHashMap<K, V>>, D::Error>
-    where
-        K: Clone + Eq + std::hash::Hash + Deserialize<'de>,
-        V: Clone + Deserialize<'de>,
-        D: Deserializer<'de>,
-    {
-        Vec::<(K, V)>::deserialize(deserializer).map(|entries| Cow::Owned(entries.into_iter().collect()))
     }
 }

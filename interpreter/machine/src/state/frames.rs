@@ -1,12 +1,13 @@
 //! The frames of an execution: which list runs inside which, and which of them have something to do.
 
 mod frame;
+mod tree;
 
 pub(crate) use frame::{ArmRun, Frame, FramePosition, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun};
+pub(super) use tree::FrameTree;
 
-use super::{FrameId, ROOT, Undoing};
+use super::{FrameId, ROOT, TimerFor, Undoing};
 use crate::event::{EventId, Failure, StepPath};
-use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -18,7 +19,7 @@ use std::collections::{BTreeSet, VecDeque};
 /// perhaps later [`Frames::resume_rollback`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frames {
-    by_id: FxHashMap<FrameId, Frame>,
+    by_id: FrameTree,
     /// The frames with something to do, in the order in which they became ready.
     ready: VecDeque<FrameId>,
     /// How many rollbacks are in progress.
@@ -29,7 +30,7 @@ pub(crate) struct Frames {
 
 /// The frames in the form of a checkpoint.
 pub(super) struct WrittenFrames<'a> {
-    pub(super) frames: Cow<'a, FxHashMap<FrameId, Frame>>,
+    pub(super) frames: Cow<'a, FrameTree>,
     pub(super) ready: Cow<'a, VecDeque<FrameId>>,
     pub(super) rollbacks: u32,
 }
@@ -37,15 +38,23 @@ pub(super) struct WrittenFrames<'a> {
 /// Methods of the tree.
 impl Frames {
     pub(crate) fn get(&self, id: FrameId) -> Option<&Frame> {
-        self.by_id.get(&id)
+        self.by_id.get(id)
     }
 
     pub(crate) fn get_mut(&mut self, id: FrameId) -> Option<&mut Frame> {
-        self.by_id.get_mut(&id)
+        self.by_id.get_mut(id)
+    }
+
+    /// The frame that a timer is for.
+    pub(crate) fn get_of(&self, what: TimerFor) -> Option<&Frame> {
+        match what {
+            TimerFor::Execution | TimerFor::Call => None,
+            TimerFor::Frame(id) | TimerFor::Rollback(id) => self.get(id),
+        }
     }
 
     pub(crate) fn contains(&self, id: FrameId) -> bool {
-        self.by_id.contains_key(&id)
+        self.by_id.get(id).is_some()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -54,14 +63,14 @@ impl Frames {
 
     /// All frames in the order in which they were made: outer before inner.
     pub(crate) fn ids(&self) -> Vec<FrameId> {
-        let mut ids: Vec<FrameId> = self.by_id.keys().copied().collect();
+        let mut ids: Vec<FrameId> = self.by_id.iter().map(|(id, _)| id).collect();
         ids.sort_unstable();
         ids
     }
 
     /// Whether a condition holds for each frame.
     pub(crate) fn all(&self, holds: impl Fn(FrameId, &Frame) -> bool) -> bool {
-        self.by_id.iter().all(|(id, frame)| holds(*id, frame))
+        self.by_id.iter().all(|(id, frame)| holds(id, frame))
     }
 
     /// Changes each frame, in no particular order.
@@ -78,7 +87,7 @@ impl Frames {
 
     /// Removes one frame. The frames inside it stay.
     pub(crate) fn remove(&mut self, id: FrameId) -> Option<Frame> {
-        let frame = self.by_id.remove(&id)?;
+        let frame = self.by_id.remove(id)?;
         if frame.queued {
             self.dequeue(id);
         }
@@ -147,7 +156,7 @@ impl Frames {
 impl Frames {
     /// Puts a frame at the end of the queue if it has something to do; otherwise takes it out.
     pub(crate) fn set_ready(&mut self, id: FrameId, has_work: bool) {
-        let Some(frame) = self.by_id.get_mut(&id) else {
+        let Some(frame) = self.by_id.get_mut(id) else {
             return;
         };
         if frame.queued == has_work {
@@ -169,7 +178,7 @@ impl Frames {
     /// Empties the queue, because the execution has ended.
     pub(crate) fn clear_ready(&mut self) {
         for id in std::mem::take(&mut self.ready) {
-            if let Some(frame) = self.by_id.get_mut(&id) {
+            if let Some(frame) = self.by_id.get_mut(id) {
                 frame.queued = false;
             }
         }
@@ -193,7 +202,7 @@ impl Frames {
     pub(crate) fn has_rollback_inside(&self, outer: FrameId) -> bool {
         let is_inside = |id: FrameId| self.outward(id).skip(1).any(|(around, _)| around == outer);
         let mut rollbacks = self.by_id.iter().filter(|(_, frame)| frame.is_rolling_back());
-        self.has_rollback() && rollbacks.any(|(id, _)| is_inside(*id))
+        self.has_rollback() && rollbacks.any(|(id, _)| is_inside(id))
     }
 
     /// The frame on the way to a path that has a rollback, in progress or failed.
@@ -204,7 +213,7 @@ impl Frames {
 
     /// Begins a rollback in a frame. `None`: the frame has one already, or it is not there.
     pub(crate) fn begin_rollback(&mut self, id: FrameId, undoing: Undoing) -> Option<()> {
-        let frame = self.by_id.get_mut(&id).filter(|frame| frame.undoing.is_none())?;
+        let frame = self.by_id.get_mut(id).filter(|frame| frame.undoing.is_none())?;
         frame.undoing = Some(Box::new(undoing));
         self.rollbacks += 1;
         Some(())
@@ -212,7 +221,7 @@ impl Frames {
 
     /// Ends the rollback in a frame after everything was undone.
     pub(crate) fn end_rollback(&mut self, id: FrameId) -> Option<()> {
-        let undoing = self.by_id.get_mut(&id)?.undoing.take()?;
+        let undoing = self.by_id.get_mut(id)?.undoing.take()?;
         self.rollbacks -= u32::from(!undoing.failed);
         Some(())
     }
@@ -220,7 +229,7 @@ impl Frames {
     /// Marks the rollback in a frame as failed. Returns the failure because of which it began, or `original` if the
     /// state does not know it.
     pub(crate) fn fail_rollback(&mut self, id: FrameId, original: Option<&Failure>) -> Option<Option<Failure>> {
-        let undoing = self.by_id.get_mut(&id)?.undoing.as_mut()?;
+        let undoing = self.by_id.get_mut(id)?.undoing.as_mut()?;
         self.rollbacks -= u32::from(!undoing.failed);
         undoing.failed = true;
         undoing.failure = undoing.failure.take().or_else(|| original.cloned());
@@ -238,7 +247,7 @@ impl Frames {
 
     /// Marks a failed rollback as in progress again.
     pub(crate) fn resume_rollback(&mut self, id: FrameId) -> Option<&mut Undoing> {
-        let undoing = self.by_id.get_mut(&id)?.undoing.as_mut()?;
+        let undoing = self.by_id.get_mut(id)?.undoing.as_mut()?;
         self.rollbacks += u32::from(undoing.failed);
         undoing.failed = false;
         Some(undoing)
@@ -266,7 +275,7 @@ impl Frames {
         let queued: BTreeSet<FrameId> = self.ready.iter().copied().collect();
         let queued_once = queued.len() == self.ready.len() && queued.iter().all(|id| self.contains(*id));
         let marked = self.all(|id, frame| frame.queued == queued.contains(&id));
-        let rollbacks = self.by_id.values().filter(|frame| frame.is_rolling_back()).count();
+        let rollbacks = self.by_id.iter().filter(|(_, frame)| frame.is_rolling_back()).count();
         (self.all(in_tree) && queued_once && marked && rollbacks == self.rollbacks as usize).then_some(())
     }
 

@@ -43,6 +43,9 @@ impl State {
             )
         };
         holds(data.manual.iter().all(asks))?;
+        if let Some(paused) = &data.paused {
+            holds(!data.status.is_ended() && paused.event <= data.last && paused.since <= data.last_time)?;
+        }
         holds(!data.status.is_ended() || self.is_idle())
     }
 

@@ -2,11 +2,11 @@
 
 use super::{Frame, InFlight, State, UndoPhase};
 use crate::effect::CallToSend;
-use crate::event::{Child, EventId};
+use crate::event::{Child, EventId, StepPath};
 use crate::signal::Timer;
 use starbridge_flow::graph::{Budget, Call, DEFAULT_PRIORITY, Flow, Pattern, Root, StepKind, Undo};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Value;
+use starbridge_flow::value::{Text, Value};
 
 impl State {
     /// The calls scheduled after `event` that have to be sent, in order. Pass the last event before the turn, or 0
@@ -18,19 +18,30 @@ impl State {
             .filter_map(move |(call, _)| self.call_to_send(flow, call))
     }
 
-    /// The timers due at `now`, in the order of (due, event that set them).
+    /// The timers due at `now`, in the order of (due, event that set them). None while the execution is paused.
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = Timer> + '_ {
-        self.timers.due(now).map(|(due, set_by)| Timer { due, set_by })
+        let due = self.paused().is_none().then(|| self.timers.due(now));
+        due.into_iter().flatten().map(|(due, set_by)| Timer { due, set_by })
     }
 
-    /// When the next timer is due; `None` if none is set.
+    /// When the next timer is due; `None` if none is set, or the execution is paused.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
-        self.timers.next_due()
+        self.timers.next_due().filter(|_| self.paused().is_none())
     }
 
     /// The calls in flight, whether sent or not, in order.
     pub fn calls_in_flight(&self) -> impl Iterator<Item = EventId> + '_ {
         self.calls.iter().map(|(call, _)| call)
+    }
+
+    /// The composites around the step of a call that is in flight.
+    pub fn call_path(&self, call: EventId) -> Option<&StepPath> {
+        let in_flight = self.calls.get(call)?;
+        let frame = self.frames.get(in_flight.frame)?;
+        match in_flight.rollback {
+            true => Some(&frame.undoing.as_ref()?.current.as_ref()?.done.path),
+            false => Some(&frame.path),
+        }
     }
 
     /// A call that is in flight, in the form in which it is sent; `None` if it is not in flight.
@@ -58,7 +69,7 @@ impl State {
             call,
             step: step.name.clone(),
             iterations: iterations(&frame.path),
-            resource: run.location.clone().unwrap_or_else(|| task.call.resource.clone()),
+            resource: (run.location.clone()).unwrap_or_else(|| resource_again(&task.call, Root::Overlay(&visit.input))),
             follow: run.location.is_some(),
             polling: task.poll.is_some(),
             pattern: task.call.pattern,
@@ -93,9 +104,13 @@ impl State {
             Undo::Call(undo) => {
                 references = self.references_of_undo(rollback.enter.as_deref(), undo, call);
                 let params = params_again(undo, Root::Object(&input));
-                (undo.resource.clone(), undo.pattern, params, None)
+                let resource = resource_again(undo, Root::Object(&input));
+                (resource, undo.pattern, params, None)
             }
-            Undo::Child => (task.call.resource.clone(), Pattern::Sync, None, run.done.child.clone()),
+            Undo::Child => {
+                let resource = resource_again(&task.call, Root::Overlay(&run.done.input));
+                (resource, Pattern::Sync, None, run.done.child.clone())
+            }
         };
         let location = run.polling.as_ref().and_then(|polling| polling.location.clone());
         Some(CallToSend {
@@ -136,7 +151,13 @@ fn params_again(call: &Call, input: Root<'_>) -> Option<Value> {
     call.params.as_ref()?.resolve(input, &Budget::unlimited()).ok()
 }
 
-fn iterations(path: &crate::event::StepPath) -> Vec<u32> {
+/// The resource of a call that was scheduled with this input, filled in again.
+pub(crate) fn resource_again(call: &Call, input: Root<'_>) -> Text {
+    call.resource_for(input, &Budget::unlimited())
+        .unwrap_or_else(|_| call.resource.clone())
+}
+
+fn iterations(path: &StepPath) -> Vec<u32> {
     path.items()
         .iter()
         .filter_map(|item| match item.child {

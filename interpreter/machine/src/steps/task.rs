@@ -16,7 +16,7 @@ use crate::steps::{AfterResult, after_acknowledgement};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Call, Fault, Root, Step, Task};
 use starbridge_flow::time::Millis;
-use starbridge_flow::value::Value;
+use starbridge_flow::value::{Text, Value};
 
 impl State {
     pub(super) fn step_task(&mut self, turn: &mut Turn<'_>, id: FrameId, task: &Task) {
@@ -76,6 +76,17 @@ impl State {
         made.map(Some)
     }
 
+    /// The resource of a call with this input.
+    pub(crate) fn resource_of(&self, turn: &Turn<'_>, call: &Call, input: Root<'_>) -> Result<Text, Fault> {
+        if call.template.is_none() {
+            return Ok(call.resource.clone());
+        }
+        let budget = self.budget(&[input]);
+        let made = call.resource_for(input, &budget);
+        turn.spend(&budget);
+        made
+    }
+
     fn schedule_call(&mut self, turn: &mut Turn<'_>, id: FrameId, task: &Task) {
         let Some((visit, step)) = self.visit_and_step(turn, id) else {
             return;
@@ -83,15 +94,21 @@ impl State {
         let Some(run) = visit.task() else {
             return;
         };
-        let resource = run.location.clone().unwrap_or_else(|| task.call.resource.clone());
         let end = |bound| turn.now.plus(bound);
         let made = match run.timeout_at {
             Some(timeout_at) => Ok((Some(timeout_at), None)),
-            None if is_queue(&resource) => self.queue_timeout(turn, id, step).map(|bound| (None, bound)),
+            None if is_queue(&task.call.resource) => self.queue_timeout(turn, id, step).map(|bound| (None, bound)),
             None => self.timeout_of_task(turn, id, step).map(|bound| (bound.map(end), None)),
         };
-        let made = made.and_then(|times| Ok((times, self.params(turn, &task.call, Root::Overlay(&visit.input))?)));
-        let ((timeout_at, timeout), params) = match made {
+        let input = Root::Overlay(&visit.input);
+        let made = made.and_then(|times| {
+            let resource = match &run.location {
+                Some(location) => location.clone(),
+                None => self.resource_of(turn, &task.call, input)?,
+            };
+            Ok((times, resource, self.params(turn, &task.call, input)?))
+        });
+        let ((timeout_at, timeout), resource, params) = match made {
             Ok(made) => made,
             Err(fault) => {
                 let failure = turn.failure(&fault);

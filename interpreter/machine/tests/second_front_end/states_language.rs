@@ -171,6 +171,7 @@ fn kind(state: &Json, id: &dyn Fn(&Json) -> Option<StepId>) -> StepKind {
             let resource = state["Resource"].as_str().unwrap().into();
             let call = Call {
                 resource,
+                template: None,
                 pattern: Pattern::RequestResponse,
                 params: None,
             };

@@ -218,7 +218,7 @@ impl Engine {
         };
         record.status = Status::Stopped;
         (record.awake, record.wake_at, record.ended) = (false, None, Some(now));
-        (record.attempts, record.broken) = (0, None);
+        (record.attempts, record.broken, record.paused) = (0, None, None);
         record.failure = Some(RecordedFailure {
             error,
             cause: Text::from(stop.cause.as_str()),

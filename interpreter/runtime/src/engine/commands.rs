@@ -3,7 +3,7 @@
 use super::Engine;
 use super::quiescence::{Quiesce, SuspendedExecution};
 use crate::secrets::Vault;
-use crate::shard::{ForkFailure, ForkRequest, NotEnded, StartError, StartRequest};
+use crate::shard::{ForkFailure, ForkRequest, NotEnded, RedefineRequest, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
@@ -58,6 +58,13 @@ pub enum Command {
         audit: Option<Box<AuditEntry>>,
         /// Answered when the signal is durable, or refused.
         reply: Option<oneshot::Sender<Reply>>,
+    },
+    /// Redrive an execution with another definition.
+    Redefine {
+        /// The redrive.
+        request: Box<RedefineRequest>,
+        /// Answered when it is durable, or refused.
+        reply: oneshot::Sender<Reply>,
     },
     /// List these tasks as dead no longer.
     DiscardDead {
@@ -123,6 +130,13 @@ pub enum Report {
     },
     /// The task is still being worked on.
     Heartbeat,
+    /// A report of the end of a task, with what its program logged.
+    Logged {
+        /// How the task ended.
+        report: Box<Report>,
+        /// What the program printed on stderr.
+        log: String,
+    },
 }
 
 impl Report {
@@ -136,6 +150,18 @@ impl Report {
                 cause: text(cause),
             },
             Self::Heartbeat => Self::Heartbeat,
+            Self::Logged { report, log } => Self::Logged {
+                report: Box::new(report.redacted(vault)),
+                log: text(log),
+            },
+        }
+    }
+
+    /// The report without its log, and the log.
+    fn split_log(self) -> (Self, Option<String>) {
+        match self {
+            Self::Logged { report, log } => (report.split_log().0, Some(log)),
+            other => (other, None),
         }
     }
 }
@@ -255,6 +281,10 @@ impl Engine {
                     self.answer_when_durable(reply, answer);
                 }
             }
+            Command::Redefine { request, reply } => {
+                let answer = self.redefine(*request, now)?;
+                self.answer_when_durable(reply, answer);
+            }
             Command::DiscardDead {
                 execution,
                 calls,
@@ -279,12 +309,14 @@ impl Engine {
             Command::Deliver(message) => self.shard.deliver(message),
             Command::PauseDispatch => self.paused = true,
             Command::Quiesce { until, grace, reply } => self.quiescence = Some(Quiesce { until, grace, reply }),
-            Command::Drain { until } => {
-                self.draining = Some(until);
-                self.calls.hand_back();
-            }
+            Command::Drain { until } => self.begin_to_drain(until),
         }
         Ok(())
+    }
+
+    fn begin_to_drain(&mut self, until: Timestamp) {
+        self.draining = Some(until);
+        self.calls.hand_back();
     }
 
     /// Loads an execution.
@@ -314,6 +346,20 @@ impl Engine {
                 self.shard.discard_dead(execution, calls, audit);
                 Reply::Taken
             }
+        })
+    }
+
+    /// Redrives an execution with another definition. One that is set aside has not ended.
+    fn redefine(&mut self, request: RedefineRequest, now: Timestamp) -> Result<Reply, StoreError> {
+        Ok(match self.bring(&request.execution) {
+            Err(StoreError::Held(_)) if self.shard.is_aside(&request.execution) => Reply::SetAside,
+            Err(StoreError::Held(_)) => Reply::Held,
+            Err(error) => return Err(error),
+            Ok(false) => Reply::NoSuchExecution,
+            Ok(true) => match self.shard.redefine(request, now) {
+                Ok(()) => Reply::Taken,
+                Err(rejection) => Reply::Rejected(rejection),
+            },
         })
     }
 
@@ -394,9 +440,9 @@ impl Engine {
             Ok(false) => return Ok(Reply::InvalidToken),
             Ok(true) => {}
         }
-        let report = report.redacted(&self.deps.vault);
+        let (report, log) = report.redacted(&self.deps.vault).split_log();
         Ok(match report {
-            Report::Heartbeat => self.take_heartbeat(execution, call, now),
+            Report::Logged { .. } | Report::Heartbeat => self.take_heartbeat(execution, call, now),
             Report::Succeed(output) => {
                 let result = Value::Object(output);
                 let holder = self.deps.queues.as_ref();
@@ -410,25 +456,26 @@ impl Engine {
                     worker,
                     held_time,
                 };
-                self.take_result(execution, call, signal, now)
+                self.take_result(execution, call, signal, log, now)
             }
             Report::Fail { error, cause } => {
                 let signal = self.shard.reported_failed(execution, call, &error, cause);
-                self.take_result(execution, call, signal, now)
+                self.take_result(execution, call, signal, log, now)
             }
         })
     }
 
     /// Leaves a report in the store for the process that has the execution.
     fn leave_report(&mut self, execution: &str, call: EventId, report: Report) -> Result<Reply, StoreError> {
-        let body = match report.redacted(&self.deps.vault) {
+        // A process that shares its executions keeps no logs.
+        let body = match report.redacted(&self.deps.vault).split_log().0 {
             Report::Succeed(output) => MessageBody::Reported { call, output },
             Report::Fail { error, cause } => MessageBody::ReportedFailed {
                 call,
                 error: error.into(),
                 cause: cause.into(),
             },
-            Report::Heartbeat => {
+            Report::Logged { .. } | Report::Heartbeat => {
                 let now = self.now();
                 return self.hear(execution, call, now).map(|()| Reply::Left);
             }
@@ -493,10 +540,17 @@ impl Engine {
         }
     }
 
-    fn take_result(&mut self, execution: &str, call: EventId, signal: Signal, now: Timestamp) -> Reply {
+    fn take_result(
+        &mut self,
+        execution: &str,
+        call: EventId,
+        signal: Signal,
+        log: Option<String>,
+        now: Timestamp,
+    ) -> Reply {
         let state = self.shard.state(execution);
         let given_up = state.is_some_and(|state| state.was_given_up(call));
-        match self.shard.signal(execution, signal, now) {
+        match self.shard.signal_logged(execution, signal, log, now) {
             Ok(()) if given_up => Reply::TimedOut,
             Ok(()) => {
                 self.stop_sending(&Text::from(execution), call);

@@ -17,6 +17,8 @@ pub(super) struct Done {
     pub(super) execution: Text,
     pub(super) call: EventId,
     pub(super) outcome: Outcome,
+    /// What the receiver logged.
+    pub(super) log: Option<String>,
 }
 
 /// The calls that are out, up to a limit. The others wait in the order in which they came.
@@ -85,7 +87,11 @@ impl Engine {
             Outgoing::Unqueued { execution, call, queue } => {
                 self.tell_queues(QueueCommand::Remove(queue, (execution, call)));
             }
-            Outgoing::Turn { .. } | Outgoing::Noticed { .. } | Outgoing::Message(_) => {}
+            Outgoing::Withdrawn { execution, call, queue } => {
+                self.tell_queues(QueueCommand::Withdraw(queue, (execution, call)));
+            }
+            Outgoing::Turn { execution, events } => self.heed_pause(&execution, &events),
+            Outgoing::Noticed { .. } | Outgoing::Message(_) => {}
         }
     }
 
@@ -102,8 +108,10 @@ impl Engine {
         {
             // It may have been given up meanwhile.
             let state = self.shard.state(&execution);
-            if state.is_some_and(|state| state.is_to_be_sent(call.call)) {
-                self.send(execution, &call);
+            match state.filter(|state| state.is_to_be_sent(call.call)) {
+                Some(state) if state.paused().is_some() => self.shard.hold_back(&execution, call.call),
+                Some(_) => self.send(execution, &call),
+                None => {}
             }
         }
     }
@@ -130,17 +138,19 @@ impl Engine {
                     execution,
                     call: number,
                     outcome,
+                    log: None,
                 });
             }
             Ok((connector, request)) => {
                 let key = (execution.clone(), number);
                 let carried = async move {
-                    let outcome = connector.call(request).await;
+                    let (outcome, log) = connector.call_logged(request).await;
                     // The engine may have stopped.
                     let _ = done.send(Done {
                         execution,
                         call: number,
                         outcome,
+                        log,
                     });
                 };
                 let task = tokio::spawn(carried.instrument(span));
@@ -174,8 +184,9 @@ impl Engine {
                 resolved.target
             ))
         })?;
-        let flow = self.shard.state(execution).and_then(|state| state.started());
-        let flow = flow.map(|started| started.flow.clone()).unwrap_or_default();
+        let started = self.shard.state(execution).and_then(|state| state.started());
+        let traceparent = started.and_then(|started| started.terms.traceparent.as_ref());
+        let flow = started.map(|started| started.flow.clone()).unwrap_or_default();
         let (input, params) = self.revealed(&flow, call, connector.sent_members()).map_err(no_such)?;
         let keys = CallIds {
             idempotency: call.idempotency_key(execution),
@@ -183,7 +194,7 @@ impl Engine {
             execution: execution.to_string(),
             flow: flow.to_string(),
             step: call.step.to_string(),
-            traceparent: None,
+            traceparent: traceparent.map(ToString::to_string),
         };
         let limits = self.shard.limits();
         let request = Request {

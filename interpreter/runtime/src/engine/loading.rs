@@ -2,7 +2,9 @@
 
 use super::Engine;
 use crate::shard::fold_up;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
+use starbridge_machine::{Event, EventId, EventKind};
 use starbridge_ports::{ADMISSION, CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
 use std::collections::BTreeSet;
 
@@ -94,15 +96,7 @@ impl Engine {
     /// Begins the deadlines of calls that workers had taken. Without a record of their last heartbeats, they begin
     /// now.
     fn expect_heartbeats(&mut self, execution: &str) -> Result<(), StoreError> {
-        let (Some(state), Some(flow)) = (self.shard.state(execution), self.shard.flow(execution)) else {
-            return Ok(());
-        };
-        let expected: Vec<_> = state
-            .calls_in_flight()
-            .filter(|call| !state.is_to_be_sent(*call))
-            .filter_map(|call| state.call_to_send(flow, call))
-            .filter_map(|call| call.heartbeat.map(|every| (call.call, every)))
-            .collect();
+        let expected = self.expected_heartbeats(execution);
         if expected.is_empty() {
             return Ok(());
         }
@@ -113,6 +107,33 @@ impl Engine {
             self.heartbeats.expect(&execution.into(), call, every, since);
         }
         Ok(())
+    }
+
+    /// The calls of an execution that were taken and must be heard of, and how often. None while it is paused.
+    fn expected_heartbeats(&self, execution: &str) -> Vec<(EventId, Millis)> {
+        let (Some(state), Some(flow)) = (self.shard.state(execution), self.shard.flow(execution)) else {
+            return Vec::new();
+        };
+        let calls = state.calls_in_flight().filter(|_| state.paused().is_none());
+        let taken = calls.filter(|call| !state.is_to_be_sent(*call));
+        let calls = taken.filter_map(|call| state.call_to_send(flow, call));
+        calls
+            .filter_map(|call| call.heartbeat.map(|every| (call.call, every)))
+            .collect()
+    }
+
+    /// Expects no heartbeats while an execution is paused. Afterwards they are expected anew.
+    pub(super) fn heed_pause(&mut self, execution: &Text, events: &[Event]) {
+        let paused = |event: &Event| matches!(event.detail, EventKind::ExecutionPaused { .. });
+        let resumed = |event: &Event| matches!(event.detail, EventKind::ExecutionResumed { .. });
+        if events.iter().any(paused) {
+            self.heartbeats.forget_all_of(execution);
+        } else if events.iter().any(resumed) {
+            let now = self.now();
+            for (call, every) in self.expected_heartbeats(execution) {
+                self.heartbeats.expect(execution, call, every, now);
+            }
+        }
     }
 
     /// Makes sure that an execution is loaded. Returns whether it exists. If another process has it, or it is about

@@ -199,91 +199,12 @@ impl Writing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_flow::time::Timestamp;
-    use starbridge_flow::value::Text;
-    use starbridge_ports::{AuditEntry, Mark, Message, StoredHistory};
-    use std::sync::Mutex;
-    use std::sync::atomic::AtomicUsize;
-
-    /// Fails once, as a full disk does. It must not be asked again.
-    #[derive(Default)]
-    struct Full {
-        appended: AtomicUsize,
-    }
-
-    impl History for Full {
-        fn append(&self, _: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
-            self.appended.fetch_add(1, Ordering::SeqCst);
-            Err(StoreError::Unavailable("the disk is full".to_owned()))
-        }
-        fn load(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
-            Ok(None)
-        }
-        fn load_whole(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
-            Ok(None)
-        }
-        fn parent_of(&self, _: &str) -> Result<Option<Text>, StoreError> {
-            Ok(None)
-        }
-        fn awake(&self) -> Result<Vec<Text>, StoreError> {
-            Ok(Vec::new())
-        }
-        fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
-            Ok(Vec::new())
-        }
-        fn mark(&self, _: &[(Text, Mark)], _: Option<&AuditEntry>) -> Result<(), StoreError> {
-            Ok(())
-        }
-        fn messages(&self) -> Result<Vec<Message>, StoreError> {
-            Ok(Vec::new())
-        }
-    }
-
-    /// Keeps nothing but how many appends came together; the first one waits until it is let go.
-    struct Slow {
-        together: Mutex<Vec<usize>>,
-        go: Mutex<mpsc::Receiver<()>>,
-    }
-
-    impl History for Slow {
-        fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
-            let first = self.together.lock().unwrap().is_empty();
-            self.together.lock().unwrap().push(batch.len());
-            if first {
-                self.go.lock().unwrap().recv().unwrap();
-            }
-            Ok(Vec::new())
-        }
-        fn load(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
-            Ok(None)
-        }
-        fn load_whole(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
-            Ok(None)
-        }
-        fn parent_of(&self, _: &str) -> Result<Option<Text>, StoreError> {
-            Ok(None)
-        }
-        fn awake(&self) -> Result<Vec<Text>, StoreError> {
-            Ok(Vec::new())
-        }
-        fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
-            Ok(Vec::new())
-        }
-        fn mark(&self, _: &[(Text, Mark)], _: Option<&AuditEntry>) -> Result<(), StoreError> {
-            Ok(())
-        }
-        fn messages(&self) -> Result<Vec<Message>, StoreError> {
-            Ok(Vec::new())
-        }
-    }
+    use crate::engine::scripted_store::ScriptedStore;
 
     #[tokio::test]
     async fn what_is_appended_together_is_bounded_in_bytes() {
-        let (go, gone) = mpsc::channel();
-        let store = Arc::new(Slow {
-            together: Mutex::default(),
-            go: Mutex::new(gone),
-        });
+        let (store, go) = ScriptedStore::blocked();
+        let store = Arc::new(store);
         let writer = Writer::start(store.clone()).unwrap();
         let large = || Append {
             turn: Some(starbridge_ports::Turn {
@@ -296,7 +217,7 @@ mod tests {
         for engine in &mut engines {
             assert_eq!(engine.write(vec![large()]), Ok(None));
             // The writer has the first one, and waits.
-            while store.together.lock().unwrap().is_empty() {
+            while store.batches().is_empty() {
                 tokio::task::yield_now().await;
             }
         }
@@ -304,19 +225,19 @@ mod tests {
         for engine in &mut engines {
             assert_eq!(engine.written().await, Ok(Vec::new()));
         }
-        assert_eq!(*store.together.lock().unwrap(), [1, 2, 1]);
+        assert_eq!(store.batches(), [1, 2, 1]);
     }
 
     #[tokio::test]
     async fn writer_tells_every_engine_why_it_stopped() {
-        let store = Arc::new(Full::default());
+        let full = StoreError::Unavailable("the disk is full".to_owned());
+        let store = Arc::new(ScriptedStore::failing(full.clone()));
         let writer = Writer::start(store.clone()).unwrap();
-        let full = Err(StoreError::Unavailable("the disk is full".to_owned()));
         for _ in 0..3 {
             let mut engine = Writing::through(&writer);
             assert_eq!(engine.write(vec![Append::default()]), Ok(None));
-            assert_eq!(engine.written().await, full);
+            assert_eq!(engine.written().await, Err(full.clone()));
         }
-        assert_eq!(store.appended.load(Ordering::SeqCst), 1);
+        assert_eq!(store.batches(), [1], "it must not be asked again");
     }
 }

@@ -90,6 +90,8 @@ pub enum QueueCommand {
     Enqueue(Box<QueuedTask>),
     /// A task was removed from this queue.
     Remove(Text, TaskKey),
+    /// A task was removed from this queue unless a worker holds it.
+    Withdraw(Text, TaskKey),
     /// A worker polls for tasks; the number identifies the poll. The answer without tasks means that none came in
     /// time.
     Poll(u64, PollOptions, oneshot::Sender<Vec<HeldTask>>),

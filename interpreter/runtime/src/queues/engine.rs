@@ -312,6 +312,11 @@ impl QueueEngine {
                 self.queues.remove(&queue, &key);
                 self.holders().remove(&key);
             }
+            QueueCommand::Withdraw(queue, key) => {
+                if self.queues.queue_of(&key).is_none() {
+                    self.queues.remove(&queue, &key);
+                }
+            }
             // A worker that polls now has to come back later.
             QueueCommand::Poll(_, _, reply) if self.draining => drop(reply),
             QueueCommand::Poll(id, request, reply) => self.take_poll(id, request, reply),

@@ -160,11 +160,12 @@ impl Queues {
     /// Takes a task that was put into its queue.
     pub fn enqueue(&mut self, task: QueuedTask) {
         let key = (task.execution.clone(), task.call);
-        // A poll read the task from the store after the commit and before this call, so a worker has it already.
-        if self.leased.get(&key).is_some() {
-            self.queue(&task.queue).waiting.count_given_out();
-            self.forget_if_over(&task.queue);
-            return;
+        if let Some(held) = self.leased.get(&key) {
+            // A poll read it from the store before this call. What is held all through a pause is not put in again.
+            if held.task.since == task.since {
+                self.queue(&task.queue).waiting.count_given_out();
+            }
+            return self.forget_if_over(&task.queue);
         }
         self.know_overdue(&task);
         self.dirty.insert(task.queue.clone());
@@ -228,8 +229,7 @@ impl Queues {
         }
     }
 
-    /// Takes a heartbeat. Returns for how long from now the worker holds the task; `None` if it no
-    /// longer does.
+    /// Takes a heartbeat. Returns for how long from now the worker holds the task; `None`: no longer.
     pub fn heartbeat(&mut self, key: &TaskKey, now: Ticks) -> Option<Millis> {
         self.leased.heartbeat(key, now)
     }

@@ -2,12 +2,13 @@
 
 use super::admission::ended_message;
 use super::loaded::LoadedExecution;
+use super::pausing::PauseChange;
 use super::{Outgoing, Shard};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
-use starbridge_ports::{ADMISSION, Append, Message, MessageBody, MessageId, Refusal, Turn};
+use starbridge_ports::{ADMISSION, Append, AttemptLog, Message, MessageBody, MessageId, Refusal, Turn};
 
 /// How long the list of idle executions may get before stale entries are removed.
 const IDLE_LIST_TRIM: usize = 1024;
@@ -48,12 +49,20 @@ impl Shard {
         message: Option<MessageId>,
     ) {
         let (every, audit) = (self.checkpoint_events, self.audited.take());
+        let log = self.logged.take().map(|text| AttemptLog::of(before.next(), text));
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
-        let calls: Vec<_> = live.state.calls_to_send_after(&live.flow, before).collect();
+        let new: Vec<_> = live.state.calls_to_send_after(&live.flow, before).collect();
         let now = events.first().map(|event| event.time).unwrap_or_default();
-        let (calls, queued) = self.split_calls(id, calls, &events, now);
+        let pause = self.pause_change(id);
+        let (mut calls, mut queued) = match pause {
+            PauseChange::Over => self.after_pause(id, now),
+            PauseChange::Began | PauseChange::None => Default::default(),
+        };
+        let (leaving, put) = self.split_calls(id, new, now);
+        calls.extend(leaving);
+        queued.extend(put);
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
@@ -72,12 +81,17 @@ impl Shard {
             expected: before,
             record: changed.then(|| live.record(standing)),
             checkpoint,
-            sent: live.parent_message(ended).into_iter().collect(),
+            sent: live
+                .parent_message(ended)
+                .into_iter()
+                .chain(live.report_message(ended))
+                .collect(),
             received: message.into_iter().collect(),
             turn: Some(turn),
             request: std::mem::take(&mut live.change),
             queued,
             audit: audit.into_iter().collect(),
+            logs: log.into_iter().collect(),
             ..Append::default()
         };
         if ended && live.watched {
@@ -93,6 +107,7 @@ impl Shard {
         self.end_tasks(id, &events, &mut append);
         self.collect_notices(id, told, &events, &mut append);
         append.sent.extend(self.child_cancellations(id, &events));
+        self.spread_pause(id, &pause, &events, &mut append);
         self.hold_what_follows(id, &append, events);
         self.hold_calls(id, calls);
         if ended {
@@ -111,7 +126,11 @@ impl Shard {
         let stands = |call: &CallToSend| !new && self.state(id).is_some_and(|state| state.is_queued(call.call));
         let (standing, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| stands(call));
         let lost = self.note_queued(id, standing);
-        let (mut leaving, queued) = self.split_calls(id, calls, &[], now);
+        let (mut leaving, queued) = match self.is_paused(id) {
+            // They go into their queues when it goes on.
+            true => (self.note_queued(id, calls), Vec::new()),
+            false => self.split_calls(id, calls, now),
+        };
         leaving.extend(lost);
         if let Some(live) = self.executions.get_mut(id).filter(|_| !queued.is_empty()) {
             live.unsettled += 1;
@@ -283,6 +302,7 @@ impl Shard {
 
     fn release(&mut self, outgoing: Outgoing) {
         match outgoing {
+            Outgoing::Send { execution, call } if self.is_paused(&execution) => self.hold_back(&execution, call.call),
             Outgoing::Send { execution, call } if self.is_for_child(&execution, &call) => {
                 self.call_child(&execution, call);
             }
@@ -364,6 +384,32 @@ impl Shard {
 }
 
 impl LoadedExecution {
+    /// The report of the end, where the start names the call that is told.
+    fn report_message(&self, ended: bool) -> Option<Message> {
+        let started = self.state.started().filter(|_| ended)?;
+        let told = started.terms.report_to.as_ref()?;
+        let call = told.event;
+        let body = match (self.state.output(), self.state.failure()) {
+            (_, Some(failure)) => MessageBody::ReportedFailed {
+                call,
+                error: failure.error.clone(),
+                cause: failure.cause.clone(),
+            },
+            (output, None) => MessageBody::Reported {
+                call,
+                output: output.cloned().unwrap_or_default(),
+            },
+        };
+        Some(Message {
+            id: MessageId {
+                from: self.state.execution().clone(),
+                event: self.state.last_event(),
+                to: told.execution.clone(),
+            },
+            body,
+        })
+    }
+
     /// The message to the parent that waits for this execution, if it has ended.
     fn parent_message(&self, ended: bool) -> Option<Message> {
         let started = self.state.started().filter(|_| ended && self.origin.awaited)?;
@@ -404,6 +450,7 @@ impl Outgoing {
             | Self::Cancel { execution, .. }
             | Self::Turn { execution, .. }
             | Self::Unqueued { execution, .. }
+            | Self::Withdrawn { execution, .. }
             | Self::Noticed { execution }
             | Self::Ended { execution, .. } => Some(execution),
             Self::Queued(task) => Some(&task.execution),

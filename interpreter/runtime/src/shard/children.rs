@@ -4,15 +4,13 @@
 use super::child_names::{default_name, given_name, reserved_name};
 use super::child_terms::read_terms;
 use super::execution_ids::parent_of;
+use super::handed_down::{CALLBACK_TOKEN, call_to_report, handed_down};
 use super::loaded::Origin;
 use super::{Shard, StartError, StartRequest};
-use crate::references::references_in;
 use starbridge_flow::graph::{FaultKind, Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{
-    CallPart, CallToSend, Event, EventId, EventKind, Parent, Reference, Signal, Status, TokenGrant,
-};
+use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Parent, Signal, Status};
 use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 
 /// Something for an execution, until the execution takes it.
@@ -85,6 +83,7 @@ impl Shard {
                 Incoming::Start { parent, call, taken } => {
                     self.take_child_start(&to, here, &parent, (&call, taken), now);
                 }
+                Incoming::Undo(parent) if self.holds_back(&parent) => {}
                 Incoming::Undo(parent) => self.take_undo(&to, parent, now),
                 Incoming::Message(message) if here => self.take_message(message, now),
                 Incoming::Message(message) => self.take_message_of_absent(message),
@@ -158,7 +157,7 @@ impl Shard {
         }
     }
 
-    fn id_of_child(&mut self, parent: Parent) -> Text {
+    pub(super) fn id_of_child(&mut self, parent: Parent) -> Text {
         let request = StartRequest {
             parent: Some(parent),
             ..StartRequest::default()
@@ -194,6 +193,9 @@ impl Shard {
             if let Some((parent, signal)) = self.started_signal(child) {
                 let _ = self.signal(&parent, signal, now);
             }
+            return;
+        }
+        if self.holds_back(&parent_of(parent, call.call)) {
             return;
         }
         let started = self
@@ -232,13 +234,10 @@ impl Shard {
             "" => param("FlowName").and_then(Value::as_str).unwrap_or_default().to_owned(),
             name => name.to_owned(),
         };
-        if param("CallbackFnFTaskToken").is_some() {
-            return Err(Refused {
-                error: FaultKind::Input,
-                cause: "`CallbackFnFTaskToken` is not honoured: the pattern `sync` waits for the child".to_owned(),
-                not_sent: true,
-            });
-        }
+        let report_to = match param(CALLBACK_TOKEN) {
+            None => None,
+            Some(_) => Some(call_to_report(execution, call).map_err(|cause| Refused::new(FaultKind::Input, cause))?),
+        };
         let depth = self.depth_of_child(execution, call)?;
         let outer = self.state(execution).and_then(|state| state.started());
         let (flow, version) = if named == "$self" {
@@ -283,6 +282,8 @@ impl Shard {
             input,
             name,
             labels: outer.and_then(|started| started.labels.clone()),
+            traceparent: outer.and_then(|started| started.terms.traceparent.clone()),
+            report_to,
             parent: Some(parent_of(execution, call.call)),
             tokens,
             awaited: call.pattern == Pattern::Sync,
@@ -437,6 +438,12 @@ impl Shard {
                 let _ = self.signal(child, stop("the execution that started it is being undone"), now);
                 self.send_signal(parent.execution, undone(parent.event));
             }
+            // Whether it has done something lasting can't be known any more.
+            None => {
+                let cause = format!("the child `{child}` was deleted before it was undone");
+                let error = self.error_name(&parent.execution, &FaultKind::Resource);
+                self.send_signal(parent.execution, failed(parent.event, &error, &cause));
+            }
             // It is rolled back already, or never did anything lasting.
             _ => self.send_signal(parent.execution, undone(parent.event)),
         }
@@ -444,13 +451,8 @@ impl Shard {
 
     fn not_undone(&self, call: EventId, child: &Text) -> Signal {
         let failure = self.state(child).and_then(|state| state.failure());
-        Signal::Failed {
-            call,
-            error: failure.map_or_else(String::new, |failure| failure.error.to_string()),
-            cause: "the child could not be undone".to_owned(),
-            retry_after: None,
-            not_sent: false,
-        }
+        let error = failure.map_or("", |failure| failure.error.as_str());
+        failed(call, error, "the child could not be undone")
     }
 
     /// Tells the call that waits for a rollback of the child that the child has ended.
@@ -487,19 +489,6 @@ impl Shard {
         }
         words
     }
-}
-
-/// The tokens that stand below a place of a call, with their places relative to it.
-fn handed_down(call: &CallToSend, part: CallPart, below: &Pointer) -> Vec<TokenGrant> {
-    let grant = |(at, reference): (&Pointer, &Reference)| match reference {
-        Reference::Secret(_) => None,
-        Reference::Token { execution, call } => Some(TokenGrant {
-            at: at.strip_prefix(below)?,
-            execution: execution.clone(),
-            call: *call,
-        }),
-    };
-    references_in(&call.references, part).filter_map(grant).collect()
 }
 
 pub(super) fn submitted(call: EventId, child: Text, version: u64) -> Signal {

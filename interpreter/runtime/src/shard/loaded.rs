@@ -5,8 +5,8 @@ use starbridge_flow::graph::{Flow, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Parent, State, Status};
-use starbridge_ports::{ExecutionRecord, FailedUndo, KeptRedrive, RecordedFailure, RequestChange};
-use std::collections::BTreeMap;
+use starbridge_ports::{ExecutionRecord, FailedUndo, KeptRedrive, RecordedFailure, RecordedPause, RequestChange};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// By default a checkpoint is due after this many events since the last one, and as many bytes of events as the last
@@ -28,6 +28,8 @@ pub(super) struct LoadedExecution {
     pub(super) queues: bool,
     /// Its calls that are tasks of queues, with the names of the queues.
     pub(super) queued: BTreeMap<EventId, Text>,
+    /// While it is paused: its calls that were to leave.
+    pub(super) held_back: BTreeSet<EventId>,
     /// Whether it is in the list of idle executions.
     pub(super) listed_idle: bool,
     /// Whether a step of the flow expects heartbeats that are only known in memory.
@@ -56,6 +58,8 @@ pub(super) struct StoredStatus {
     pub(super) awake: bool,
     /// When to wake it, if it sleeps.
     pub(super) wake_at: Option<Timestamp>,
+    /// Whether it is paused.
+    pub(super) paused: bool,
 }
 
 /// The origin of an execution.
@@ -98,6 +102,7 @@ impl LoadedExecution {
             deleted: false,
             queues: false,
             queued: BTreeMap::new(),
+            held_back: BTreeSet::new(),
             listed_idle: false,
             attempts: 0,
             asking: None,
@@ -116,6 +121,7 @@ impl LoadedExecution {
             return StoredStatus {
                 status: ASKING,
                 awake: false,
+                paused: false,
                 wake_at: None,
             };
         }
@@ -124,13 +130,23 @@ impl LoadedExecution {
             let call = self.state.call_to_send(&self.flow, call);
             call.is_some_and(|call| call.heartbeat.is_some() && !self.queued.contains_key(&call.call))
         };
-        let awake = !status.is_ended()
-            && !(self.state.is_asleep(self.queues) && !(self.heartbeats && self.state.calls_in_flight().any(expects)));
+        let paused = self.state.paused().is_some();
+        let rests = self.state.is_asleep(self.queues) || paused && self.has_nothing_out();
+        // Nobody's silence counts during a pause.
+        let listens = self.heartbeats && !paused && self.state.calls_in_flight().any(expects);
+        let awake = !status.is_ended() && (listens || !rests);
         StoredStatus {
             status,
             awake,
+            paused,
             wake_at: self.state.next_wakeup().filter(|_| !awake && !status.is_ended()),
         }
+    }
+
+    /// Whether all its calls that are still to be sent are held back, or wait in queues.
+    fn has_nothing_out(&self) -> bool {
+        let mut calls = self.state.calls_to_send_after(&self.flow, EventId(0));
+        calls.all(|call| self.held_back.contains(&call.call) || self.queued.contains_key(&call.call))
     }
 
     /// Whether it can be left to the store: everything is durable, and it only waits or has ended.
@@ -180,6 +196,11 @@ impl LoadedExecution {
             forked: self.origin.forked.clone(),
             attempts: 0,
             broken: None,
+            paused: self.state.paused().map(|paused| RecordedPause {
+                since: paused.since,
+                by: paused.by.clone(),
+                cause: paused.cause.clone(),
+            }),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Shard;
 use super::children::{failed, stop, submitted};
+use super::pausing::{pause_child, resume_child};
 use starbridge_flow::graph::{FaultKind, Origin as ErrorOrigin};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -43,6 +44,8 @@ impl Shard {
             MessageBody::ReportedFailed { call, error, cause } => {
                 self.reported_failed(&to, call, &error, cause.to_string())
             }
+            MessageBody::Pause { by, cause } => pause_child(by, &cause),
+            MessageBody::Resume { by } => resume_child(by),
             MessageBody::Stopped {
                 error,
                 cause,
@@ -70,6 +73,7 @@ impl Shard {
             None => self.waits_to_begin(&to),
             Some(state) => match &signal {
                 Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
+                Signal::Pause { .. } | Signal::Resume { .. } => true,
                 _ => matches!(state.status(), Status::Running | Status::Manual),
             },
         };

@@ -23,8 +23,23 @@ pub struct StatusChange<'a> {
     pub failure: Option<&'a RecordedFailure>,
 }
 
+/// An event of a step.
+#[derive(Clone, Copy, Debug)]
+pub struct StepEvent<'a> {
+    /// The id of the execution.
+    pub execution: &'a Text,
+    /// The event.
+    pub event: &'a Event,
+    /// The name of the step.
+    pub step: &'a Text,
+    /// The record of the execution after the turn.
+    pub record: &'a ExecutionRecord,
+}
+
 /// Makes the notices about a change, each for a target.
 pub(super) type NoticeSource = Arc<dyn Fn(&StatusChange<'_>) -> Vec<KeptNotice> + Send + Sync>;
+/// The same about an event of a step.
+pub(super) type StepNoticeSource = Arc<dyn Fn(&StepEvent<'_>) -> Vec<KeptNotice> + Send + Sync>;
 
 impl Shard {
     /// Stores with each status change the notices that `tell` makes of it.
@@ -32,8 +47,40 @@ impl Shard {
         self.tell = Some(Arc::new(tell));
     }
 
-    /// Adds notices about a turn to its append. `told` is the status that the store knew before.
+    /// Stores with each turn the notices that `tell` makes of its events of steps.
+    pub fn notify_of_steps(&mut self, tell: impl Fn(&StepEvent<'_>) -> Vec<KeptNotice> + Send + Sync + 'static) {
+        self.tell_steps = Some(Arc::new(tell));
+    }
+
+    /// Adds the notices about a turn to its append. `told` is the status that the store knew before.
     pub(super) fn collect_notices(&mut self, id: &Text, told: Option<Status>, events: &[Event], append: &mut Append) {
+        self.collect_notices_of_steps(id, events, append);
+        self.collect_notices_of_status(id, told, events, append);
+        if !append.notices.is_empty() {
+            self.held.push(Outgoing::Noticed { execution: id.clone() });
+        }
+    }
+
+    fn collect_notices_of_steps(&self, id: &Text, events: &[Event], append: &mut Append) {
+        let (Some(tell), Some(live)) = (&self.tell_steps, self.executions.get(id)) else {
+            return;
+        };
+        let standing = live.kept.unwrap_or_else(|| live.standing());
+        let record = live.record(standing);
+        for event in events {
+            if let Some(step) = event.step.and_then(|step| live.flow.step(step)) {
+                append.notices.extend(tell(&StepEvent {
+                    execution: id,
+                    event,
+                    step: &step.name,
+                    record: &record,
+                }));
+            }
+        }
+    }
+
+    /// Adds notices about the change of status of a turn to its append. `told` is the status that the store knew before.
+    fn collect_notices_of_status(&self, id: &Text, told: Option<Status>, events: &[Event], append: &mut Append) {
         let (Some(tell), Some(live)) = (&self.tell, self.executions.get(id)) else {
             return;
         };
@@ -46,15 +93,19 @@ impl Shard {
             return;
         }
         let record = live.record(standing);
-        append.notices = tell(&StatusChange {
+        let notices = tell(&StatusChange {
             execution: id,
             event: live.state.last_event(),
             time: live.state.last_time(),
             failure: asked.as_ref().or(record.failure.as_ref()),
             record: &record,
         });
-        if !append.notices.is_empty() {
-            self.held.push(Outgoing::Noticed { execution: id.clone() });
+        // A target has one notice for an event: what it is told of a step with the turn's last event goes before.
+        for notice in notices {
+            let same = |kept: &KeptNotice| kept.target == notice.target && kept.event == notice.event;
+            if !append.notices.iter().any(same) {
+                append.notices.push(notice);
+            }
         }
     }
 }

@@ -29,6 +29,25 @@ impl Shard {
         given
     }
 
+    /// Gives a signal to an execution, as [`Shard::signal`] does. Where it is taken, its turn also stores what the attempt
+    /// that it ends has logged.
+    ///
+    /// # Errors
+    ///
+    /// As [`Shard::signal`].
+    pub fn signal_logged(
+        &mut self,
+        execution: &str,
+        signal: Signal,
+        log: Option<String>,
+        now: Timestamp,
+    ) -> Result<(), Rejection> {
+        self.logged = log.filter(|log| !log.is_empty());
+        let given = self.signal(execution, signal, now);
+        self.logged = None;
+        given
+    }
+
     /// Deletes a loaded execution that has ended. From now on it takes no signal, and once that is durable nothing is left
     /// of it.
     ///

@@ -142,6 +142,7 @@ impl Shard {
             status: record.status,
             awake: record.awake,
             wake_at: record.wake_at,
+            paused: record.paused.is_some(),
         });
         if let Some((_, bytes)) = &stored.checkpoint {
             live.noted_checkpoint(bytes.len());

@@ -24,10 +24,14 @@ impl Shard {
                 _ => None,
             };
         }
-        let Signal::Redrive { by, inputs } = signal else {
+        let Signal::Redrive { by, inputs, definition } = signal else {
             return None;
         };
         let ask = self.ask_of_redrive(live, now)?;
+        if definition.is_some() {
+            // What is kept of a redrive that waits names no definition.
+            return Some(Err(Rejection::NotRedrivable));
+        }
         let former = live.state.status();
         // It is refused now, or it is carried out.
         let mut tried = live.state.clone();
@@ -99,6 +103,7 @@ impl Shard {
         let signal = Signal::Redrive {
             by: kept.by.clone(),
             inputs: kept.inputs.iter().cloned().map(edited).collect(),
+            definition: None,
         };
         let turn = self.guarded(&to, now, |shard| {
             if let Some(live) = shard.executions.get_mut(&to) {

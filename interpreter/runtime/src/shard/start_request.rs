@@ -33,6 +33,10 @@ pub struct StartRequest {
     pub priority: Option<u8>,
     /// Within a priority, its tasks go before those with a larger number; a time counts as milliseconds since 1970.
     pub order_time: Option<i64>,
+    /// W3C trace context, which its calls carry.
+    pub traceparent: Option<Text>,
+    /// The execution and call to which its end is reported.
+    pub report_to: Option<Parent>,
     /// When it may begin.
     pub time: StartTime,
     /// How long after this request it may begin at the latest.

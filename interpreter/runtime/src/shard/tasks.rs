@@ -9,7 +9,7 @@ use starbridge_flow::limits::is_name;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, call_type};
+use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, StartRecord, call_type};
 use starbridge_ports::{Append, AuditEntry, DeadTask, DeadTasksCleared, QueuedTask};
 use std::sync::Arc;
 
@@ -36,7 +36,6 @@ impl Shard {
         &mut self,
         id: &Text,
         calls: Vec<CallToSend>,
-        events: &[Event],
         now: Timestamp,
     ) -> (Vec<CallToSend>, Vec<QueuedTask>) {
         if self.fair_queue.is_none() {
@@ -46,7 +45,7 @@ impl Shard {
         for call in calls {
             match self.queue_of(&call) {
                 None => leaving.push(call),
-                Some(queue) => queued.extend(self.task(id, queue, call, events, now)),
+                Some(queue) => queued.extend(self.task(id, queue, call, now)),
             }
         }
         (leaving, queued)
@@ -80,20 +79,15 @@ impl Shard {
         }
     }
 
-    fn task(
-        &mut self,
-        id: &Text,
-        queue: Text,
-        call: CallToSend,
-        events: &[Event],
-        now: Timestamp,
-    ) -> Option<QueuedTask> {
+    /// The task of a call. The time it may wait counts from when it was scheduled, without pauses.
+    pub(super) fn task(&mut self, id: &Text, queue: Text, call: CallToSend, now: Timestamp) -> Option<QueuedTask> {
         let fair_queue = self.fair_queue.clone()?;
         let live = self.executions.get_mut(id)?;
         live.queued.insert(call.call, queue.clone());
         let started = live.state.started()?;
-        let scheduled = events.iter().find(|event| event.id == call.call);
-        let path = scheduled.map(|event| write_path(&live.flow, &event.path));
+        let path = live.state.call_path(call.call);
+        let path = path.map(|path| write_path(&live.flow, path));
+        let waits_from = live.state.queued_since(call.call).unwrap_or(now);
         let task = QueuedTask {
             virtual_time: fair_queue.give(&queue, call.priority, id),
             execution: id.clone(),
@@ -104,10 +98,10 @@ impl Shard {
                 .order_time
                 .map_or_else(|| live.state.started_time(), Timestamp),
             since: now,
-            wait_until: call.wait.map(|longest| now.plus(longest)),
+            wait_until: call.wait.map(|longest| waits_from.plus(longest)),
             timeout: call.timeout,
             heartbeat: call.heartbeat,
-            message: message(&started.flow, &live.origin.family, &queue, path, call),
+            message: message(started, &live.origin.family, &queue, path, call),
             queue,
         };
         Some(task)
@@ -213,7 +207,7 @@ fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event
 
 /// The message for a worker, without what is known only when the worker takes the task. Its first member is not for
 /// the worker: it says which places of `input` hold references.
-fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
+fn message(started: &StartRecord, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
     let execution = family.first().cloned().unwrap_or_default();
     let (key, step_key) = (call.idempotency_key(&execution), call.step_key(&execution));
     let part = match call.params {
@@ -225,7 +219,7 @@ fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call
     set("references", write_references(references_in(&call.references, part)));
     set("queue", queue.clone().into());
     set("execution", execution.into());
-    set("flow", flow.clone().into());
+    set("flow", started.flow.clone().into());
     set("step", call.step.into());
     set("path", path.unwrap_or_else(|| Value::from(Vec::new())));
     set("type", call_type(call.rollback).into());
@@ -233,6 +227,9 @@ fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call
     set("key", key.into());
     set("stepKey", step_key.into());
     set("priority", u32::from(call.priority).into());
+    if let Some(traceparent) = &started.terms.traceparent {
+        set("traceparent", traceparent.clone().into());
+    }
     if family.len() > 1 {
         let ancestors = family.iter().skip(1).cloned().map(Value::from);
         set("ancestors", Value::from(ancestors.collect::<Vec<_>>()));

@@ -5,7 +5,8 @@ mod admission;
 use super::*;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::syntax::Source;
-use starbridge_flow::value::Object;
+use starbridge_flow::value::{Object, Value};
+use starbridge_machine::TURN_BYTES;
 
 const CALL: &str = r#"{"type": "task", "name": "call", "resourceArn": "http://x/f"}"#;
 const SLEEP: &str = r#"{"type": "wait", "name": "sleep", "duration": 5}"#;
@@ -197,4 +198,41 @@ fn trim_leaves_the_store_who_waits_the_longest() {
     shard.committed(&[]);
     shard.trim(1);
     assert!(shard.state(&first).is_none() && shard.state(&second).is_some());
+}
+
+#[test]
+fn turns_that_were_cut_are_gone_on_with_in_small_batches() {
+    let (executions, items, text) = (10, 40, 50_000);
+    let mut shard = shard(
+        r#"{"type": "foreach", "name": "each", "iterationMapping": {"collection": "$.items", "item": "n"},
+            "steps": [{"type": "task", "name": "t", "resourceArn": "queue:q"}]}"#,
+    );
+    shard.queue_tasks(Arc::default());
+    let mut input = Object::new();
+    input.insert("items".into(), vec![Value::from(0_u32); items].into());
+    input.insert("text".into(), Text::from("x".repeat(text)).into());
+    for _ in 0..executions {
+        let request = StartRequest {
+            flow: "f".into(),
+            input: input.clone(),
+            ..StartRequest::default()
+        };
+        shard.start(request, Timestamp(0)).unwrap();
+    }
+    let (mut queued, mut batches) = (0, 0);
+    while shard.has_batch() || shard.pump(Timestamp(0)) == PumpResult::Decided {
+        let bytes = shard.backlog_bytes();
+        // The starts are one batch; then a turn may pass the bound.
+        let most = CONTINUED_BYTES + TURN_BYTES + 2 * text;
+        assert!(batches == 0 || bytes <= most, "{bytes} bytes, more than {most}");
+        batches += 1;
+        queued += shard
+            .take_batch()
+            .iter()
+            .map(|append| append.queued.len())
+            .sum::<usize>();
+        shard.committed(&[]);
+    }
+    assert_eq!(queued, executions * items);
+    assert!(batches > 10, "{batches}");
 }

@@ -9,8 +9,8 @@ use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited, WaitedFor, WaitedKey};
 use starbridge_ports::{
-    Append, DeclineReason, ExecutionRecord, KeptStart, Message, MessageBody, MessageId, RequestChange, StoreError,
-    StoredHistory,
+    Append, AuditEntry, DeclineReason, ExecutionRecord, KeptStart, Message, MessageBody, MessageId, RequestChange,
+    StoreError, StoredHistory,
 };
 use std::sync::Arc;
 
@@ -152,37 +152,82 @@ impl Shard {
     }
 
     fn look_at_waiting(&mut self, id: &Text, now: Timestamp) {
-        let Some(waiting) = self.waiting.get_mut(id) else {
+        let Some(waiting) = self.waiting.get(id) else {
             return;
         };
-        let (until, kept) = match waiting.turn_at(now) {
+        if waiting.record.paused.is_some() {
+            return self.rest_unless_resting(id, None);
+        }
+        match waiting.turn_at(now) {
+            Turn::Begin if waiting.kept.admitted => self.begin_waiting(id, None, now),
             Turn::Begin => {
                 let kept = &waiting.kept;
                 let (flow, keys, after) = (kept.start.flow.clone(), kept.keys.clone(), kept.after.clone());
-                return match self.must_ask(&flow, &keys, &after) {
+                match self.must_ask(&flow, &keys, &after) {
                     true => self.ask_for_waiting(id, now),
                     false => self.begin_waiting(id, None, now),
-                };
+                }
             }
-            Turn::TooLate => return self.end_late(id, None, now),
-            Turn::WaitUntil(until) => (Some(until), waiting),
-            Turn::Wait => (None, waiting),
-        };
-        let record = &mut kept.record;
-        if !record.awake && record.wake_at == until && record.attempts == 0 {
-            return;
+            Turn::TooLate => self.end_late(id, None, now),
+            Turn::WaitUntil(until) => self.rest_unless_resting(id, Some(until)),
+            Turn::Wait => self.rest_unless_resting(id, None),
         }
-        // An operator released it, or a process ended while it was looked at.
+    }
+
+    /// Makes sure that the record says that the execution sleeps until then; `None`: until it is resumed.
+    fn rest_unless_resting(&mut self, id: &Text, until: Option<Timestamp>) {
+        let Some(waiting) = self.waiting.get(id) else {
+            return;
+        };
+        let record = &waiting.record;
+        if record.awake || record.wake_at != until || record.attempts > 0 {
+            // An operator released it, or a process ended while it was looked at.
+            self.rest(id, until, None, None);
+        }
+    }
+
+    fn rest(&mut self, id: &Text, until: Option<Timestamp>, message: Option<MessageId>, audit: Option<AuditEntry>) {
+        let Some(waiting) = self.waiting.get_mut(id) else {
+            return;
+        };
+        let record = &mut waiting.record;
         record.awake = false;
         record.wake_at = until;
         record.attempts = 0;
         record.broken = None;
-        kept.unsettled += 1;
+        waiting.unsettled += 1;
         self.pending.push(Append {
             execution: id.clone(),
             record: Some(record.clone()),
+            received: message.into_iter().collect(),
+            audit: audit.into_iter().collect(),
             ..Append::default()
         });
+    }
+
+    /// Stores that an execution which waits to begin was paused or goes on. In the second case it begins if it is time.
+    pub(super) fn rest_waiting(
+        &mut self,
+        id: &Text,
+        message: Option<MessageId>,
+        audit: Option<AuditEntry>,
+        now: Timestamp,
+    ) {
+        let Some(waiting) = self.waiting.get(id) else {
+            return;
+        };
+        let until = match (waiting.turn_at(now), &waiting.record.paused) {
+            (_, Some(_)) | (Turn::Wait, None) => None,
+            (Turn::WaitUntil(until), None) => Some(until),
+            (Turn::Begin | Turn::TooLate, None) => Some(now),
+        };
+        self.rest(id, until, message, audit);
+        self.look_at_waiting(id, now);
+    }
+
+    /// The record of an execution that waits to begin.
+    pub(super) fn waiting_record(&mut self, id: &str) -> Option<&mut ExecutionRecord> {
+        self.waiting.get_mut(id).map(|waiting| &mut waiting.record)
     }
 
     /// Fails a start that had not begun in time.
@@ -212,10 +257,34 @@ impl Shard {
     pub(super) fn take_admit(&mut self, message: MessageId, now: Timestamp) {
         let id = message.to.clone();
         match self.waiting.get(&id).map(|waiting| waiting.asked_turn(&message, now)) {
+            Some(Some(_)) if self.start_is_paused(&id) => self.keep_admission(&id, message),
             Some(Some(Turn::TooLate)) => self.end_late(&id, Some(message), now),
             Some(Some(_)) => self.begin_waiting(&id, Some(message), now),
             _ => self.drop_message(message),
         }
+    }
+
+    fn start_is_paused(&self, id: &str) -> bool {
+        self.waiting
+            .get(id)
+            .is_some_and(|waiting| waiting.record.paused.is_some())
+    }
+
+    /// Keeps that an execution may begin that is paused: it holds its slots, and begins when it is resumed.
+    fn keep_admission(&mut self, id: &Text, message: MessageId) {
+        let Some(waiting) = self.waiting.get_mut(id) else {
+            return;
+        };
+        waiting.kept.admitted = true;
+        waiting.unsettled += 1;
+        let text = serde_json::to_string(&waiting.kept).unwrap_or_default();
+        self.pending.push(Append {
+            execution: id.clone(),
+            record: Some(waiting.record.clone()),
+            request: RequestChange::Replace(text),
+            received: vec![message],
+            ..Append::default()
+        });
     }
 
     /// Fails an execution that is not admitted.
@@ -302,7 +371,7 @@ impl Shard {
         Some(waiting.kept)
     }
 
-    /// Gives a signal to an execution that waits to begin: a stop ends it.
+    /// Gives a signal to an execution that waits to begin: a stop ends it, and it can be paused.
     pub(super) fn signal_waiting(
         &mut self,
         id: &Text,
@@ -317,7 +386,7 @@ impl Shard {
             rollback,
         } = signal
         else {
-            return Err(Rejection::NotStarted);
+            return self.pause_waiting(id, signal, message, now);
         };
         let end = EndBeforeStart::Stopped {
             error,
@@ -347,7 +416,7 @@ impl Shard {
     }
 
     /// What an execution is to begin with that is here and waits to.
-    pub(super) fn waiting_record(&self, execution: &str) -> Option<&StartRecord> {
+    pub(super) fn waiting_start_record(&self, execution: &str) -> Option<&StartRecord> {
         let waiting = self.waiting.get(execution)?;
         Some(&waiting.kept.start)
     }
@@ -380,6 +449,7 @@ impl WaitingStart {
     fn turn_at(&self, now: Timestamp) -> Turn {
         match self.record.status {
             Status::Delayed => turn_at(&self.kept, now),
+            _ if self.kept.admitted => Turn::Begin,
             _ => asked_turn_at(&self.kept, now),
         }
     }
@@ -453,6 +523,7 @@ mod tests {
             keys: Vec::new(),
             after: Vec::new(),
             ancestors: Vec::new(),
+            admitted: false,
         }
     }
 

@@ -23,6 +23,9 @@ const STARTERS: u64 = 3;
 /// Between two starts of one of them.
 const PAUSE: Duration = Duration::from_millis(60);
 
+/// One in so many executions is paused, and resumed later.
+const PAUSED: u64 = 4;
+
 /// What was started and acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(in crate::campaigns) struct Started {
@@ -143,20 +146,43 @@ async fn start_one(server: &str, number: u64, started: &Mutex<Started>) {
                 answer.text().await.ok().map(|body| (status, body))
             }
         };
-        if note(started, flow, &name, heard) {
+        if let Some(id) = note(started, flow, &name, heard) {
+            if number.is_multiple_of(PAUSED) && !id.is_empty() {
+                pause_and_resume(server, &id, started).await;
+            }
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Takes down what the server said. Answers whether that was definite.
-fn note(started: &Mutex<Started>, flow: &str, name: &str, heard: Option<(u16, String)>) -> bool {
+/// Pauses an execution, and resumes it a little later. It may have ended before.
+async fn pause_and_resume(server: &str, id: &str, started: &Mutex<Started>) {
+    for act in ["pause", "resume"] {
+        let url = format!("{server}/v1/executions/{id}/{act}");
+        loop {
+            let answer = client().post(&url).body("{}").send().await;
+            match answer.map(|answer| answer.status().as_u16()) {
+                Ok(200 | 409) => break,
+                Err(_) | Ok(429 | 503) => tokio::time::sleep(Duration::from_millis(10)).await,
+                Ok(status) => {
+                    let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
+                    started.problems.push(format!("{act} of {id}: {status}"));
+                    return;
+                }
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Takes down what the server said. The id of the execution, if that was definite; empty if the answer should not have come.
+fn note(started: &Mutex<Started>, flow: &str, name: &str, heard: Option<(u16, String)>) -> Option<String> {
     let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
     let (status, body) = match heard {
         None | Some((429 | 503, _)) => {
             started.tries_lost += 1;
-            return false;
+            return None;
         }
         Some(heard) => heard,
     };
@@ -171,8 +197,11 @@ fn note(started: &Mutex<Started>, flow: &str, name: &str, heard: Option<(u16, St
         Some(id) => {
             let key = (flow.to_owned(), name.to_owned());
             started.acknowledged.insert(key, id.to_owned());
+            Some(id.to_owned())
         }
-        None => started.problems.push(format!("{name}: {status} {body}")),
+        None => {
+            started.problems.push(format!("{name}: {status} {body}"));
+            Some(String::new())
+        }
     }
-    true
 }

@@ -117,6 +117,7 @@ impl Run {
             Act::Redrive { by, inputs } => self.give(Signal::Redrive {
                 by: by.clone(),
                 inputs: inputs.clone(),
+                definition: None,
             }),
             Act::Skip(cause) => self.give(Signal::Skip {
                 by: Some("operator".to_owned()),
@@ -257,12 +258,7 @@ impl Run {
                 .pop_first()
                 .map(|((_, call), mock)| mock.into_signal(call, names))
         } else if stop == Some(next) {
-            self.stop.take().map(|(_, stop)| Signal::Stop {
-                error: stop.error,
-                cause: stop.cause,
-                by: None,
-                rollback: stop.rollback,
-            })
+            self.stop.take().map(|(_, stop)| stop.signal())
         } else if silence == Some(next) {
             self.silences
                 .pop_first()

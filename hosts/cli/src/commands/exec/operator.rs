@@ -2,6 +2,7 @@
 
 use super::{Options, Watch};
 use crate::output::Output;
+use crate::progress::place;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Decision, EventId, Failure, Resolution, Signal, State};
@@ -53,7 +54,9 @@ impl Operator {
             let Failure { error, cause } = &request.failure;
             let colon = if cause.is_empty() { "" } else { ": " };
             let (step, error, cause) = (escaped(step.unwrap_or_default()), escaped(error), escaped(cause));
-            let question = format!("{step} failed with {error}{colon}{cause}");
+            // Several iterations may ask at once.
+            let place = place(flow, &request.path);
+            let question = format!("{step}{place} failed with {error}{colon}{cause}");
             // A thread that is gone has said so.
             let _ = self.requests.send(Request {
                 execution: execution.clone(),

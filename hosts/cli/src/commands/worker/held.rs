@@ -104,7 +104,7 @@ impl HeldTasks {
 
     /// The tasks to send heartbeats for, if any is due.
     pub fn due(&self, now: Instant) -> Vec<String> {
-        if !self.tasks.values().any(|entry| entry.beat_at() <= now) {
+        if !self.tasks.values().any(|entry| entry.heartbeat_at() <= now) {
             return Vec::new();
         }
         let along =
@@ -138,8 +138,8 @@ impl HeldTasks {
     }
 
     /// When the next heartbeat is due.
-    pub fn next_beat(&self) -> Option<Instant> {
-        self.tasks.values().map(Entry::beat_at).min()
+    pub fn next_heartbeat(&self) -> Option<Instant> {
+        self.tasks.values().map(Entry::heartbeat_at).min()
     }
 
     /// The shortest lease of all.
@@ -153,7 +153,7 @@ impl Entry {
         matches!(self.stage, Stage::Unsure)
     }
 
-    fn beat_at(&self) -> Instant {
+    fn heartbeat_at(&self) -> Instant {
         match self.stage {
             Stage::Unsure => self.renewed,
             _ => self.renewed + self.task.lease / HEARTBEAT_PART,
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(held.due(now + SECOND * 2).len(), 2);
         held.renew("t", now + SECOND * 2);
         held.renew("u", now + SECOND * 2);
-        assert_eq!(held.next_beat(), Some(now + SECOND * 4));
+        assert_eq!(held.next_heartbeat(), Some(now + SECOND * 4));
     }
 
     #[tokio::test]

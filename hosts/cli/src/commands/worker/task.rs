@@ -44,7 +44,7 @@ impl Task {
             execution: text("execution"),
             flow: text("flow"),
             step: text("step"),
-            traceparent: None,
+            traceparent: told.get("traceparent").and_then(Value::as_str).map(str::to_owned),
         };
         let label = format!("{} {}", keys.step, keys.idempotency);
         let variables: Object = [
@@ -83,9 +83,10 @@ impl Task {
         })
     }
 
-    /// Runs its program. Given up before, the program is killed with all it started.
-    pub async fn run(&self, programs: &CommandConnector) -> TaskResult {
-        match programs.run(&self.request, &self.input).await {
+    /// Runs its program; gives what came of it, and the end of what it printed on stderr. Given up before, the program is killed with all it started.
+    pub async fn run(&self, programs: &CommandConnector) -> (TaskResult, String) {
+        let (outcome, log) = programs.run(&self.request, &self.input).await;
+        let result = match outcome {
             Outcome::Result(Value::Object(output)) => TaskResult::Done(output),
             Outcome::Result(other) => {
                 let cause = format!("what the program printed must be an object, not {}", other.kind());
@@ -96,7 +97,8 @@ impl Task {
             }
             // Programs are asked for results alone.
             Outcome::Accepted { .. } => TaskResult::Done(Object::new()),
-        }
+        };
+        (result, log.unwrap_or_default())
     }
 }
 
@@ -123,8 +125,8 @@ impl TaskResult {
         Self::Failed { error, cause }
     }
 
-    /// The report of it.
-    pub fn report(&self, token: &str) -> Object {
+    /// The report of it, with what the program logged.
+    pub fn report(&self, token: &str, log: &str) -> Object {
         let mut report = Object::new();
         report.insert("token".into(), token.into());
         match self {
@@ -133,6 +135,9 @@ impl TaskResult {
                 report.insert("error".into(), error.as_str().into());
                 report.insert("cause".into(), cause.as_str().into());
             }
+        }
+        if !log.is_empty() {
+            report.insert("log".into(), log.into());
         }
         report
     }
@@ -153,7 +158,7 @@ mod tests {
         let told = format!(r#"{{"token": "t-1", "key": "e-1/4", "step": "s", "input": {input}}}"#);
         let folder = tempfile::tempdir().unwrap();
         let programs = CommandConnector::new(CommandSettings::in_folder(folder.path().to_path_buf()));
-        task(&told, &["sh", "-c", script]).run(&programs).await
+        task(&told, &["sh", "-c", script]).run(&programs).await.0
     }
 
     #[test]

@@ -9,11 +9,14 @@ use super::task::{Task, TaskResult};
 use crate::client::{Answer, Client, Problem, Remote};
 use crate::exit::Exit;
 use starbridge_flow::graph::FaultKind;
-use starbridge_flow::value::{Object, Value};
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::programs::CommandConnector;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
+
+/// What came of a program, and what it logged.
+type Ended = (TaskResult, String);
 
 /// How long a hold waits for tasks, in seconds; where nothing is waited for, just long enough to know.
 const WAIT_SECONDS: u64 = 20;
@@ -39,7 +42,7 @@ enum Answered {
         reports: Vec<Report>,
         asked: Asked,
     },
-    Beats {
+    Heartbeats {
         sent: Instant,
         tokens: Vec<String>,
         asked: Asked,
@@ -66,13 +69,13 @@ pub struct WorkerLoop<'a> {
     signals: Signals,
     held: HeldTasks,
     outbox: Outbox,
-    programs: JoinSet<(String, TaskResult)>,
+    programs: JoinSet<(String, Ended)>,
     under_way: JoinSet<Answered>,
     holding: Option<AbortHandle>,
     reporting: bool,
-    beating: bool,
+    sending_heartbeats: bool,
     hold_again: NextTry,
-    beat_again: Option<Instant>,
+    heartbeat_again: Option<Instant>,
     /// A hold found nothing while nothing else was to be done.
     found_nothing: bool,
     leaving: Option<Leaving>,
@@ -98,9 +101,9 @@ impl<'a> WorkerLoop<'a> {
             under_way: JoinSet::new(),
             holding: None,
             reporting: false,
-            beating: false,
+            sending_heartbeats: false,
             hold_again: NextTry::default(),
-            beat_again: None,
+            heartbeat_again: None,
             found_nothing: false,
             leaving: None,
         })
@@ -115,7 +118,7 @@ impl<'a> WorkerLoop<'a> {
         loop {
             let now = Instant::now();
             self.give_up_what_is_over(now);
-            self.send_beats(now);
+            self.send_heartbeats(now);
             self.send_reports(now);
             self.ask_for_tasks(now);
             if let Some(exit) = self.is_over(now) {
@@ -178,13 +181,13 @@ impl<'a> WorkerLoop<'a> {
     /// When there is something to do by the clock.
     fn next(&self, now: Instant) -> Instant {
         let later = |at: Option<Instant>, not_before: Option<Instant>| at.map(|at| at.max(not_before.unwrap_or(at)));
-        let beat = later(self.held.next_beat(), self.beat_again).filter(|_| !self.beating);
+        let heartbeat = later(self.held.next_heartbeat(), self.heartbeat_again).filter(|_| !self.sending_heartbeats);
         let report = self.outbox.next_try.until().filter(|_| !self.outbox.is_empty());
         let leaving = self.leaving.as_ref();
         let holds = leaving.filter(|_| self.holding.is_some()).map(|leaving| leaving.holds);
         let waits = [
             self.held.next_end(),
-            beat,
+            heartbeat,
             report.filter(|_| !self.reporting),
             self.hold_again.until().filter(|_| self.holding.is_none()),
             leaving.map(|leaving| leaving.until),
@@ -235,30 +238,30 @@ impl<'a> WorkerLoop<'a> {
         }));
     }
 
-    fn send_beats(&mut self, now: Instant) {
-        if self.beating || self.beat_again.is_some_and(|again| again > now) {
+    fn send_heartbeats(&mut self, now: Instant) {
+        if self.sending_heartbeats || self.heartbeat_again.is_some_and(|again| again > now) {
             return;
         }
         let tokens = self.held.due(now);
         if tokens.is_empty() {
             return;
         }
-        let beat = |token: &String| {
+        let heartbeat = |token: &String| {
             let members = [
                 ("token".into(), Value::from(token.as_str())),
                 ("heartbeat".into(), true.into()),
             ];
             Value::from(members.into_iter().collect::<Object>())
         };
-        let body = reports_body(tokens.iter().map(beat).collect());
+        let body = reports_body(tokens.iter().map(heartbeat).collect());
         let lease = self.held.shortest().unwrap_or(ANSWER);
         let patience = (lease / 3).clamp(Duration::from_secs(1), ANSWER);
         let remote = self.remote.clone();
-        self.beating = true;
+        self.sending_heartbeats = true;
         self.under_way.spawn(async move {
             let sent = Instant::now();
             let asked = remote.post(&["callbacks"], &body, patience).await;
-            Answered::Beats { sent, tokens, asked }
+            Answered::Heartbeats { sent, tokens, asked }
         });
     }
 
@@ -289,9 +292,9 @@ impl<'a> WorkerLoop<'a> {
                 self.reporting = false;
                 self.take_reported(reports, asked);
             }
-            Ok(Answered::Beats { sent, tokens, asked }) => {
-                self.beating = false;
-                self.take_beaten(sent, &tokens, asked);
+            Ok(Answered::Heartbeats { sent, tokens, asked }) => {
+                self.sending_heartbeats = false;
+                self.take_heartbeat_answers(sent, &tokens, asked);
             }
             Err(stopped) => resume(stopped),
         }
@@ -302,7 +305,7 @@ impl<'a> WorkerLoop<'a> {
         self.reporter.there();
         self.hold_again.reset();
         self.outbox.next_try.reset();
-        self.beat_again = None;
+        self.heartbeat_again = None;
     }
 
     fn take_hold(&mut self, sent: Instant, idle: bool, asked: Asked) {
@@ -352,13 +355,13 @@ impl<'a> WorkerLoop<'a> {
         let (task, connector) = (entry.task.clone(), self.connector.clone());
         entry.begun = Instant::now();
         entry.stage = Stage::Runs(self.programs.spawn(async move {
-            let result = task.run(&connector).await;
-            (task.token, result)
+            let ended = task.run(&connector).await;
+            (task.token, ended)
         }));
     }
 
-    fn take_end(&mut self, ended: Result<(String, TaskResult), JoinError>) {
-        let (token, result) = match ended {
+    fn take_end(&mut self, ended: Result<(String, Ended), JoinError>) {
+        let (token, (result, log)) = match ended {
             Ok(ended) => ended,
             Err(stopped) => return resume(stopped),
         };
@@ -367,20 +370,20 @@ impl<'a> WorkerLoop<'a> {
         self.reporter.ended(&entry.task.label, &result, entry.begun.elapsed());
         self.outbox.put(Report {
             label: entry.task.label.clone(),
-            body: result.report(&token),
+            body: result.report(&token, &log),
             token,
             again: false,
         });
     }
 
-    fn take_beaten(&mut self, sent: Instant, tokens: &[String], asked: Asked) {
+    fn take_heartbeat_answers(&mut self, sent: Instant, tokens: &[String], asked: Asked) {
         let results = match asked {
             Ok(Ok(answer)) => results(&answer),
             failed => {
                 self.reporter.away(&why(failed));
                 let pause = self.held.shortest().unwrap_or(ANSWER) / 10;
                 let pause = pause.clamp(Duration::from_millis(200), Duration::from_secs(5));
-                self.beat_again = Some(Instant::now() + pause);
+                self.heartbeat_again = Some(Instant::now() + pause);
                 return;
             }
         };
@@ -394,7 +397,7 @@ impl<'a> WorkerLoop<'a> {
                 }
                 404 | 409 | 410 => self.refused(token, &code),
                 // Not now: it is asked again.
-                _ => self.beat_again = Some(Instant::now() + Duration::from_secs(1)),
+                _ => self.heartbeat_again = Some(Instant::now() + Duration::from_secs(1)),
             }
         }
     }
@@ -483,12 +486,22 @@ impl<'a> WorkerLoop<'a> {
             return self.outbox.put_back(reports);
         }
         for mut report in reports {
+            // What the program logged is the first to go.
+            if report.body.get("log").is_some() {
+                report.body = report.body.iter().filter(|(key, _)| *key != "log").map(owned).collect();
+                self.outbox.put(report);
+                continue;
+            }
             let cause = "what the program printed is more than the server takes";
             let result = TaskResult::failed(&FaultKind::TooLarge, cause.to_owned());
-            report.body = result.report(&report.token);
+            report.body = result.report(&report.token, "");
             self.outbox.put(report);
         }
     }
+}
+
+fn owned((key, value): (&Text, &Value)) -> (Text, Value) {
+    (key.clone(), value.clone())
 }
 
 fn reports_body(reports: Vec<Value>) -> Object {

@@ -16,6 +16,8 @@ impl Members<'_> {
                 let whole = value.as_number().and_then(serde_json::Number::as_i64);
                 whole.ok_or_else(|| Self::wrong(key, "a whole number", value))
             })?,
+            traceparent: self.maybe("traceparent", Self::text)?,
+            report_to: self.maybe("reportTo", Self::call_of)?,
             waited: self.maybe("waited", |m, key| {
                 let waited = Members {
                     flow: m.flow,

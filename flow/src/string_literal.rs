@@ -35,6 +35,10 @@ impl Fault {
 
 /// Reads the string whose opening quote, `"` or `'`, is the byte at `start`; gives what it says and the offset after its
 /// closing quote.
+///
+/// # Errors
+///
+/// A [`Fault`] with the place if the string is not closed or has a wrong escape.
 pub fn read(text: &str, start: usize, rules: Rules) -> Result<(String, usize), Fault> {
     let rest = text.get(start..).unwrap_or_default();
     let mut chars = rest.char_indices();

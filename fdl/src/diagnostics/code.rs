@@ -4,6 +4,8 @@
 //! 07 resources; 08 is free for what comes later.
 
 use super::Severity;
+use starbridge_flow::diagnostics::DiagnosticCode;
+use starbridge_flow::syntax::SyntaxCode;
 
 macro_rules! codes {
     ($($variant:ident $id:literal $severity:ident $title:literal;)*) => {
@@ -135,7 +137,6 @@ codes! {
     UnknownEngineError "FDL0517" Warning "unknown `FnF.` error";
     ErrorMappingsUnused "FDL0518" Warning "`errorMappings` without a catch";
     BackoffIgnored "FDL0519" Warning "field without effect under this backoff";
-    NotRunYet "FDL0520" Warning "not run by this version";
     TooManySteps "FDL0601" Error "too many steps";
     TooManyLevels "FDL0602" Error "steps nested too deep";
     TooManyBranches "FDL0603" Error "too many branches";
@@ -151,6 +152,7 @@ codes! {
     SecretNotResolved "FDL0703" Warning "secret where none is resolved";
     NotAnswered "FDL0704" Warning "resource that nothing answers to";
     CommandWithBlank "FDL0705" Warning "arguments in the name of a program";
+    PartMisplaced "FDL0706" Error "part of a resource that can't be filled in";
 }
 
 impl Code {
@@ -160,6 +162,33 @@ impl Code {
             .iter()
             .copied()
             .find(|code| code.as_str().eq_ignore_ascii_case(text))
+    }
+}
+
+impl DiagnosticCode for Code {
+    fn severity(self) -> Severity {
+        Code::severity(self)
+    }
+}
+
+impl From<SyntaxCode> for Code {
+    fn from(code: SyntaxCode) -> Self {
+        match code {
+            SyntaxCode::Syntax => Self::Syntax,
+            SyntaxCode::Comment => Self::Comment,
+            SyntaxCode::TrailingComma => Self::TrailingComma,
+            SyntaxCode::DuplicateKey => Self::DuplicateKey,
+            SyntaxCode::NumberRange => Self::NumberRange,
+            SyntaxCode::NestedTooDeep => Self::NestedTooDeep,
+            SyntaxCode::TooLarge => Self::TooLarge,
+            SyntaxCode::Encoding => Self::Encoding,
+            SyntaxCode::Yaml => Self::Yaml,
+            SyntaxCode::YamlTag => Self::YamlTag,
+            SyntaxCode::YamlAlias => Self::YamlAlias,
+            SyntaxCode::YamlDocuments => Self::YamlDocuments,
+            SyntaxCode::YamlKey => Self::YamlKey,
+            SyntaxCode::Empty => Self::Empty,
+        }
     }
 }
 
@@ -181,5 +210,12 @@ mod tests {
             assert!(!code.title().is_empty());
         }
         assert_eq!(Code::parse("FDL9999"), None);
+    }
+
+    #[test]
+    fn problems_of_texts_keep_their_severity() {
+        for code in SyntaxCode::ALL {
+            assert_eq!(Code::from(code).severity(), DiagnosticCode::severity(code), "{code:?}");
+        }
     }
 }

@@ -1,0 +1,395 @@
+//! `bulk`: the same to many executions of a server.
+
+use super::start::split_label;
+use crate::client::lists::{ListLimit, Paged};
+use crate::client::{Answer, Client, ServerOptions};
+use crate::definitions::read_given;
+use crate::exit::Exit;
+use crate::output::{Output, bad, finish};
+use crate::table::{listing, table, time};
+use crate::views::{id_of, plain, text};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use starbridge_flow::value::{Object, Value};
+use starbridge_machine::Status;
+
+/// Stops, redrives, skips, resolves or deletes many executions of a server
+///
+/// The server keeps it as a job over the executions that match now, and goes on with it after a restart. Each of them is dealt
+/// with once.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  starbridge bulk redrive --flow order --status Failed --dry-run\n  starbridge bulk stop --label team=billing --cause 'moved' --rate 50\n  starbridge bulk delete --flow order --status Succeeded --to 2026-01-01T00:00:00Z\n  starbridge bulk list"
+)]
+pub struct Options {
+    #[command(flatten)]
+    server: ServerOptions,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Stops executions
+    Stop {
+        /// The error they end with; otherwise `FnF.Stopped`
+        #[arg(long, value_name = "NAME")]
+        error: Option<String>,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        cause: Option<String>,
+        /// Undoes what they did
+        #[arg(long)]
+        rollback: bool,
+        #[command(flatten)]
+        chosen: Chosen,
+    },
+    /// Lets executions that ended unsuccessfully go on where they failed
+    Redrive {
+        #[command(flatten)]
+        chosen: Chosen,
+    },
+    /// Leaves out the undo that failed
+    Skip {
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        cause: Option<String>,
+        #[command(flatten)]
+        chosen: Chosen,
+    },
+    /// Decides for the step that waits for an operator
+    Resolve(ResolveOptions),
+    /// Deletes executions that have ended
+    Delete {
+        #[command(flatten)]
+        chosen: Chosen,
+    },
+    /// Lists the jobs, the newest first
+    List {
+        #[command(flatten)]
+        most: ListLimit,
+    },
+    /// Shows a job
+    Show {
+        /// The job's id
+        job: String,
+    },
+    /// Lists the executions of a job, and what became of each
+    Items {
+        /// The job's id
+        job: String,
+        /// Only those with this result
+        #[arg(long, value_parser = ["open", "done", "skipped", "failed"])]
+        result: Option<String>,
+        #[command(flatten)]
+        most: ListLimit,
+    },
+    /// Lets a job begin nothing more until it is resumed
+    Suspend {
+        /// The job's id
+        job: String,
+    },
+    /// Lets a suspended job go on
+    Resume {
+        /// The job's id
+        job: String,
+    },
+    /// Ends a job; what was done stays done
+    Cancel {
+        /// The job's id
+        job: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct ResolveOptions {
+    /// What is decided
+    #[arg(value_parser = ["retry", "succeed", "fail"])]
+    decision: String,
+    /// The step, where several of an execution wait
+    #[arg(long, value_name = "NAME")]
+    step: Option<String>,
+    /// The output of a step that succeeds: a JSON object, or a file with it; `-` reads stdin
+    #[arg(long, value_name = "JSON|FILE")]
+    output: Option<String>,
+    /// The error of a step that fails; otherwise its own
+    #[arg(long, value_name = "NAME")]
+    error: Option<String>,
+    /// The cause of that error
+    #[arg(long, value_name = "TEXT")]
+    cause: Option<String>,
+    /// A note for the history
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+/// Which executions, and how fast.
+#[derive(Debug, Args)]
+struct Chosen {
+    /// These executions: their ids, or FLOW/NAME
+    #[arg(value_name = "ID|FLOW/NAME")]
+    executions: Vec<String>,
+    /// Of this flow
+    #[arg(long)]
+    flow: Option<String>,
+    /// In this state; may be given several times
+    #[arg(long, value_name = "STATUS", ignore_case = true, value_parser = PossibleValuesParser::new(Status::ALL.map(Status::as_str)))]
+    status: Vec<String>,
+    /// That do not go on for this reason: `broken` are those that were set aside
+    #[arg(long, value_name = "REASON")]
+    reason: Option<String>,
+    /// Whose name begins so
+    #[arg(long)]
+    name: Option<String>,
+    /// Started by this execution: its id, or FLOW/NAME
+    #[arg(long, value_name = "ID|FLOW/NAME")]
+    parent: Option<String>,
+    /// Of the family that began with this execution: its id, or FLOW/NAME
+    #[arg(long, value_name = "ID|FLOW/NAME")]
+    root: Option<String>,
+    /// With this label; may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// Started at this time or after (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Started before this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// Every execution there is
+    #[arg(long)]
+    all: bool,
+    /// Does nothing: says how many it would be for
+    #[arg(long)]
+    dry_run: bool,
+    /// So many executions a second at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    rate: Option<u64>,
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let client = Client::new(&options.server, output)?;
+    let change = |job: &str, to: &str| show(&client, &client.post(&["bulk", job, to], &[], &Object::new())?);
+    match &options.action {
+        Action::Stop {
+            error,
+            cause,
+            rollback,
+            chosen,
+        } => {
+            let mut arguments = texts(&[("error", error), ("cause", cause)]);
+            if *rollback {
+                arguments.insert("rollback".into(), true.into());
+            }
+            begin(&client, "stop", arguments, chosen)
+        }
+        Action::Redrive { chosen } => begin(&client, "redrive", Object::new(), chosen),
+        Action::Skip { cause, chosen } => begin(&client, "skip", texts(&[("cause", cause)]), chosen),
+        Action::Resolve(options) => resolve(&client, options),
+        Action::Delete { chosen } => begin(&client, "delete", Object::new(), chosen),
+        Action::List { most } => list(&client, *most),
+        Action::Show { job } => show(&client, &client.get(&["bulk", job], &[])?),
+        Action::Items { job, result, most } => items(&client, job, result.as_deref(), *most),
+        Action::Suspend { job } => change(job, "suspend"),
+        Action::Resume { job } => change(job, "resume"),
+        Action::Cancel { job } => change(job, "cancel"),
+    }
+}
+
+fn texts(members: &[(&str, &Option<String>)]) -> Object {
+    let given = members
+        .iter()
+        .filter_map(|(key, value)| Some(((*key).into(), value.as_deref()?.into())));
+    given.collect()
+}
+
+fn resolve(client: &Client, options: &ResolveOptions) -> Result<(), Exit> {
+    let decision = Some(options.decision.clone());
+    let mut arguments = texts(&[
+        ("action", &decision),
+        ("step", &options.step),
+        ("error", &options.error),
+        ("cause", &options.cause),
+        ("note", &options.note),
+    ]);
+    if let Some(given) = &options.output {
+        let given = read_given(given, "a step's output", client.output())?;
+        arguments.insert("output".into(), given.into());
+    }
+    begin(client, "resolve", arguments, &options.chosen)
+}
+
+/// Makes a job, or says what it would be for.
+fn begin(client: &Client, action: &str, arguments: Object, chosen: &Chosen) -> Result<(), Exit> {
+    let mut body = Object::new();
+    body.insert("action".into(), action.into());
+    if !arguments.is_empty() {
+        body.insert("arguments".into(), arguments.into());
+    }
+    let filter = filter(client, chosen)?;
+    let output = client.output();
+    if !chosen.executions.is_empty() {
+        if !filter.is_empty() || chosen.all {
+            return Err(bad(
+                output,
+                "give either executions or what they must match, not both",
+                "",
+            ));
+        }
+        let ids = chosen
+            .executions
+            .iter()
+            .map(|meant| id_of(client, meant).map(Value::from));
+        body.insert("executions".into(), ids.collect::<Result<Vec<_>, _>>()?.into());
+    } else if filter.is_empty() && !chosen.all {
+        let help =
+            "name executions, say what they must match (`--flow`, `--status`, …), or `--all` if every one is meant";
+        return Err(bad(output, "this would be for every execution there is", help));
+    } else {
+        body.insert("filter".into(), filter.into());
+    }
+    for (key, set) in [("all", chosen.all), ("dryRun", chosen.dry_run)] {
+        if set {
+            body.insert(key.into(), true.into());
+        }
+    }
+    if let Some(rate) = chosen.rate {
+        body.insert("ratePerSecond".into(), rate.into());
+    }
+    let answer = client.post(&["bulk"], &[], &body)?;
+    match chosen.dry_run {
+        true => show_preview(client, &answer),
+        false => show(client, &answer),
+    }
+}
+
+fn filter(client: &Client, chosen: &Chosen) -> Result<Object, Exit> {
+    let output = client.output();
+    let mut filter = texts(&[
+        ("flow", &chosen.flow),
+        ("reason", &chosen.reason),
+        ("name", &chosen.name),
+        ("from", &chosen.from),
+        ("to", &chosen.to),
+    ]);
+    for (key, meant) in [("parent", &chosen.parent), ("root", &chosen.root)] {
+        if let Some(meant) = meant {
+            filter.insert(key.into(), id_of(client, meant)?.into());
+        }
+    }
+    if !chosen.status.is_empty() {
+        let statuses = chosen.status.iter().map(|word| {
+            let known = Status::ALL.into_iter().map(Status::as_str);
+            let known = known.into_iter().find(|known| known.eq_ignore_ascii_case(word));
+            Value::from(known.unwrap_or(word))
+        });
+        filter.insert("status".into(), statuses.collect::<Vec<_>>().into());
+    }
+    let mut labels = Object::new();
+    for label in &chosen.labels {
+        let (key, value) = split_label(label, output)?;
+        labels.insert(key.into(), value.into());
+    }
+    if !labels.is_empty() {
+        filter.insert("labels".into(), labels.into());
+    }
+    Ok(filter)
+}
+
+fn show_preview(client: &Client, answer: &Answer) -> Result<(), Exit> {
+    let output = client.output();
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let preview = answer.object();
+    let rows = |key: &str, columns: &[&str]| -> Vec<Vec<String>> {
+        let list = preview.get(key).and_then(Value::as_array);
+        let entries = list.into_iter().flat_map(|list| list.values());
+        let entries = entries.filter_map(Value::as_object);
+        entries
+            .map(|entry| columns.iter().map(|column| plain(entry, column)).collect())
+            .collect()
+    };
+    let counts = rows("counts", &["flow", "status", "executions"]);
+    if counts.is_empty() {
+        output.note("no execution matches");
+        return Ok(());
+    }
+    output.print(&table(&["FLOW", "STATUS", "EXECUTIONS"], &counts))?;
+    output.print("\n")?;
+    let examples = rows("examples", &["id", "flow", "name", "status"]);
+    output.print(&table(&["FOR EXAMPLE", "FLOW", "NAME", "STATUS"], &examples))?;
+    output.note(&format!(
+        "executions that match: {}; nothing was done",
+        plain(&preview, "executions")
+    ));
+    Ok(())
+}
+
+fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
+    let output = client.output();
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let job = answer.object();
+    let json = |key: &str| job.get(key).map(Value::to_json).unwrap_or_default();
+    let mut entries = vec![
+        ("id", plain(&job, "id")),
+        ("action", plain(&job, "action")),
+        ("arguments", json("arguments")),
+        ("filter", json("filter")),
+        ("by", plain(&job, "by")),
+        ("state", plain(&job, "state")),
+    ];
+    for key in ["items", "open", "done", "skipped", "failed"] {
+        entries.push((key, plain(&job, key)));
+    }
+    if job.get("ratePerSecond").is_some() {
+        entries.push(("rate", format!("{} a second", plain(&job, "ratePerSecond"))));
+    }
+    entries.push(("created", time(text(&job, "createdTime"))));
+    if text(&job, "endedTime").is_some() {
+        entries.push(("ended", time(text(&job, "endedTime"))));
+    }
+    entries.retain(|(_, value)| value != "{}");
+    output.print(&listing(&entries))
+}
+
+fn list(client: &Client, most: ListLimit) -> Result<(), Exit> {
+    let list = Paged {
+        path: &["bulk"],
+        query: &[],
+        heads: &[
+            "ID", "ACTION", "STATE", "ITEMS", "DONE", "SKIPPED", "FAILED", "BY", "CREATED",
+        ],
+        more: "there are more: `--all` shows them, or `--limit N`",
+    };
+    list.show(client, most, |job| {
+        let mut row: Vec<String> = ["id", "action", "state", "items", "done", "skipped", "failed", "by"]
+            .iter()
+            .map(|key| plain(job, key))
+            .collect();
+        row.push(time(text(job, "createdTime")));
+        row
+    })
+}
+
+fn items(client: &Client, job: &str, result: Option<&str>, most: ListLimit) -> Result<(), Exit> {
+    let query: Vec<(&str, String)> = result.map(|result| ("result", result.to_owned())).into_iter().collect();
+    let path = ["bulk", job, "items"];
+    let list = Paged {
+        path: &path,
+        query: &query,
+        heads: &["ITEM", "EXECUTION", "RESULT", "CODE"],
+        more: "there are more: `--all` shows them, or `--limit N`",
+    };
+    list.show(client, most, |item| {
+        let columns = ["item", "execution", "result"].iter().map(|key| plain(item, key));
+        columns
+            .chain([text(item, "code").unwrap_or_default().to_owned()])
+            .collect()
+    })
+}

@@ -1,0 +1,37 @@
+//! `pause`: lets nothing new begin in an execution of a server.
+
+use crate::client::{Client, ServerOptions};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::views::{id_of, show};
+use clap::Args;
+use starbridge_flow::value::Object;
+
+/// Pauses an execution of a server
+///
+/// Nothing new begins in it and in the children it waits for, and no timer fires. Calls that are out may end: their results are
+/// recorded, and what follows from them waits. Pausing one that is paused changes nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  starbridge pause order/order-7 --cause 'the bank is down'")]
+pub struct Options {
+    /// The execution: its id, or FLOW/NAME
+    #[arg(value_name = "ID|FLOW/NAME")]
+    pub execution: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub cause: Option<String>,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let client = Client::new(&options.server, output)?;
+    let id = id_of(&client, &options.execution)?;
+    let mut body = Object::new();
+    if let Some(cause) = &options.cause {
+        body.insert("cause".into(), cause.as_str().into());
+    }
+    let answer = client.post(&["executions", &id, "pause"], &[], &body)?;
+    show(&client, &answer)
+}

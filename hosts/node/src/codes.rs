@@ -1,0 +1,22 @@
+//! Codes of problems that others than the API need, too.
+
+use axum::http::StatusCode;
+use starbridge_machine::Rejection;
+
+/// The status and the code for why a signal is not taken.
+pub(crate) fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
+    match rejection {
+        Rejection::NotStarted => (StatusCode::CONFLICT, "NotStarted"),
+        Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
+        Rejection::NotRedrivable => (StatusCode::CONFLICT, "NotRedrivable"),
+        Rejection::NothingToSkip => (StatusCode::CONFLICT, "NothingToSkip"),
+        Rejection::NotManual => (StatusCode::CONFLICT, "NotManual"),
+        Rejection::NotEnteredAgain { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "NotEnteredAgain"),
+        Rejection::OutputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "OutputTooLarge"),
+        Rejection::InvalidInput(_) => (StatusCode::UNPROCESSABLE_ENTITY, "InvalidInput"),
+        Rejection::InputTooDeep { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "InputTooDeep"),
+        Rejection::InputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "InputTooLarge"),
+        Rejection::Broken { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "Corrupt"),
+        _ => (StatusCode::CONFLICT, "Rejected"),
+    }
+}

@@ -1,0 +1,342 @@
+//! What a bulk job does to each of its executions, and which executions those are.
+
+use serde::Deserialize;
+use starbridge_flow::time::{Millis, Timestamp};
+use starbridge_flow::value::{Object, Text, Value};
+use starbridge_machine::{Decision, Failure, Resolution, ResolutionAction, Signal, Status};
+use starbridge_ports::{LOCAL_OPERATOR, Query, WaitingReason};
+use std::collections::BTreeMap;
+
+/// What a bulk job does to each of its executions. The members are the arguments of the request.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum BulkAction {
+    /// Stops it.
+    Stop {
+        /// The name of the error; `None`: the language's own name for a stop.
+        error: Option<String>,
+        /// Why, for people.
+        #[serde(default)]
+        cause: String,
+        /// Whether what it did is undone.
+        #[serde(default)]
+        rollback: bool,
+    },
+    /// Lets it go on where it failed.
+    Redrive {},
+    /// Leaves out the undo that failed.
+    Skip {
+        /// Why, for people.
+        #[serde(default)]
+        cause: String,
+    },
+    /// Decides for the step that waits for an operator.
+    Resolve {
+        /// What is decided.
+        action: ResolveWord,
+        /// The step, where several of an execution wait.
+        step: Option<Text>,
+        /// The output of a step that succeeds.
+        output: Option<serde_json::Map<String, serde_json::Value>>,
+        /// The error of a step that fails; `None`: its own.
+        error: Option<Text>,
+        /// The cause of that error.
+        cause: Option<Text>,
+        /// A note for the history.
+        note: Option<Text>,
+    },
+    /// Deletes it.
+    Delete {},
+}
+
+/// What is decided for a step that waits for an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ResolveWord {
+    /// Try again.
+    Retry,
+    /// The step succeeds.
+    Succeed,
+    /// The step fails.
+    Fail,
+}
+
+/// How an action is asked for.
+pub(super) enum Asked {
+    /// By this signal.
+    Signal(Signal),
+    /// By this decision about the step of this name, or about the only one that waits.
+    Decision(Option<Text>, Box<Resolution>),
+    /// By deleting it.
+    Deletion,
+}
+
+impl BulkAction {
+    /// The words of all actions.
+    pub const WORDS: [&str; 5] = ["stop", "redrive", "skip", "resolve", "delete"];
+
+    /// Reads the action with this word and these arguments.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, for people.
+    pub fn read(word: &str, arguments: &Object) -> Result<Self, String> {
+        if !Self::WORDS.contains(&word) {
+            return Err(format!("`action` must be one of {}", Self::WORDS.join(", ")));
+        }
+        let tagged: Object = [(Text::from(word), Value::from(arguments.clone()))]
+            .into_iter()
+            .collect();
+        let action: Self = read_json(&tagged.into()).map_err(|error| format!("`arguments` of `{word}`: {error}"))?;
+        action.check()?;
+        Ok(action)
+    }
+
+    /// Whether the members of a decision fit together.
+    fn check(&self) -> Result<(), String> {
+        let Self::Resolve {
+            action,
+            output,
+            error,
+            cause,
+            ..
+        } = self
+        else {
+            return Ok(());
+        };
+        let members = [
+            (output.is_some(), "output", ResolveWord::Succeed),
+            (error.is_some(), "error", ResolveWord::Fail),
+            (cause.is_some(), "cause", ResolveWord::Fail),
+        ];
+        for (given, member, with) in members {
+            if given && *action != with {
+                let with = ResolutionAction::from(with).as_str();
+                return Err(format!("`{member}` has a meaning only with the action `{with}`"));
+            }
+        }
+        match cause.is_some() && error.is_none() {
+            true => Err("`cause` stands beside `error`: give the name of the error, too".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it is for whoever may delete executions only.
+    pub fn needs_admin(&self) -> bool {
+        matches!(self, Self::Delete {})
+    }
+
+    /// How this is asked for in the name of an operator.
+    pub(super) fn asked(&self, by: &Text) -> Asked {
+        // Histories name no operator where nobody needs a token.
+        let caller = (by.as_str() != LOCAL_OPERATOR).then(|| by.to_string());
+        match self {
+            Self::Stop { error, cause, rollback } => Asked::Signal(Signal::Stop {
+                error: error.clone(),
+                cause: cause.clone(),
+                by: caller,
+                rollback: *rollback,
+            }),
+            Self::Redrive {} => Asked::Signal(Signal::Redrive {
+                by: caller,
+                inputs: Vec::new(),
+                definition: None,
+            }),
+            Self::Skip { cause } => Asked::Signal(Signal::Skip {
+                by: Some(by.to_string()),
+                cause: cause.clone(),
+            }),
+            Self::Resolve {
+                action,
+                step,
+                output,
+                error,
+                cause,
+                note,
+            } => {
+                let decision = match action {
+                    ResolveWord::Retry => Decision::Retry,
+                    ResolveWord::Succeed => Decision::Succeed {
+                        output: output.as_ref().and_then(object_of),
+                    },
+                    ResolveWord::Fail => Decision::Fail {
+                        failure: error.clone().map(|error| Failure {
+                            error,
+                            cause: cause.clone().unwrap_or_default(),
+                        }),
+                    },
+                };
+                let resolution = Resolution {
+                    decision,
+                    by: by.clone(),
+                    note: note.clone(),
+                };
+                Asked::Decision(step.clone(), Box::new(resolution))
+            }
+            Self::Delete {} => Asked::Deletion,
+        }
+    }
+}
+
+fn object_of(json: &serde_json::Map<String, serde_json::Value>) -> Option<Object> {
+    Value::from(&serde_json::Value::Object(json.clone()))
+        .as_object()
+        .cloned()
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, String> {
+    let json: serde_json::Value = serde_json::from_str(&value.to_json()).map_err(|error| error.to_string())?;
+    serde_json::from_value(json).map_err(|error| error.to_string())
+}
+
+/// Which executions a bulk job is for: those that match everything that is given.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BulkFilter {
+    /// The name of their flow.
+    pub flow: Option<Text>,
+    /// Their status is one of these.
+    pub status: Vec<Text>,
+    /// Why they do not go on: `broken`.
+    pub reason: Option<Text>,
+    /// Their name begins with this.
+    pub name: Option<Text>,
+    /// The id of the execution that started them.
+    pub parent: Option<Text>,
+    /// The id of the execution at the root of their family.
+    pub root: Option<Text>,
+    /// They have all these labels.
+    pub labels: BTreeMap<Text, Text>,
+    /// They were started at this time or later (RFC 3339).
+    pub from: Option<Text>,
+    /// They were started before this time (RFC 3339).
+    pub to: Option<Text>,
+}
+
+impl BulkFilter {
+    /// Reads a filter.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, for people.
+    pub fn read(filter: &Object) -> Result<Self, String> {
+        let read: Self = read_json(&filter.clone().into()).map_err(|error| format!("`filter`: {error}"))?;
+        read.query(Timestamp::default()).map(|_| read)
+    }
+
+    /// Whether every execution matches.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The query for what matched at a time.
+    pub(super) fn query(&self, at: Timestamp) -> Result<Query, String> {
+        let status = |word: &Text| {
+            Status::parse(word).ok_or_else(|| {
+                let known: Vec<&str> = Status::ALL.iter().map(|status| status.as_str()).collect();
+                format!("`filter`: there is no status `{word}`: known are {}", known.join(", "))
+            })
+        };
+        let time = |key: &str, given: &Option<Text>| match given {
+            None => Ok(None),
+            Some(given) => Timestamp::parse(given)
+                .map(Some)
+                .ok_or_else(|| format!("`filter`: `{key}` must be an RFC 3339 time, not `{given}`")),
+        };
+        let reason = self.reason.as_deref().map(listed_reason).transpose()?;
+        let just_after = at.plus(Millis(1));
+        Ok(Query {
+            flow: self.flow.clone(),
+            statuses: self.status.iter().map(status).collect::<Result<_, _>>()?,
+            broken: reason == Some(WaitingReason::Broken),
+            reasons: reason
+                .filter(|reason| *reason != WaitingReason::Broken)
+                .into_iter()
+                .collect(),
+            name: self.name.clone(),
+            parent: self.parent.clone(),
+            root: self.root.clone(),
+            labels: self
+                .labels
+                .iter()
+                .map(|(label, value)| (label.clone(), value.clone()))
+                .collect(),
+            from: time("from", &self.from)?,
+            to: Some(time("to", &self.to)?.map_or(just_after, |to| to.min(just_after))),
+            cursor: None,
+            limit: 0,
+        })
+    }
+}
+
+fn listed_reason(word: &str) -> Result<WaitingReason, String> {
+    WaitingReason::parse_listed(word).ok_or_else(|| {
+        let known = WaitingReason::listed_words();
+        format!("`filter`: there is no reason `{word}` to ask for: known are {known}")
+    })
+}
+
+impl From<ResolveWord> for ResolutionAction {
+    fn from(word: ResolveWord) -> Self {
+        match word {
+            ResolveWord::Retry => Self::Retry,
+            ResolveWord::Succeed => Self::Succeed,
+            ResolveWord::Fail => Self::Fail,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(text: &str) -> Object {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn action_is_read_with_its_arguments() {
+        let stop = BulkAction::read("stop", &object(r#"{"cause":"late","rollback":true}"#)).unwrap();
+        let expected = BulkAction::Stop {
+            error: None,
+            cause: "late".into(),
+            rollback: true,
+        };
+        assert_eq!(stop, expected);
+        for word in ["stop", "redrive", "skip", "delete"] {
+            assert!(BulkAction::read(word, &Object::new()).is_ok(), "{word}");
+        }
+    }
+
+    #[test]
+    fn action_is_refused_with_what_is_wrong() {
+        for (word, arguments, wrong) in [
+            ("explode", "{}", "stop, redrive, skip, resolve, delete"),
+            ("redrive", r#"{"cause":"x"}"#, "cause"),
+            ("stop", r#"{"rollback":1}"#, "boolean"),
+            ("resolve", "{}", "action"),
+            ("resolve", r#"{"action":"retry","output":{}}"#, "`output`"),
+            ("resolve", r#"{"action":"fail","cause":"x"}"#, "`error`"),
+        ] {
+            let error = BulkAction::read(word, &object(arguments)).unwrap_err();
+            assert!(error.contains(wrong), "{error}");
+        }
+    }
+
+    #[test]
+    fn filter_finds_nothing_that_was_asked_for_later() {
+        let filter = BulkFilter::read(&object(r#"{"status":["Failed"],"labels":{"team":"a"}}"#)).unwrap();
+        let query = filter.query(Timestamp(7)).unwrap();
+        assert_eq!(query.to, Some(Timestamp(8)));
+        assert!(!filter.is_empty());
+        assert!(BulkFilter::read(&Object::new()).unwrap().is_empty());
+        for wrong in [
+            r#"{"stats":["Failed"]}"#,
+            r#"{"status":["Gone"]}"#,
+            r#"{"from":"today"}"#,
+            r#"{"reason":"bored"}"#,
+        ] {
+            assert!(BulkFilter::read(&object(wrong)).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What attempts logged, with the events that say whose it is.
+
+use super::Node;
+use super::queries::{QueryError, QueryResult};
+use starbridge_flow::value::{Object, Value};
+use starbridge_machine::EventId;
+use starbridge_ports::AttemptLog;
+
+/// What attempts of an execution logged. The size is known before the events are read.
+#[derive(Debug)]
+pub struct StoredLogs {
+    execution: String,
+    logs: Vec<AttemptLog>,
+}
+
+impl StoredLogs {
+    /// How many bytes the logs have.
+    pub fn bytes(&self) -> usize {
+        self.logs.iter().map(|log| log.text.len()).sum()
+    }
+
+    /// How many logs there are.
+    pub fn len(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.logs.is_empty()
+    }
+
+    /// The event after the last of these logs.
+    pub fn next(&self) -> Option<EventId> {
+        self.logs.last().map(|log| log.event.next())
+    }
+}
+
+impl Node {
+    /// What attempts of an execution logged, in order of the events that ended them; `None` if the store keeps no logs.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
+    pub fn stored_logs(&self, id: &str, from: EventId, limit: usize) -> QueryResult<Option<StoredLogs>> {
+        self.store().record(id)?.ok_or(QueryError::NoSuchExecution)?;
+        let logs = self.store().logs(id, from, limit)?;
+        Ok(logs.map(|logs| StoredLogs {
+            execution: id.to_owned(),
+            logs,
+        }))
+    }
+
+    /// The logs with time, step and attempt: those of this step, or all.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::stored_events`].
+    pub fn describe_logs(&self, stored: StoredLogs, step: Option<&str>) -> QueryResult<Vec<Value>> {
+        let mut described = Vec::new();
+        for log in stored.logs {
+            let Some(event) = self.event(&stored.execution, log.event)? else {
+                continue;
+            };
+            let text = |key: &str| event.get(key).and_then(Value::as_str);
+            if step.is_some_and(|step| text("step") != Some(step)) {
+                continue;
+            }
+            let of = event.get("detail").and_then(|detail| detail.as_object()?.get("of"));
+            let call = of.or_else(|| event.get("causedBy")).and_then(Value::as_number);
+            let call = call.and_then(|call| call.as_u64());
+            let scheduled = match call {
+                Some(call) => self.event(&stored.execution, EventId(call))?,
+                None => None,
+            };
+            let attempt = scheduled.and_then(|event| event.get("detail")?.as_object()?.get("attempt").cloned());
+            let mut shape = Object::new();
+            shape.insert("event".into(), log.event.0.into());
+            for key in ["time", "step", "path", "rollback"] {
+                if let Some(member) = event.get(key) {
+                    shape.insert(key.into(), member.clone());
+                }
+            }
+            shape.insert("attempt".into(), attempt.unwrap_or_else(|| 1_u64.into()));
+            shape.insert("stream".into(), "stderr".into());
+            shape.insert("text".into(), log.text.into());
+            described.push(shape.into());
+        }
+        Ok(described)
+    }
+
+    fn event(&self, id: &str, event: EventId) -> QueryResult<Option<Object>> {
+        Ok(self.stored_events(id, event, 1, false)?.read()?.into_iter().next())
+    }
+}

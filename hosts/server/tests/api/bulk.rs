@@ -1,0 +1,216 @@
+//! Bulk jobs: one act on many executions, each dealt with once.
+
+use crate::access::access;
+use crate::harness::{Answer, Running, asleep, sent};
+use crate::held::Held;
+use crate::mailbox::eventually;
+use reqwest::Method;
+use serde_json::{Value, json};
+use starbridge_node::stores::in_memory;
+use starbridge_ports::{AuditKind, AuditQuery};
+use starbridge_server::Access;
+
+/// A server whose bulk jobs go on, with a flow that waits and one that fails.
+async fn serving() -> Running {
+    let server = Running::start().await;
+    tokio::spawn(server.node.clone().keep_bulk());
+    server.flow("waits", asleep()).await;
+    let fails = json!([{"type": "fail", "name": "no", "error": "No.Way"}]);
+    server.flow("fails", fails).await;
+    server
+}
+
+async fn begin(server: &Running, flow: &str, count: usize) {
+    for number in 0..count {
+        let start = json!({"name": format!("n{number}"), "labels": {"odd": (number % 2).to_string()}});
+        let wait = if flow == "waits" { 0 } else { 1 };
+        let begun = server
+            .post(&format!("/v1/flows/{flow}/executions?wait={wait}"), start)
+            .await;
+        assert_eq!(begun.status, 201, "{begun:?}");
+    }
+}
+
+/// The job once it is over.
+async fn over(server: &Running, job: &Value) -> Value {
+    let path = format!("/v1/bulk/{}", job["id"].as_str().unwrap());
+    let look = async || {
+        let job = server.get(&path).await.body;
+        (job["state"] == "done").then_some(job)
+    };
+    eventually("an end of the job", look).await
+}
+
+/// Waits until a member of what is at a path is this.
+async fn becomes(server: &Running, path: &str, member: &str, value: Value) {
+    let look = async || (server.get(path).await.body[member] == value).then_some(());
+    eventually(&format!("{member} {value}"), look).await;
+}
+
+fn counts(job: &Value) -> [u64; 5] {
+    ["items", "open", "done", "skipped", "failed"].map(|key| job[key].as_u64().unwrap())
+}
+
+#[tokio::test]
+pub async fn bulk_job_deals_with_what_matched() {
+    let server = serving().await;
+    begin(&server, "waits", 70).await;
+    begin(&server, "fails", 2).await;
+    let stop =
+        json!({"action": "stop", "arguments": {"cause": "late"}, "filter": {"flow": "waits", "labels": {"odd": "1"}}});
+    let mut dry = stop.clone();
+    dry["dryRun"] = json!(true);
+    let preview = server.post("/v1/bulk", dry).await;
+    assert_eq!(
+        (preview.status, &preview.body["executions"]),
+        (200, &json!(35)),
+        "{preview:?}"
+    );
+    assert_eq!(
+        preview.body["counts"],
+        json!([{"flow": "waits", "status": "Running", "executions": 35}])
+    );
+    assert_eq!(preview.body["examples"].as_array().unwrap().len(), 20);
+    let made = server.post("/v1/bulk", stop).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let job = over(&server, &made.body).await;
+    assert_eq!(counts(&job), [35, 0, 35, 0, 0], "{job}");
+    let path = format!("/v1/bulk/{}/cancel", job["id"].as_str().unwrap());
+    assert_eq!(server.post(&path, json!({})).await.code(), (409, "WrongBulkState"));
+    let stopped = server.get("/v1/executions?status=Stopped&limit=1000").await.body;
+    assert_eq!(stopped["items"].as_array().unwrap().len(), 35);
+    // What is stopped is refused the next time, and what fails fails again.
+    let all = json!({"action": "stop", "all": true});
+    let again = over(&server, &server.post("/v1/bulk", all).await.body).await;
+    assert_eq!(counts(&again), [72, 0, 35, 37, 0], "{again}");
+    let path = format!("/v1/bulk/{}/items", again["id"].as_str().unwrap());
+    let skipped = server.get(&format!("{path}?result=skipped&limit=10")).await.body;
+    assert_eq!(skipped["items"].as_array().unwrap().len(), 10);
+    assert_eq!(skipped["items"][0]["code"], "AlreadyEnded");
+    let next = &skipped["next"];
+    let rest = server
+        .get(&format!("{path}?result=skipped&limit=100&cursor={next}"))
+        .await
+        .body;
+    assert_eq!(
+        (rest["items"].as_array().unwrap().len(), &rest["next"]),
+        (27, &Value::Null)
+    );
+    let ids = [&skipped["items"][0]["execution"], &json!("gone"), &json!("gone")];
+    let redrive = json!({"action": "redrive", "executions": ids});
+    let redriven = over(&server, &server.post("/v1/bulk", redrive).await.body).await;
+    assert_eq!(redriven["items"], 2, "{redriven}");
+    let jobs = server.get("/v1/bulk?limit=2").await.body;
+    assert_eq!(
+        (jobs["items"].as_array().unwrap().len(), jobs["next"].is_null()),
+        (2, false)
+    );
+}
+
+#[tokio::test]
+pub async fn bulk_job_is_suspended_resumed_and_cancelled() {
+    let server = serving().await;
+    begin(&server, "waits", 5).await;
+    let stop = json!({"action": "stop", "filter": {"flow": "waits"}, "ratePerSecond": 1});
+    let job = server.post("/v1/bulk", stop).await.body;
+    let path = format!("/v1/bulk/{}", job["id"].as_str().unwrap());
+    becomes(&server, &path, "done", json!(1)).await;
+    let suspended = server.post(&format!("{path}/suspend"), json!({})).await;
+    assert_eq!((suspended.status, &suspended.body["state"]), (200, &json!("suspended")));
+    let resumed = server.post(&format!("{path}/resume"), json!({})).await;
+    assert_eq!((resumed.status, &resumed.body["state"]), (200, &json!("running")));
+    let cancelled = server.post(&format!("{path}/cancel"), json!({})).await;
+    assert_eq!((cancelled.status, &cancelled.body["state"]), (200, &json!("cancelled")));
+    for verb in ["suspend", "resume"] {
+        let answer = server.post(&format!("{path}/{verb}"), json!({})).await;
+        assert_eq!(answer.code(), (409, "WrongBulkState"), "{answer:?}");
+    }
+    for path in ["/v1/bulk/none", "/v1/bulk/none/items"] {
+        assert_eq!(server.get(path).await.code(), (404, "NoSuchBulkJob"));
+    }
+    for verb in ["suspend", "resume", "cancel"] {
+        let answer = server.post(&format!("/v1/bulk/none/{verb}"), json!({})).await;
+        assert_eq!(answer.code(), (404, "NoSuchBulkJob"));
+    }
+    let query = AuditQuery {
+        kind: Some(AuditKind::Bulk),
+        limit: 10,
+        ..AuditQuery::default()
+    };
+    let entries = server.node.store().audit(&query).unwrap().items;
+    let actions: Vec<_> = entries.iter().rev().map(|(_, entry)| entry.action.as_str()).collect();
+    assert_eq!(actions, ["stop", "suspend", "resume", "cancel"]);
+}
+
+#[tokio::test]
+pub async fn bulk_request_that_makes_no_sense_is_refused() {
+    let server = serving().await;
+    begin(&server, "waits", 1).await;
+    for (body, word) in [
+        (json!({"action": "explode", "all": true}), "stop, redrive"),
+        (json!({"action": "stop"}), "all"),
+        (json!({"action": "stop", "filter": {}}), "all"),
+        (json!({"action": "stop", "filter": {"stats": ["Failed"]}}), "stats"),
+        (json!({"action": "stop", "filter": {"status": ["Gone"]}}), "Gone"),
+        (json!({"action": "stop", "all": true, "executions": ["x"]}), "not both"),
+        (json!({"action": "stop", "executions": []}), "1 to 10000"),
+        (
+            json!({"action": "stop", "all": true, "ratePerSecond": 0}),
+            "ratePerSecond",
+        ),
+        (json!({"action": "redrive", "arguments": {"x": 1}, "all": true}), "x"),
+        (json!({"action": "resolve", "all": true}), "action"),
+    ] {
+        let answer = server.post("/v1/bulk", body.clone()).await;
+        assert_eq!(answer.code(), (400, "BadRequest"), "{body}: {answer:?}");
+        let detail = answer.body["detail"].as_str().unwrap();
+        assert!(detail.contains(word), "{body}: {detail}");
+    }
+    let answer = server.get("/v1/bulk/x/items?result=lost").await;
+    assert_eq!(answer.code(), (400, "BadRequest"));
+    assert_eq!(server.get("/v1/bulk").await.body["items"], json!([]));
+    // A store that has none says so.
+    let server = Running::with(Access::default(), |settings| settings.store = Held::over(in_memory())).await;
+    let answer = server.post("/v1/bulk", json!({"action": "stop", "all": true})).await;
+    assert_eq!(answer.code(), (422, "NotSupported"));
+}
+
+#[tokio::test]
+pub async fn bulk_deletion_needs_the_scope_admin() {
+    let server = Running::with(access(), |_| {}).await;
+    let ask = async |token: &str, action: &str| {
+        let body = json!({"action": action, "all": true, "dryRun": true});
+        let request = server.request(Method::POST, "/v1/bulk").bearer_auth(token);
+        Answer::of(sent(request.body(body.to_string())).await).await
+    };
+    assert_eq!(ask("token-operate", "delete").await.code(), (403, "Forbidden"));
+    assert_eq!(ask("token-operate", "stop").await.status, 200);
+    assert_eq!(ask("token-admin", "delete").await.status, 200);
+}
+
+#[tokio::test]
+async fn bulk_resolves_deletes_and_redrives() {
+    let server = serving().await;
+    let asks = json!([{"type": "task", "name": "pay", "resourceArn": "cmd:none",
+        "catch": [{"errors": ["FnF.ALL"], "manual": true}]}]);
+    server.flow("asks", asks).await;
+    let started = server
+        .post("/v1/flows/asks/executions", json!({"name": "one"}))
+        .await
+        .body;
+    let path = format!("/v1/executions/{}", started["id"].as_str().unwrap());
+    becomes(&server, &path, "status", json!("Manual")).await;
+    let resolve = json!({"action": "resolve", "filter": {"status": ["Manual"]},
+        "arguments": {"action": "succeed", "output": {"paid": true}, "step": "pay"}});
+    let job = over(&server, &server.post("/v1/bulk", resolve).await.body).await;
+    assert_eq!(counts(&job), [1, 0, 1, 0, 0], "{job}");
+    becomes(&server, &path, "status", json!("Succeeded")).await;
+    let redrive = json!({"action": "redrive", "filter": {"flow": "asks"}});
+    let job = over(&server, &server.post("/v1/bulk", redrive).await.body).await;
+    assert_eq!(counts(&job), [1, 0, 0, 1, 0], "{job}");
+    begin(&server, "waits", 1).await;
+    let delete = json!({"action": "delete", "all": true});
+    let job = over(&server, &server.post("/v1/bulk", delete).await.body).await;
+    assert_eq!(counts(&job), [2, 0, 1, 1, 0], "{job}");
+    assert_eq!(server.get(&path).await.code(), (404, "NoSuchExecution"));
+}

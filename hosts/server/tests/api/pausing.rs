@@ -1,0 +1,235 @@
+//! Executions that are paused and resumed.
+
+use crate::harness::{Answer, Running};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn waits(seconds: f64) -> Value {
+    json!([{"type": "wait", "name": "w", "duration": seconds}])
+}
+
+async fn started(server: &Running, flow: &str, start: Value) -> String {
+    let started = server.post(&format!("/v1/flows/{flow}/executions"), start).await;
+    assert_eq!(started.status, 201, "{started:?}");
+    started.body["id"].as_str().unwrap().to_owned()
+}
+
+async fn act(server: &Running, id: &str, act: &str, body: Value) -> Answer {
+    server.post(&format!("/v1/executions/{id}/{act}"), body).await
+}
+
+async fn types(server: &Running, id: &str) -> Vec<String> {
+    let history = server.get(&format!("/v1/executions/{id}/history")).await.body;
+    let items = history["items"].as_array().unwrap();
+    items
+        .iter()
+        .map(|event| event["type"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+async fn ids(server: &Running, query: &str) -> Vec<String> {
+    let list = server.get(&format!("/v1/executions?{query}")).await.body;
+    let items = list["items"].as_array().unwrap();
+    items
+        .iter()
+        .map(|item| item["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+async fn tasks(server: &Running, seconds: u64) -> Vec<Value> {
+    let hold = json!({"worker": "w", "limit": 9, "waitSeconds": seconds});
+    let answer = server.post("/v1/queues/jobs/hold", hold).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.body["tasks"].as_array().cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+pub async fn execution_is_paused_and_goes_on() {
+    let server = Running::start().await;
+    server.flow("f", waits(0.2)).await;
+    let id = started(&server, "f", json!({})).await;
+    let paused = act(&server, &id, "pause", json!({"cause": "the bank is down"})).await;
+    assert_eq!((paused.status, &paused.body["status"]), (200, &json!("Running")));
+    let waiting = &paused.body["waitingFor"];
+    assert_eq!(waiting["reason"], "paused");
+    assert_eq!(waiting["cause"], "the bank is down");
+    assert_eq!(waiting["by"], "local");
+    assert_eq!(waiting["act"], format!("starbridge resume {id}"));
+    assert!(waiting["since"].is_string(), "{waiting}");
+    // Who asks twice is told the same, and nothing happens.
+    let again = act(&server, &id, "pause", json!({"cause": "other"})).await;
+    assert_eq!((again.status, &again.body["waitingFor"]), (200, waiting));
+    assert_eq!(ids(&server, "reason=paused").await, [id.clone()]);
+    assert_eq!(ids(&server, "reason=manual").await, [""; 0]);
+    let unknown = server.get("/v1/executions?reason=tired").await;
+    assert_eq!(unknown.code(), (400, "BadRequest"));
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(types(&server, &id).await.last().unwrap(), "ExecutionPaused");
+    let resumed = act(&server, &id, "resume", json!({})).await;
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    assert_eq!(resumed.body.get("waitingFor"), None);
+    let end = server.get(&format!("/v1/executions/{id}?wait=30")).await;
+    assert_eq!(end.body["status"], "Succeeded");
+    assert_eq!(ids(&server, "reason=paused").await, [""; 0]);
+    for verb in ["pause", "resume"] {
+        assert_eq!(act(&server, &id, verb, json!({})).await.code(), (409, "NotRunning"));
+        assert_eq!(
+            act(&server, "none", verb, json!({})).await.code(),
+            (404, "NoSuchExecution")
+        );
+        assert_eq!(
+            act(&server, &id, verb, json!({"why": 1})).await.code(),
+            (400, "BadRequest")
+        );
+    }
+    let list = server.get("/v1/audit?kind=execution").await.body;
+    let actions: Vec<&str> = (list["items"].as_array().unwrap().iter())
+        .map(|entry| entry["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(actions, ["resume", "pause"]);
+}
+
+#[tokio::test]
+async fn resume_of_what_is_not_paused_changes_nothing() {
+    let server = Running::start().await;
+    server.flow("f", waits(60.0)).await;
+    let id = started(&server, "f", json!({})).await;
+    let before = types(&server, &id).await;
+    let resumed = act(&server, &id, "resume", json!({})).await;
+    assert_eq!((resumed.status, &resumed.body["status"]), (200, &json!("Running")));
+    assert_eq!(types(&server, &id).await, before);
+}
+
+#[tokio::test]
+async fn tasks_nobody_holds_leave_their_queue_during_a_pause() {
+    let server = Running::start().await;
+    let task = |name: &str| json!({"steps": [{"type": "task", "name": name, "resourceArn": "queue:jobs", "timeoutSeconds": 60}]});
+    let both = json!([{"type": "parallel", "name": "both", "branches": [task("one"), task("two")]}]);
+    server.flow("f", both).await;
+    let id = started(&server, "f", json!({})).await;
+    let hold = json!({"worker": "w", "limit": 1, "waitSeconds": 20});
+    let held = server.post("/v1/queues/jobs/hold", hold).await.body["tasks"][0].clone();
+    assert!(held["token"].is_string(), "{held}");
+    assert_eq!(act(&server, &id, "pause", json!({})).await.status, 200);
+    assert_eq!(tasks(&server, 0).await, [json!(null); 0]);
+    let queue = server.get("/v1/queues/jobs").await.body;
+    assert_eq!((&queue["waiting"], &queue["held"]), (&json!(0), &json!(1)), "{queue}");
+    // The worker that has a task goes on.
+    let token = held["token"].as_str().unwrap();
+    let beat = server
+        .post(&format!("/v1/callbacks/{token}/heartbeat"), json!({}))
+        .await;
+    assert!(beat.status < 300, "{beat:?}");
+    assert_eq!(act(&server, &id, "resume", json!({})).await.status, 200);
+    let other = tasks(&server, 20).await;
+    assert_eq!(other.len(), 1, "{other:?}");
+    assert_ne!(other[0]["step"], held["step"]);
+    assert_eq!(other[0]["path"][0]["step"], "both");
+    for task in [&held, &other[0]] {
+        let token = task["token"].as_str().unwrap();
+        let told = server
+            .post(&format!("/v1/callbacks/{token}/succeed"), json!({"output": {}}))
+            .await;
+        assert_eq!(told.status, 204, "{told:?}");
+    }
+    let end = server.get(&format!("/v1/executions/{id}?wait=30")).await;
+    assert_eq!(end.body["status"], "Succeeded");
+    // Nothing is left of the queue, and nothing was counted twice.
+    let queue = server.get("/v1/queues/jobs").await;
+    assert_eq!(queue.code(), (404, "NoSuchQueue"));
+}
+
+#[tokio::test]
+async fn report_is_taken_during_a_pause() {
+    let server = Running::start().await;
+    let task = json!([{"type": "task", "name": "t", "resourceArn": "queue:jobs", "timeoutSeconds": 60}, {"type": "pass", "name": "p"}]);
+    server.flow("f", task).await;
+    let id = started(&server, "f", json!({})).await;
+    let held = tasks(&server, 20).await.remove(0);
+    assert_eq!(act(&server, &id, "pause", json!({})).await.status, 200);
+    let token = held["token"].as_str().unwrap();
+    let told = server
+        .post(&format!("/v1/callbacks/{token}/succeed"), json!({"output": {}}))
+        .await;
+    assert_eq!(told.status, 204, "{told:?}");
+    assert_eq!(types(&server, &id).await.last().unwrap(), "TaskSucceeded");
+    assert_eq!(act(&server, &id, "resume", json!({})).await.status, 200);
+    let end = server.get(&format!("/v1/executions/{id}?wait=30")).await;
+    assert_eq!(end.body["status"], "Succeeded");
+}
+
+#[tokio::test]
+async fn children_are_paused_with_their_parent_unless_an_operator_did() {
+    let server = Running::start().await;
+    server.flow("child", waits(60.0)).await;
+    let call = json!([{"type": "task", "name": "call", "resourceArn": "flow:child", "pattern": "sync"}]);
+    server.flow("parent", call).await;
+    let id = started(&server, "parent", json!({})).await;
+    let mut children = Vec::new();
+    while children.is_empty() {
+        children = ids(&server, &format!("parent={id}")).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let child = children.remove(0);
+    assert_eq!(act(&server, &id, "pause", json!({"cause": "why"})).await.status, 200);
+    let paused = async || {
+        let shown = server.get(&format!("/v1/executions/{child}")).await;
+        shown.body["waitingFor"]["reason"] == "paused"
+    };
+    let becomes = async |wanted: bool| {
+        for _ in 0..500 {
+            if paused().await == wanted {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the child's pause is not {wanted}");
+    };
+    becomes(true).await;
+    assert_eq!(act(&server, &id, "resume", json!({})).await.status, 200);
+    becomes(false).await;
+    assert_eq!(act(&server, &child, "pause", json!({})).await.status, 200);
+    assert_eq!(act(&server, &id, "pause", json!({})).await.status, 200);
+    assert_eq!(act(&server, &id, "resume", json!({})).await.status, 200);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(paused().await, "its own pause stays");
+}
+
+#[tokio::test]
+async fn delayed_start_does_not_begin_while_it_is_paused() {
+    let server = Running::start().await;
+    server.flow("f", waits(0.0)).await;
+    let id = started(&server, "f", json!({"delaySeconds": 1})).await;
+    let paused = act(&server, &id, "pause", json!({"cause": "not today"})).await;
+    assert_eq!((paused.status, &paused.body["status"]), (200, &json!("Delayed")));
+    assert_eq!(paused.body["waitingFor"]["reason"], "paused");
+    assert_eq!(ids(&server, "reason=paused").await, [id.clone()]);
+    assert_eq!(ids(&server, "reason=startTime").await, [""; 0]);
+    tokio::time::sleep(Duration::from_millis(1_300)).await;
+    let shown = server.get(&format!("/v1/executions/{id}")).await;
+    assert_eq!(shown.body["status"], "Delayed");
+    let resumed = act(&server, &id, "resume", json!({})).await;
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    let end = server.get(&format!("/v1/executions/{id}?wait=30")).await;
+    assert_eq!(end.body["status"], "Succeeded");
+}
+
+#[tokio::test]
+async fn pause_outlives_the_process() {
+    let store = starbridge_node::stores::in_memory();
+    let on = async |store: &std::sync::Arc<dyn starbridge_ports::Store>| {
+        let kept = store.clone();
+        Running::with(starbridge_server::Access::default(), |settings| settings.store = kept).await
+    };
+    let server = on(&store).await;
+    server.flow("f", waits(0.1)).await;
+    let id = started(&server, "f", json!({})).await;
+    assert_eq!(act(&server, &id, "pause", json!({})).await.status, 200);
+    server.node.drain(Duration::from_secs(10)).await.unwrap();
+    let next = on(&store).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(types(&next, &id).await.last().unwrap(), "ExecutionPaused");
+    assert_eq!(act(&next, &id, "resume", json!({})).await.status, 200);
+    let end = next.get(&format!("/v1/executions/{id}?wait=30")).await;
+    assert_eq!(end.body["status"], "Succeeded");
+}

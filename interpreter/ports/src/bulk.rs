@@ -1,0 +1,296 @@
+//! The port for bulk jobs: an act of an operator on many executions, kept until it is done for each of them.
+
+use crate::audit::{AuditEntry, BulkItemId};
+use crate::error::StoreError;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text};
+
+/// An act of an operator on many executions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BulkJob {
+    /// The id of the job.
+    pub id: Text,
+    /// What is done to each execution, in one word: `stop`.
+    pub action: Text,
+    /// What else the act needs.
+    pub arguments: Object,
+    /// Which executions were chosen, as it was asked for. Only for people once they are collected.
+    pub filter: Object,
+    /// Who asked for it.
+    pub by: Text,
+    /// When it was asked for.
+    pub created: Timestamp,
+    /// How far it is.
+    pub state: BulkState,
+    /// How many items it has so far.
+    pub items: u64,
+    /// For how many the act was carried out.
+    pub done: u64,
+    /// How many refused it.
+    pub skipped: u64,
+    /// How many could not take it.
+    pub failed: u64,
+    /// How many items are dealt with in a second at most.
+    pub rate: Option<u32>,
+    /// When the last item was dealt with, or it was cancelled.
+    pub ended: Option<Timestamp>,
+}
+
+impl BulkJob {
+    /// How many items have no result.
+    pub fn open(&self) -> u64 {
+        self.items.saturating_sub(self.done + self.skipped + self.failed)
+    }
+}
+
+/// How far a bulk job is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BulkState {
+    /// The executions are being collected. None is touched yet.
+    #[default]
+    Collecting,
+    /// The executions are dealt with.
+    Running,
+    /// Nothing is begun until somebody resumes it.
+    Suspended,
+    /// Each item has a result.
+    Done,
+    /// Nothing more is begun.
+    Cancelled,
+}
+
+impl BulkState {
+    /// All states, in an order that never changes, because stores write a state as its position here.
+    pub const ALL: [Self; 5] = [
+        Self::Collecting,
+        Self::Running,
+        Self::Suspended,
+        Self::Done,
+        Self::Cancelled,
+    ];
+
+    /// The position of the state in [`BulkState::ALL`].
+    pub fn code(self) -> usize {
+        Self::ALL.iter().position(|&known| known == self).unwrap_or(0)
+    }
+
+    /// The word for the state.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Collecting => "collecting",
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing more comes of it.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Cancelled)
+    }
+}
+
+/// An execution of a bulk job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkItem {
+    /// The number of the item, from 1.
+    pub number: u64,
+    /// The id of the execution.
+    pub execution: Text,
+    /// What became of it; `None` if it is not dealt with yet.
+    pub result: Option<BulkResult>,
+}
+
+/// What became of an item of a bulk job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BulkResult {
+    /// The act was carried out.
+    Done,
+    /// The execution refused it, with this code, and is unchanged.
+    Skipped(Text),
+    /// The execution could not take it, with this code.
+    Failed(Text),
+}
+
+impl BulkResult {
+    /// The words of all results.
+    pub const WORDS: [&str; 3] = ["done", "skipped", "failed"];
+
+    /// The word for the result.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Skipped(_) => "skipped",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// The code of what was in the way.
+    pub fn code(&self) -> Option<&Text> {
+        match self {
+            Self::Done => None,
+            Self::Skipped(code) | Self::Failed(code) => Some(code),
+        }
+    }
+
+    /// The result as a text: the word, and the code after a space.
+    pub fn to_text(&self) -> String {
+        match self.code() {
+            None => self.word().to_owned(),
+            Some(code) => format!("{} {code}", self.word()),
+        }
+    }
+
+    /// Reads what [`BulkResult::to_text`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.split_once(' ') {
+            None => (text == "done").then_some(Self::Done),
+            Some(("skipped", code)) => Some(Self::Skipped(code.into())),
+            Some(("failed", code)) => Some(Self::Failed(code.into())),
+            Some(_) => None,
+        }
+    }
+}
+
+/// Which items to list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BulkItems {
+    /// All.
+    #[default]
+    All,
+    /// Those without a result.
+    Open,
+    /// Those whose result has this word.
+    With(&'static str),
+}
+
+impl BulkItems {
+    /// Whether an item with this result is listed.
+    pub fn fits(self, result: Option<&BulkResult>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Open => result.is_none(),
+            Self::With(word) => result.is_some_and(|result| result.word() == word),
+        }
+    }
+}
+
+/// A page of jobs, the newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BulkPage {
+    /// The jobs of the page.
+    pub items: Vec<BulkJob>,
+    /// The cursor of the next page; `None` if this is the last one.
+    pub next: Option<Text>,
+}
+
+/// Stores bulk jobs.
+///
+/// The result [`BulkResult::Done`] is not written here: the append that carries out an item does it, since its entry of the
+/// audit list names the item ([`AuditEntry::bulk`]). So an item is carried out once, whenever the process ends.
+pub trait BulkJobs: Send + Sync {
+    /// Stores a new job, with these executions as its items. Adds `audit` to the audit list.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn put_job(&self, job: &BulkJob, executions: &[Text], audit: Option<&AuditEntry>) -> Result<(), StoreError>;
+
+    /// Adds items to a job that is collecting; the first of them has the number `first`, and with 1 they replace all others.
+    /// With `last` the job runs from now on. Returns whether the job is collecting.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn add_items(&self, job: &str, first: u64, executions: &[Text], last: bool) -> Result<bool, StoreError>;
+
+    /// A job; `None` if there is none with this id.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn job(&self, job: &str) -> Result<Option<BulkJob>, StoreError>;
+
+    /// At most `limit` jobs after a cursor, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::BadCursor`] if the cursor is not one of this store, [`StoreError::Unavailable`] or
+    /// [`StoreError::Corrupt`].
+    fn jobs(&self, cursor: Option<&str>, limit: usize) -> Result<BulkPage, StoreError>;
+
+    /// The ids of the jobs that are collecting or running.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError>;
+
+    /// At most `limit` items of a job with a number over `after`, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn items(&self, job: &str, which: BulkItems, after: u64, limit: usize) -> Result<Vec<BulkItem>, StoreError>;
+
+    /// Writes results of items that have none. An item that has one keeps it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn set_results(&self, results: &[(BulkItemId, BulkResult)]) -> Result<(), StoreError>;
+
+    /// Changes the state of a job that is in one of the states `from`; then `audit` is added to the audit list. Returns
+    /// whether it was. A state that is the last one has the time `now` as its end.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn change_job(
+        &self,
+        job: &str,
+        from: &[BulkState],
+        to: BulkState,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<bool, StoreError>;
+
+    /// Deletes jobs that ended before a time, with at most `limit` items. Returns on how many items and jobs it worked; 0
+    /// means that nothing is left to delete.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn clear_jobs(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+}
+
+/// Says whether a store has bulk jobs.
+pub trait BulkStore: Send + Sync {
+    /// The bulk jobs; `None` if this store has none.
+    fn bulk_jobs(&self) -> Option<&dyn BulkJobs>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_is_read_as_it_was_written() {
+        for result in [
+            BulkResult::Done,
+            BulkResult::Skipped("NotRedrivable".into()),
+            BulkResult::Failed("Panicked".into()),
+        ] {
+            assert_eq!(BulkResult::parse(&result.to_text()), Some(result));
+        }
+        assert_eq!(BulkResult::parse("gone away"), None);
+    }
+
+    #[test]
+    fn state_has_its_place_in_the_list() {
+        for (code, state) in BulkState::ALL.into_iter().enumerate() {
+            assert_eq!(state.code(), code);
+        }
+    }
+}

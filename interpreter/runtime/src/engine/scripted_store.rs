@@ -1,0 +1,72 @@
+//! A store for tests of what appends: it counts, and it blocks or fails as the test says.
+
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_ports::{Append, AuditEntry, History, Mark, Message, Refusal, StoreError, StoredHistory};
+use std::sync::{Mutex, mpsc};
+
+/// Keeps nothing but the size of each batch.
+#[derive(Default)]
+pub(super) struct ScriptedStore {
+    batches: Mutex<Vec<usize>>,
+    /// The first append waits for this.
+    unblock: Mutex<Option<mpsc::Receiver<()>>>,
+    /// What every append fails with.
+    failure: Option<StoreError>,
+}
+
+impl ScriptedStore {
+    /// The first append waits until the sender sends or is dropped.
+    pub(super) fn blocked() -> (Self, mpsc::Sender<()>) {
+        let (unblock, blocked) = mpsc::channel();
+        let store = Self {
+            unblock: Mutex::new(Some(blocked)),
+            ..Self::default()
+        };
+        (store, unblock)
+    }
+
+    pub(super) fn failing(failure: StoreError) -> Self {
+        Self {
+            failure: Some(failure),
+            ..Self::default()
+        }
+    }
+
+    /// How many appends came together, for each batch that arrived.
+    pub(super) fn batches(&self) -> Vec<usize> {
+        self.batches.lock().unwrap().clone()
+    }
+}
+
+impl History for ScriptedStore {
+    fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
+        self.batches.lock().unwrap().push(batch.len());
+        let blocked = self.unblock.lock().unwrap().take();
+        if let Some(blocked) = blocked {
+            let _ = blocked.recv();
+        }
+        self.failure.clone().map_or(Ok(Vec::new()), Err)
+    }
+    fn load(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
+        Ok(None)
+    }
+    fn load_whole(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
+        Ok(None)
+    }
+    fn parent_of(&self, _: &str) -> Result<Option<Text>, StoreError> {
+        Ok(None)
+    }
+    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+        Ok(Vec::new())
+    }
+    fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        Ok(Vec::new())
+    }
+    fn mark(&self, _: &[(Text, Mark)], _: Option<&AuditEntry>) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        Ok(Vec::new())
+    }
+}

@@ -341,6 +341,7 @@ fn redrive() -> Signal {
     Signal::Redrive {
         by: None,
         inputs: Vec::new(),
+        definition: None,
     }
 }
 

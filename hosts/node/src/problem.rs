@@ -270,7 +270,8 @@ impl From<Rejection> for Problem {
         let (status, code) = codes::of_rejection(&rejection);
         let detail = match rejection {
             Rejection::NotStarted => {
-                "the execution waits to begin: it can be stopped or paused, and everything else once it has begun".to_owned()
+                "the execution waits to begin: it can be stopped or paused, and everything else once it has begun"
+                    .to_owned()
             }
             other => other.to_string(),
         };

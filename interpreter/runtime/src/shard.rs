@@ -13,6 +13,7 @@ mod operating;
 mod pausing;
 mod recover;
 mod redefine;
+mod start_request;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use operating::NotEnded;
 pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
 pub use redefine::RedefineRequest;
+pub use start_request::{StartError, StartRequest, StartTime};
 pub use waiting::kept_input;
 
 use crate::flows::FlowTable;
@@ -36,13 +38,11 @@ use crate::suspect_lock::SuspectLock;
 use children::Incoming;
 use execution_ids::IdSource;
 use loaded::LoadedExecution;
-use starbridge_flow::graph::{FaultKind, Flow, SchemaViolation};
+use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{
-    CallToSend, Event, EventId, Parent, Rejection, Signal, StartRecord, StartTerms, State, Status, TokenGrant,
-};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_machine::{CallToSend, Event, EventId, Rejection, Signal, StartRecord, StartTerms, State, Status};
 use starbridge_ports::{Append, AuditEntry, ExecutionRecord, Message, MessageId, QueuedTask, Refusal, SUSPECT};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -216,90 +216,6 @@ pub enum PumpResult {
     Missing(Text),
     /// Nothing can be done now.
     Idle,
-}
-
-/// What an execution is started with.
-#[derive(Clone, Debug, Default)]
-pub struct StartRequest {
-    /// The name of the flow.
-    pub flow: Text,
-    /// The version of the flow; `None`: the latest.
-    pub version: Option<u64>,
-    /// The execution's input.
-    pub input: Object,
-    /// The name of the execution; `None`: its id.
-    pub name: Option<Text>,
-    /// Labels, string to string.
-    pub labels: Option<Object>,
-    /// The call that starts it, if it is a child.
-    pub parent: Option<Parent>,
-    /// Task tokens that the parent hands down, each with its place in the input.
-    pub tokens: Vec<TokenGrant>,
-    /// Whether the parent waits for its end.
-    pub awaited: bool,
-    /// How many executions, one above the other, wait for this one.
-    pub depth: u32,
-    /// No second execution of the flow is started with this key.
-    pub once_key: Option<Text>,
-    /// From 0 to 9, 9 first: the priority of its tasks that have none of their own.
-    pub priority: Option<u8>,
-    /// Within a priority, its tasks go before those with a larger number; a time counts as milliseconds since 1970.
-    pub order_time: Option<i64>,
-    /// W3C trace context, which its calls carry.
-    pub traceparent: Option<Text>,
-    /// The execution and call to which its end is reported.
-    pub report_to: Option<Parent>,
-    /// When it may begin.
-    pub time: StartTime,
-    /// How long after this request it may begin at the latest.
-    pub deadline: Option<Millis>,
-}
-
-/// When an execution may begin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StartTime {
-    /// At once.
-    #[default]
-    Now,
-    /// Not before this time.
-    At(Timestamp),
-    /// So long after the request.
-    After(Millis),
-}
-
-/// Why nothing was started.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StartError {
-    /// The flow does not exist, or has no such version.
-    NoSuchFlow,
-    /// The input does not match the flow's `inputSchema`.
-    InvalidInput(Vec<SchemaViolation>),
-    /// The machine rejected the start for another reason.
-    Refused(Rejection),
-    /// The first turn panicked, and nothing of it was kept. The text is what the panic said.
-    Panicked(Text),
-}
-
-impl std::fmt::Display for StartError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NoSuchFlow => f.write_str("there is no such flow"),
-            Self::InvalidInput(violations) => Rejection::InvalidInput(violations.clone()).fmt(f),
-            Self::Refused(rejection) => rejection.fmt(f),
-            Self::Panicked(cause) => write!(f, "its first turn panicked, and nothing of it was kept: {cause}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-impl From<Rejection> for StartError {
-    fn from(rejection: Rejection) -> Self {
-        match rejection {
-            Rejection::InvalidInput(violations) => Self::InvalidInput(violations),
-            other => Self::Refused(other),
-        }
-    }
 }
 
 impl Shard {

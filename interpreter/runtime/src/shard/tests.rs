@@ -3,7 +3,7 @@
 use super::*;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::syntax::Source;
-use starbridge_flow::value::Value;
+use starbridge_flow::value::{Object, Value};
 use starbridge_machine::TURN_BYTES;
 
 const CALL: &str = r#"{"type": "task", "name": "call", "resourceArn": "http://x/f"}"#;

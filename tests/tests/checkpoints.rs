@@ -52,7 +52,7 @@ fn folded(history: &str, after: u64) -> (Arc<Flow>, State) {
 fn checkpoints_keep_their_form() {
     for (history, after) in WRITTEN {
         let (flow, state) = folded(history, after);
-        let name = format!("tests/checkpoints/v2/{}-{after}.json", history.replace('/', "-"));
+        let name = format!("tests/checkpoints/v3/{}-{after}.json", history.replace('/', "-"));
         let path = data::root().join(&name);
         if !path.exists() && std::env::var_os("UPDATE").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -68,5 +68,21 @@ fn checkpoints_keep_their_form() {
         let restored = State::from_checkpoint(&flow, &written, Arc::default());
         let restored = restored.unwrap_or_else(|error| panic!("{name}: {error:?}"));
         assert_eq!(restored.checkpoint(&flow), written, "{name} changes on the way");
+    }
+}
+
+#[test]
+fn checkpoints_of_an_earlier_form_are_read() {
+    for (history, after) in WRITTEN {
+        let (flow, state) = folded(history, after);
+        let name = format!("tests/checkpoints/v2/{}-{after}.json", history.replace('/', "-"));
+        let written = std::fs::read(data::root().join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let restored = State::from_checkpoint(&flow, &written, Arc::default());
+        let restored = restored.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        assert_eq!(
+            (restored.last_event().0, restored.status()),
+            (after, state.status()),
+            "{name}"
+        );
     }
 }

@@ -161,7 +161,11 @@ pub trait Lookup: Debug + Send + Sync {
 
 /// Fills in the name of a resource that depends on a call's input.
 pub trait ResourceTemplate: Debug + Send + Sync {
-    /// The resource for this input. A fault fails the call before it is made.
+    /// The resource for this input.
+    ///
+    /// # Errors
+    ///
+    /// The fault that the call fails with, before it is made.
     fn fill(&self, input: Root<'_>, budget: &Budget) -> Result<Text, Fault>;
 }
 

@@ -32,8 +32,8 @@ pub enum TokenError {
 impl TokenKeys {
     /// The keys, the newest first.
     pub fn new(keys: Vec<[u8; 32]>) -> Self {
-        let keys = keys.iter().filter_map(|key| Hmac::new_from_slice(key).ok()).collect();
-        Self { keys }
+        let keys = keys.into_iter().filter_map(|key| Hmac::new_from_slice(&key).ok());
+        Self { keys: keys.collect() }
     }
 
     /// The token of a call.

@@ -59,7 +59,7 @@ pub async fn execution_is_paused_and_goes_on() {
     // Who asks twice is told the same, and nothing happens.
     let again = act(&server, &id, "pause", json!({"cause": "other"})).await;
     assert_eq!((again.status, &again.body["waitingFor"]), (200, waiting));
-    assert_eq!(ids(&server, "reason=paused").await, [id.clone()]);
+    assert_eq!(ids(&server, "reason=paused").await, std::slice::from_ref(&id));
     assert_eq!(ids(&server, "reason=manual").await, [""; 0]);
     let unknown = server.get("/v1/executions?reason=tired").await;
     assert_eq!(unknown.code(), (400, "BadRequest"));
@@ -203,7 +203,7 @@ async fn delayed_start_does_not_begin_while_it_is_paused() {
     let paused = act(&server, &id, "pause", json!({"cause": "not today"})).await;
     assert_eq!((paused.status, &paused.body["status"]), (200, &json!("Delayed")));
     assert_eq!(paused.body["waitingFor"]["reason"], "paused");
-    assert_eq!(ids(&server, "reason=paused").await, [id.clone()]);
+    assert_eq!(ids(&server, "reason=paused").await, std::slice::from_ref(&id));
     assert_eq!(ids(&server, "reason=startTime").await, [""; 0]);
     tokio::time::sleep(Duration::from_millis(1_300)).await;
     let shown = server.get(&format!("/v1/executions/{id}")).await;

@@ -240,6 +240,11 @@ async fn openapi_problems_are_answered() {
     assert_eq!(set.code(), (422, "InvalidQueue"));
     assert_eq!(server.put("/v1/queues/q", json!({"paused": true})).await.status, 200);
     assert_eq!(server.get("/v1/queues/q").await.body["paused"], true);
+    let server = on(Held::over(in_memory()), |_| {}).await;
+    server.flow("f", asleep()).await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    let path = format!("/v1/executions/{}/logs", begun.body["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.code(), (422, "NotSupported"));
 }
 
 /// Problems that no request can meet as long as the interpreter has no fault, and what they need.
@@ -302,6 +307,7 @@ const TESTS: &[fn()] = &[
     reports::an_entry_that_says_two_things_says_nothing,
     reports::a_batch_has_an_end,
     reports::a_body_with_a_wrong_token_is_not_read,
+    reports::log_of_a_report_is_shown_with_step_and_attempt,
     waiters::limit_of_waiters,
     problem_of_a_store_hides_what_the_store_says,
     panic_of_a_request_is_answered,

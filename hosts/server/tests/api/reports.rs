@@ -270,7 +270,7 @@ async fn error_name_of_a_report_is_prefixed() {
 }
 
 #[tokio::test]
-async fn log_of_a_report_is_shown_with_step_and_attempt() {
+pub async fn log_of_a_report_is_shown_with_step_and_attempt() {
     let (server, mailbox) = asked(&["a", "b"]).await;
     let (a, b) = (mailbox.token("a").await, mailbox.token("b").await);
     let long = format!("{}ende\u{e9}\n", "x".repeat(70_000));

@@ -566,10 +566,7 @@ impl<'a> Members<'a> {
         let names = value
             .as_array()
             .ok_or_else(|| Self::wrong("steps", "an array", value))?;
-        names
-            .values()
-            .iter()
-            .map(|name| self.step_named(name.as_str().unwrap_or_default()))
-            .collect()
+        let read = |name: &Value| self.step_named(name.as_str().unwrap_or_default());
+        names.values().iter().map(read).collect()
     }
 }

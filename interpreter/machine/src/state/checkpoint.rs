@@ -18,7 +18,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The version of the form of checkpoints.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
+/// The earliest form that is read. Form 2 does not say since when tasks are in their queues.
+const EARLIEST_FORMAT: u32 = 2;
 
 /// The head of a checkpoint. A checkpoint with another head is ignored and made anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,7 +198,9 @@ impl State {
     /// bytes are damaged or no history leads to the state.
     pub fn from_checkpoint(flow: &Flow, bytes: &[u8], limits: Arc<Limits>) -> Result<Self, CheckpointError> {
         let head: Checkpoint = serde_json::from_slice(bytes).map_err(|_| CheckpointError::Unreadable)?;
-        if head.format != FORMAT || !(1..=MACHINE_VERSION).contains(&head.machine) || head.definition_hash != flow.hash
+        if !(EARLIEST_FORMAT..=FORMAT).contains(&head.format)
+            || !(1..=MACHINE_VERSION).contains(&head.machine)
+            || head.definition_hash != flow.hash
         {
             return Err(CheckpointError::Other(head));
         }

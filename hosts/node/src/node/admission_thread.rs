@@ -38,8 +38,8 @@ impl SharedAdmission {
 /// Tells the owner of an execution. Gives the message back if the owner has no room now.
 fn deliver(owners: &[mpsc::Sender<Command>], message: Message) -> Option<Message> {
     let owner = owners.get(owner_index(&message.id.to, owners.len()))?;
-    match owner.try_send(Command::Deliver(message)) {
-        Err(TrySendError::Full(Command::Deliver(message))) => Some(message),
+    match owner.try_send(Command::Deliver(Box::new(message))) {
+        Err(TrySendError::Full(Command::Deliver(message))) => Some(*message),
         // An owner that has ended finds it in the store.
         _ => None,
     }

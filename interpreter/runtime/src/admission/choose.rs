@@ -23,7 +23,7 @@ impl Choice<'_> {
             None => deadlock::blocking(self.book, &waiter, self.rows)?,
         };
         match blocked {
-            None => self.admit(waiter, &needs),
+            None => self.admit(&waiter, &needs),
             Some(key) => self.park(waiter, key),
         }
     }
@@ -37,7 +37,7 @@ impl Choice<'_> {
             };
             if deadlock::blocking(self.book, &waiter, self.rows)?.is_none() {
                 let needs = self.book.needs(&waiter, self.rows)?;
-                self.admit(waiter, &needs)?;
+                self.admit(&waiter, &needs)?;
             }
         }
         loop {
@@ -56,7 +56,7 @@ impl Choice<'_> {
             match deadlock::blocking(self.book, &waiter, self.rows)? {
                 None => {
                     let needs = self.book.needs(&waiter, self.rows)?;
-                    self.admit(waiter, &needs)?;
+                    self.admit(&waiter, &needs)?;
                 }
                 Some(other) => {
                     let moves = waiter.moves + 1;
@@ -80,7 +80,7 @@ impl Choice<'_> {
         Ok(limit.is_none_or(|limit| known.held + claims < limit))
     }
 
-    fn admit(&mut self, waiter: Waiter, needs: &[PoolKey]) -> Result<(), StoreError> {
+    fn admit(&mut self, waiter: &Waiter, needs: &[PoolKey]) -> Result<(), StoreError> {
         if let Some(claim) = waiter.claim {
             self.book.unreserve(claim);
         }
@@ -122,22 +122,22 @@ impl Choice<'_> {
         let is_child = !waiter.ask.ancestors.is_empty();
         self.book.put(&execution, Some(waiter.clone()), self.rows)?;
         if is_child {
-            self.end_deadlock(waiter)?;
+            self.end_deadlock(&waiter)?;
         }
         Ok(())
     }
 
     /// If a child can't go on because executions above it wait for it, that is ended: claims that have part in it are given
     /// up, or else the child is declined.
-    fn end_deadlock(&mut self, waiter: Waiter) -> Result<(), StoreError> {
-        match deadlock::stuck(self.book, &waiter, self.rows)? {
+    fn end_deadlock(&mut self, waiter: &Waiter) -> Result<(), StoreError> {
+        match deadlock::stuck(self.book, waiter, self.rows)? {
             Blocked::No => Ok(()),
             Blocked::By(claims) if claims.is_empty() => {
-                let key = deadlock::blocking(self.book, &waiter, self.rows)?;
+                let key = deadlock::blocking(self.book, waiter, self.rows)?;
                 let Some(key) = key.or_else(|| waiter.parked.clone()) else {
                     return Ok(());
                 };
-                self.decline(&waiter, DeclineReason::Deadlock { key })
+                self.decline(waiter, DeclineReason::Deadlock { key })
             }
             Blocked::By(claims) => claims.into_iter().try_for_each(|claim| self.give_up(claim)),
         }
@@ -160,7 +160,7 @@ impl Choice<'_> {
                 if let Some(waiter) = self.book.waiter(&waiter.execution, self.rows)?
                     && waiter.open.is_empty()
                 {
-                    self.end_deadlock(waiter)?;
+                    self.end_deadlock(&waiter)?;
                 }
             }
         }
@@ -222,7 +222,7 @@ impl Choice<'_> {
         // Its keys are due, so it is parked at one of them and looked at with it.
         waiter.parked = self.book.needs(&waiter, self.rows)?.first().cloned();
         if waiter.parked.is_none() {
-            return self.admit(waiter, &[]);
+            return self.admit(&waiter, &[]);
         }
         self.book.put(&execution, Some(waiter), self.rows)
     }

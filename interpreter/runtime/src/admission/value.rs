@@ -165,7 +165,8 @@ impl Admission {
         }
         match &body {
             MessageBody::Ask(ask) => {
-                if self.take_ask(&id, ask, rows)? {
+                let waits_for_names = self.take_ask(&id, ask, rows)?;
+                if waits_for_names {
                     self.later.push(Message { id, body });
                     return Ok(());
                 }
@@ -256,10 +257,9 @@ impl Admission {
         no_after: bool,
         rows: &dyn Admissions,
     ) -> Result<(), StoreError> {
-        let Some(before) = self.book.waiter(execution, rows)? else {
+        let Some(mut waiter) = self.book.waiter(execution, rows)? else {
             return Ok(());
         };
-        let mut waiter = before.clone();
         waiter.ask.priority = priority;
         waiter.ask.order = order;
         if no_after && !waiter.open.is_empty() {

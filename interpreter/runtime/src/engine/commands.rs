@@ -88,7 +88,7 @@ pub enum Command {
         reply: oneshot::Sender<Reply>,
     },
     /// Take a message that is durable, to an execution from somebody who is none.
-    Deliver(Message),
+    Deliver(Box<Message>),
     /// Load an execution and go on with it.
     TakeUp {
         /// The id of the execution.
@@ -306,7 +306,7 @@ impl Engine {
                 let answer = self.take_up_one(&execution)?;
                 self.answer_when_durable(reply, answer);
             }
-            Command::Deliver(message) => self.shard.deliver(message),
+            Command::Deliver(message) => self.shard.deliver(*message),
             Command::PauseDispatch => self.paused = true,
             Command::Quiesce { until, grace, reply } => self.quiescence = Some(Quiesce { until, grace, reply }),
             Command::Drain { until } => self.begin_to_drain(until),

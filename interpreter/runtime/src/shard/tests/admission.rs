@@ -328,7 +328,7 @@ impl World {
         let turns = kept.turns.iter();
         let events = turns.flat_map(|turn| read_turn(&flow, turn.first, turn.time, &turn.text).unwrap());
         events
-            .map(|event| starbridge_flow::value::Value::from(write_event(&flow, &event)).to_json())
+            .map(|event| Value::from(write_event(&flow, &event)).to_json())
             .collect()
     }
 

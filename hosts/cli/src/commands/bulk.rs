@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Status;
 
-/// Stops, redrives, skips, resolves or deletes many executions of a server
+/// Stops, redrives, skips, pauses, resolves or deletes many executions of a server
 ///
 /// The server keeps it as a job over the executions that match now, and goes on with it after a restart. Each of them is dealt
 /// with once.
@@ -54,6 +54,19 @@ enum Action {
         /// Why
         #[arg(long, value_name = "TEXT")]
         cause: Option<String>,
+        #[command(flatten)]
+        chosen: Chosen,
+    },
+    /// Lets nothing new begin in executions until they are unpaused
+    Pause {
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        cause: Option<String>,
+        #[command(flatten)]
+        chosen: Chosen,
+    },
+    /// Lets paused executions go on
+    Unpause {
         #[command(flatten)]
         chosen: Chosen,
     },
@@ -188,6 +201,9 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         }
         Action::Redrive { chosen } => begin(&client, "redrive", Object::new(), chosen),
         Action::Skip { cause, chosen } => begin(&client, "skip", texts(&[("cause", cause)]), chosen),
+        Action::Pause { cause, chosen } => begin(&client, "pause", texts(&[("cause", cause)]), chosen),
+        // `resume` of the program is for a job.
+        Action::Unpause { chosen } => begin(&client, "resume", Object::new(), chosen),
         Action::Resolve(options) => resolve(&client, options),
         Action::Delete { chosen } => begin(&client, "delete", Object::new(), chosen),
         Action::List { most } => list(&client, *most),

@@ -1,4 +1,4 @@
-//! Bulk jobs of a server that is killed again and again.
+//! Bulk jobs: of a server that is killed again and again, and their words in the program.
 
 use crate::server::Server;
 use std::io::{Read, Write};
@@ -92,4 +92,35 @@ fn a_bulk_job_deals_with_each_execution_once_over_kills() {
     let listed = server.ask(here, &["bulk", "list"]);
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert_eq!(listed.matches("done").count(), 2, "{listed}");
+}
+
+#[test]
+fn a_bulk_job_pauses_executions_and_another_unpauses_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let wait = r#"{"type": "wait", "name": "w", "duration": 36000}"#;
+    let flow = format!(r#"{{"version": "v1", "type": "flow", "steps": [{wait}]}}"#);
+    std::fs::write(here.join("waits.json"), flow).unwrap();
+    let server = Server::start(here, &[]);
+    for words in [&["flow", "put", "waits.json"][..], &["start", "waits", "--name", "one"]] {
+        let asked = server.ask(here, words);
+        assert!(asked.status.success(), "{asked:?}");
+    }
+    let shown = || {
+        let shown = server.ask(here, &["show", "waits/one"]);
+        String::from_utf8(shown.stdout).unwrap()
+    };
+    for (words, paused) in [
+        (
+            &["bulk", "pause", "--flow", "waits", "--cause", "the bank is down"][..],
+            true,
+        ),
+        (&["bulk", "unpause", "--all"], false),
+    ] {
+        let made = server.ask(here, words);
+        assert!(made.status.success(), "{made:?}");
+        while newest(&server, "state") != "done" {}
+        assert_eq!(newest(&server, "done"), 1);
+        assert_eq!(shown().contains("the bank is down"), paused, "{}", shown());
+    }
 }

@@ -14,7 +14,7 @@ use crate::visits::Visits;
 use action::Asked;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{EventId, Signal};
+use starbridge_machine::{EventId, Rejection, Signal};
 use starbridge_ports::{
     AuditEntry, AuditKind, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, Listed,
     Query, StoreError,
@@ -110,6 +110,8 @@ impl From<Reply> for Answer {
             Reply::Held | Reply::Left => Self::Later,
             Reply::SetAside => Self::skipped("ExecutionSetAside"),
             Reply::NotEnded => Self::skipped("NotEnded"),
+            Reply::Rejected(Rejection::AlreadyPaused) => Self::skipped("AlreadyPaused"),
+            Reply::Rejected(Rejection::NotPaused) => Self::skipped("NotPaused"),
             Reply::Rejected(rejection) => match codes::of_rejection(&rejection) {
                 (status, code) if status.is_server_error() => Self::Not(BulkResult::Failed(code.into())),
                 (_, code) => Self::skipped(code),

@@ -1,6 +1,7 @@
 //! The schemas of bodies and answers.
 
 use serde_json::{Map, Value, json};
+use starbridge_node::node::BulkAction;
 
 /// All codes of problems.
 const CODES: &[&str] = &[
@@ -76,6 +77,7 @@ pub fn schemas() -> Map<String, Value> {
         general(),
         flows(),
         executions(),
+        operating(),
         reports(),
         queues(),
         schedules(),
@@ -254,15 +256,6 @@ fn executions() -> Schemas {
         ("local!", object()),
         ("steps!", list(open_step())),
     ]);
-    let input = [("event!", number()), ("input!", object())];
-    let resolve = [
-        ("action!", json!({"enum": ["retry", "succeed", "fail"]})),
-        ("output", object()),
-        ("error", text()),
-        ("cause", text()),
-        ("note", text()),
-    ];
-    let stop = shape(&[("error", text()), ("cause", text()), ("rollback", flag())]);
     let event =
         json!({"type": "object", "description": "an event of a history; `schemas/history.schema.json` has its form"});
     vec![
@@ -274,6 +267,21 @@ fn executions() -> Schemas {
         ("EventPage", page(event, number())),
         ("StepPage", page(step(), number())),
         ("State", state),
+    ]
+}
+
+/// What operators ask of an execution.
+fn operating() -> Schemas {
+    let input = [("event!", number()), ("input!", object())];
+    let resolve = [
+        ("action!", json!({"enum": ["retry", "succeed", "fail"]})),
+        ("output", object()),
+        ("error", text()),
+        ("cause", text()),
+        ("note", text()),
+    ];
+    let stop = shape(&[("error", text()), ("cause", text()), ("rollback", flag())]);
+    vec![
         ("Stop", stop),
         (
             "Fork",
@@ -476,6 +484,7 @@ fn held_task() -> Value {
         ("key!", text()),
         ("stepKey!", text()),
         ("priority!", number()),
+        ("traceparent", text()),
         ("ancestors", list(text())),
         ("input!", json!({})),
         ("leaseSeconds!", number()),
@@ -515,7 +524,7 @@ fn schedules() -> Schemas {
 }
 
 fn bulk() -> Schemas {
-    let action = json!({"enum": ["stop", "redrive", "skip", "resolve", "delete"]});
+    let action = json!({"enum": BulkAction::WORDS});
     let filter = shape(&[
         ("flow", text()),
         ("status", list(text())),

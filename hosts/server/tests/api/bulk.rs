@@ -214,3 +214,37 @@ async fn bulk_resolves_deletes_and_redrives() {
     assert_eq!(counts(&job), [2, 0, 1, 1, 0], "{job}");
     assert_eq!(server.get(&path).await.code(), (404, "NoSuchExecution"));
 }
+
+#[tokio::test]
+async fn bulk_pauses_and_resumes() {
+    let server = serving().await;
+    begin(&server, "waits", 3).await;
+    let list = server.get("/v1/executions?flow=waits").await.body;
+    let first = list["items"][0]["id"].as_str().unwrap();
+    let paused = server.post(&format!("/v1/executions/{first}/pause"), json!({})).await;
+    assert_eq!(paused.status, 200, "{paused:?}");
+    let job = async |action: &str, arguments: Value| {
+        let body = json!({"action": action, "arguments": arguments, "filter": {"flow": "waits"}});
+        let job = over(&server, &server.post("/v1/bulk", body).await.body).await;
+        let items = server
+            .get(&format!("/v1/bulk/{}/items", job["id"].as_str().unwrap()))
+            .await
+            .body;
+        let items = items["items"].as_array().unwrap().clone();
+        let skipped = items.into_iter().filter(|item| item["result"] == "skipped");
+        let codes: Vec<Value> = skipped.map(|item| item["code"].clone()).collect();
+        (counts(&job), codes)
+    };
+    let paused = async || {
+        let list = server.get("/v1/executions?reason=paused").await.body;
+        list["items"].as_array().unwrap().len()
+    };
+    let (counts, codes) = job("pause", json!({"cause": "the bank is down"})).await;
+    assert_eq!((counts, codes), ([3, 0, 2, 1, 0], vec![json!("AlreadyPaused")]));
+    assert_eq!(paused().await, 3);
+    let resumed = server.post(&format!("/v1/executions/{first}/resume"), json!({})).await;
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    let (counts, codes) = job("resume", json!({})).await;
+    assert_eq!((counts, codes), ([3, 0, 2, 1, 0], vec![json!("NotPaused")]));
+    assert_eq!(paused().await, 0);
+}

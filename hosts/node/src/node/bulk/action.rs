@@ -30,6 +30,14 @@ pub enum BulkAction {
         #[serde(default)]
         cause: String,
     },
+    /// Lets nothing new begin in it.
+    Pause {
+        /// Why, for people.
+        #[serde(default)]
+        cause: String,
+    },
+    /// Lets it go on after a pause.
+    Resume {},
     /// Decides for the step that waits for an operator.
     Resolve {
         /// What is decided.
@@ -73,7 +81,7 @@ pub(super) enum Asked {
 
 impl BulkAction {
     /// The words of all actions.
-    pub const WORDS: [&str; 5] = ["stop", "redrive", "skip", "resolve", "delete"];
+    pub const WORDS: [&str; 7] = ["stop", "redrive", "skip", "pause", "resume", "resolve", "delete"];
 
     /// Reads the action with this word and these arguments.
     ///
@@ -145,6 +153,15 @@ impl BulkAction {
             Self::Skip { cause } => Asked::Signal(Signal::Skip {
                 by: Some(by.to_string()),
                 cause: cause.clone(),
+            }),
+            Self::Pause { cause } => Asked::Signal(Signal::Pause {
+                by: Some(by.to_string()),
+                cause: cause.clone(),
+                with_parent: false,
+            }),
+            Self::Resume {} => Asked::Signal(Signal::Resume {
+                by: Some(by.to_string()),
+                with_parent: false,
             }),
             Self::Resolve {
                 action,
@@ -303,7 +320,7 @@ mod tests {
             rollback: true,
         };
         assert_eq!(stop, expected);
-        for word in ["stop", "redrive", "skip", "delete"] {
+        for word in BulkAction::WORDS.iter().filter(|word| **word != "resolve") {
             assert!(BulkAction::read(word, &Object::new()).is_ok(), "{word}");
         }
     }
@@ -311,7 +328,9 @@ mod tests {
     #[test]
     fn action_is_refused_with_what_is_wrong() {
         for (word, arguments, wrong) in [
-            ("explode", "{}", "stop, redrive, skip, resolve, delete"),
+            ("explode", "{}", "stop, redrive, skip, pause, resume, resolve, delete"),
+            ("pause", r#"{"withParent":true}"#, "withParent"),
+            ("resume", r#"{"cause":"x"}"#, "cause"),
             ("redrive", r#"{"cause":"x"}"#, "cause"),
             ("stop", r#"{"rollback":1}"#, "boolean"),
             ("resolve", "{}", "action"),

@@ -141,16 +141,22 @@ impl AdmissionEngine {
         if self.writing.is_busy() || self.admission.is_idle() {
             return Ok(());
         }
+        // Owners know the names before these are looked for, also those of a process before.
+        self.note_awaited();
         let Decided { append, changes } = self.admission.poll(self.rows.as_ref())?;
         self.answered = changes;
-        for (flow, name) in self.admission.awaited() {
-            self.handle.await_name(flow, name, true);
-        }
+        self.note_awaited();
         self.under_way.clone_from(&append.sent);
         if self.writing.write(vec![append])?.is_some() {
             self.take_written()?;
         }
         Ok(())
+    }
+
+    fn note_awaited(&mut self) {
+        for (flow, name) in self.admission.awaited() {
+            self.handle.await_name(flow, name, true);
+        }
     }
 
     /// What was decided is durable: executions and operators hear of it.

@@ -174,6 +174,18 @@ impl From<NotTaken> for StartFailure {
     }
 }
 
+/// Notes that a process begins, and says what it takes up if the one before did not end by itself.
+fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), NodeError> {
+    if let Some(executions) = runtime::note_start(store, now)? {
+        tracing::info!(
+            executions,
+            "the process before did not come to its end by itself: what it was working on is taken up, and calls whose \
+             answer is not known are sent again under the same keys"
+        );
+    }
+    Ok(())
+}
+
 impl Node {
     /// Starts a node. It resumes at once what the store says is awake.
     ///
@@ -191,14 +203,7 @@ impl Node {
             Some(_) => flow_loading::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
         if settings.leased.is_none() {
-            let after_crash = runtime::note_start(store.as_ref(), clock.now())?;
-            if let Some(executions) = after_crash {
-                tracing::info!(
-                    executions,
-                    "the process before did not come to its end by itself: what it was working on is taken up, and calls whose \
-                     answer is not known are sent again under the same keys"
-                );
-            }
+            note_start(store.as_ref(), clock.now())?;
         }
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();

@@ -47,6 +47,7 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod admission;
+mod admissions;
 mod audit;
 mod backoff;
 mod bulk;
@@ -68,12 +69,14 @@ mod queueing;
 mod replies;
 mod secrets;
 mod shards;
+mod store;
 mod waiting_reason;
 
 pub use admission::{
-    ADMISSION, AdmissionChange, Admissions, Ask, DeclineReason, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView,
-    LinePlace, NeededKey, OpenDependency, PoolKey, WATCH_EVENT, Waiter, WaiterAge, Waiters,
+    ADMISSION, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView, LinePlace,
+    NeededKey, OpenDependency, PoolKey, WATCH_EVENT, Waiter, WaiterAge, Waiters,
 };
+pub use admissions::Admissions;
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, LOCAL_OPERATOR};
 pub use backoff::{Backoff, Failures};
 pub use bulk::{BulkItem, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, BulkStore};
@@ -91,7 +94,7 @@ pub use history::{
 };
 pub use kept_start::{KeptRedrive, KeptStart};
 pub use leases::{ExecutionLeases, Heartbeat};
-pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention, Store};
+pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention};
 pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
 pub use outside::{outside_wait, outside_wait_of};
@@ -100,4 +103,5 @@ pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseCh
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, owner_index, shard_of};
+pub use store::Store;
 pub use waiting_reason::WaitingReason;

@@ -202,32 +202,3 @@ pub trait KeyValue: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn delete_value(&self, kind: &str, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError>;
 }
-
-/// Everything a durable runtime needs of a store.
-pub trait Store:
-    crate::History
-    + crate::Catalogue
-    + crate::Queueing
-    + crate::Notices
-    + crate::Audit
-    + crate::BulkStore
-    + crate::Admissions
-    + Listing
-    + Retention
-    + KeyValue
-{
-}
-
-impl<S> Store for S where
-    S: crate::History
-        + crate::Catalogue
-        + crate::Queueing
-        + crate::Notices
-        + crate::Audit
-        + crate::Admissions
-        + crate::BulkStore
-        + Listing
-        + Retention
-        + KeyValue
-{
-}

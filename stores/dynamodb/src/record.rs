@@ -107,6 +107,7 @@ fn of_json(json: &Value) -> Option<ExecutionRecord> {
             cause: word(broken.get(1)?)?,
         })
     });
+    let (undo, forked, paused) = (json.get("failedUndo"), json.get("forked"), json.get("paused"));
     let status = json.get("status")?.as_str()?;
     Some(ExecutionRecord {
         flow: word(json.get("flow")?)?,
@@ -130,22 +131,15 @@ fn of_json(json: &Value) -> Option<ExecutionRecord> {
         depth: u32::try_from(depth).unwrap_or(u32::MAX),
         awaited,
         failure: failure.flatten(),
-        rollback: json
-            .get("failedUndo")
-            .and_then(|undo| serde_json::from_value(undo.clone()).ok()),
-        forked: json
-            .get("forked")
-            .and_then(|forked| serde_json::from_value(forked.clone()).ok()),
-        // Nobody asks for that here: there is no admission.
-        watched: false,
+        rollback: undo.and_then(|undo| serde_json::from_value(undo.clone()).ok()),
+        forked: forked.and_then(|forked| serde_json::from_value(forked.clone()).ok()),
+        watched: false, // there is no admission here
         attempts: json
             .get("attempts")
             .and_then(Value::as_u64)
             .map_or(0, |attempts| attempts.min(9) as u32),
         broken: broken.flatten(),
-        paused: json
-            .get("paused")
-            .and_then(|paused| serde_json::from_value(paused.clone()).ok()),
+        paused: paused.and_then(|paused| serde_json::from_value(paused.clone()).ok()),
     })
 }
 

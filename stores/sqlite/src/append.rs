@@ -229,11 +229,8 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
     }
     let status = code_of(record.status);
     work.counts[status] += 1;
-    let mut head = Head {
-        number,
-        last: 0,
-        status,
-    };
+    let last = 0;
+    let mut head = Head { number, last, status };
     if let Some(turn) = &append.turn {
         add_turn(work, &mut head, turn)?;
     }

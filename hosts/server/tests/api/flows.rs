@@ -90,10 +90,14 @@ async fn flow_in_yaml_is_read() {
 pub async fn what_cannot_be_honoured_is_refused() {
     let server = Running::start().await;
     let mut flow = definition(asleep());
-    flow["concurrency"] = json!([{"key": "k", "limit": 1}]);
-    assert_eq!(server.put("/v1/flows/f", flow).await.code(), (422, "NotSupported"));
-    server.flow("f", asleep()).await;
-    let answer = server.post("/v1/flows/f/executions", json!({"after": ["one"]})).await;
-    assert_eq!(answer.code(), (422, "NotSupported"));
-    assert!(answer.body["detail"].as_str().unwrap().contains("after"));
+    flow["concurrency"] = json!([{"key": "$.k", "limit": 1}]);
+    assert_eq!(server.put("/v1/flows/f", flow).await.code(), (201, ""));
+    let answer = server.post("/v1/flows/f/executions", json!({})).await;
+    assert_eq!(answer.code(), (422, "InvalidConcurrencyKey"));
+    assert!(answer.body["detail"].as_str().unwrap().contains("`$.k` finds nothing"));
+    let nobody = "0190b3e4-0000-7000-8000-000000000000";
+    let start = json!({"input": {"k": "a"}, "after": [nobody]});
+    let answer = server.post("/v1/flows/f/executions", start).await;
+    assert_eq!(answer.code(), (422, "UnknownDependency"));
+    assert!(answer.body["detail"].as_str().unwrap().contains(nobody));
 }

@@ -122,8 +122,15 @@ async fn terms_of_a_start_that_are_none_are_refused() {
         let detail = refused.body["detail"].as_str().unwrap();
         assert!(detail.contains(words), "{start}: {detail}");
     }
-    let after = server.post(STARTS, json!({"after": ["a"]})).await;
-    assert_eq!(after.code(), (422, "NotSupported"));
+    for after in [
+        json!("a"),
+        json!([7]),
+        json!([{"execution": "a", "when": "soon"}]),
+        json!(["a b"]),
+    ] {
+        let refused = server.post(STARTS, json!({"after": after})).await;
+        assert_eq!(refused.code(), (400, "BadRequest"), "{after}: {}", refused.body);
+    }
     let list = server.get("/v1/executions").await;
     assert_eq!(list.body["items"], json!([]));
 }

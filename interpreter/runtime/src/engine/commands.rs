@@ -242,16 +242,24 @@ impl From<ForkFailure> for StartFailure {
 }
 
 impl Engine {
+    fn start(
+        &mut self,
+        request: StartRequest,
+        wait: bool,
+        reply: oneshot::Sender<Result<StartedExecution, StartFailure>>,
+        now: Timestamp,
+    ) {
+        self.expect_messages();
+        match self.shard.start(request, now) {
+            Ok(execution) => self.waiters.await_start(execution, wait, reply),
+            Err(error) => drop(reply.send(Err(StartFailure::Refused(error)))),
+        }
+    }
+
     pub(super) fn take_command(&mut self, command: Command) -> Result<(), StoreError> {
         let now = self.now();
         match command {
-            Command::Start { request, wait, reply } => {
-                self.expect_messages();
-                match self.shard.start(*request, now) {
-                    Ok(execution) => self.waiters.await_start(execution, wait, reply),
-                    Err(error) => drop(reply.send(Err(StartFailure::Refused(error)))),
-                }
-            }
+            Command::Start { request, wait, reply } => self.start(*request, wait, reply, now),
             Command::Fork { request, reply } => match self.shard.fork(&request, now) {
                 Ok(execution) => self.waiters.await_start(execution, false, reply),
                 Err(failure) => drop(reply.send(Err(failure.into()))),

@@ -81,11 +81,7 @@ impl Shard {
             expected: before,
             record: changed.then(|| live.record(standing)),
             checkpoint,
-            sent: live
-                .parent_message(ended)
-                .into_iter()
-                .chain(live.report_message(ended))
-                .collect(),
+            sent: live.messages_of_end(id, ended),
             received: message.into_iter().collect(),
             turn: Some(turn),
             request: std::mem::take(&mut live.change),
@@ -94,15 +90,10 @@ impl Shard {
             logs: log.into_iter().collect(),
             ..Append::default()
         };
-        if ended && live.watched {
-            append
-                .sent
-                .push(ended_message(id, live.state.last_event(), standing.status));
-        }
-        if before == EventId(0)
-            && let Some(start) = self.start_of(id)
-        {
-            append.sent.extend(self.appeared(id, start));
+        if before == EventId(0) {
+            let start = self.start_of(id);
+            let appeared = start.and_then(|start| self.appeared(id, start));
+            append.sent.extend(appeared);
         }
         self.end_tasks(id, &events, &mut append);
         self.collect_notices(id, told, &events, &mut append);
@@ -384,6 +375,14 @@ impl Shard {
 }
 
 impl LoadedExecution {
+    /// What others are to hear, if it has ended: the parent that waits, the call that is reported to, admission.
+    fn messages_of_end(&self, id: &Text, ended: bool) -> Vec<Message> {
+        let watched = ended && self.watched;
+        let told = watched.then(|| ended_message(id, self.state.last_event(), self.state.status()));
+        let parent = self.parent_message(ended).into_iter();
+        parent.chain(self.report_message(ended)).chain(told).collect()
+    }
+
     /// The report of the end, where the start names the call that is told.
     fn report_message(&self, ended: bool) -> Option<Message> {
         let started = self.state.started().filter(|_| ended)?;

@@ -240,14 +240,12 @@ impl Shard {
         };
         let depth = self.depth_of_child(execution, call)?;
         let outer = self.state(execution).and_then(|state| state.started());
-        let (flow, version) = if named == "$self" {
-            let own = outer.map(|started| (started.flow.clone(), Some(started.version)));
-            own.unwrap_or_default()
-        } else {
-            match named.split_once('@') {
-                None => (Text::from(named.as_str()), None),
-                Some((name, version)) => (Text::from(name), Some(version.parse().unwrap_or(0))),
-            }
+        let (flow, version) = match (named.as_str(), named.split_once('@')) {
+            ("$self", _) => outer
+                .map(|started| (started.flow.clone(), Some(started.version)))
+                .unwrap_or_default(),
+            (name, None) => (Text::from(name), None),
+            (_, Some((name, version))) => (Text::from(name), Some(version.parse().unwrap_or(0))),
         };
         let invalid = |cause: String| Refused::new(FaultKind::Input, cause);
         let (input, tokens) = match param("Input") {
@@ -291,7 +289,7 @@ impl Shard {
             ..StartRequest::default()
         };
         if let Some(params) = params {
-            read_terms(params, &mut request).map_err(|why| Refused::new(FaultKind::Input, why))?;
+            read_terms(params, &mut request).map_err(invalid)?;
         }
         Ok(request)
     }

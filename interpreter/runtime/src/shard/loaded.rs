@@ -1,6 +1,5 @@
 //! An execution in memory.
 
-use super::redrives::ASKING;
 use starbridge_flow::graph::{Flow, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -8,6 +7,9 @@ use starbridge_machine::{EventId, Parent, State, Status};
 use starbridge_ports::{ExecutionRecord, FailedUndo, KeptRedrive, RecordedFailure, RecordedPause, RequestChange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// The status of an execution whose redrive waits.
+const ASKING: Status = Status::Queued;
 
 /// By default a checkpoint is due after this many events since the last one, and as many bytes of events as the last
 /// one had.

@@ -69,18 +69,22 @@ impl Shard {
             | MessageBody::Reorder { .. }
             | MessageBody::Appeared { .. } => return self.drop_message(id),
         };
-        let awaited = match self.state(&to) {
-            None => self.waits_to_begin(&to),
-            Some(state) => match &signal {
-                Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
-                Signal::Pause { .. } | Signal::Resume { .. } => true,
-                _ => matches!(state.status(), Status::Running | Status::Manual),
-            },
-        };
-        let taken = awaited && self.signal_with(&to, signal, Some(id.clone()), now).is_ok();
+        let taken = self.awaits_signal(&to, &signal) && self.signal_with(&to, signal, Some(id.clone()), now).is_ok();
         self.audited = None;
         if !taken {
             self.drop_message(id);
+        }
+    }
+
+    /// Whether a signal that came with a message still means something to an execution.
+    fn awaits_signal(&self, execution: &str, signal: &Signal) -> bool {
+        let Some(state) = self.state(execution) else {
+            return self.waits_to_begin(execution);
+        };
+        match signal {
+            Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
+            Signal::Pause { .. } | Signal::Resume { .. } => true,
+            _ => matches!(state.status(), Status::Running | Status::Manual),
         }
     }
 

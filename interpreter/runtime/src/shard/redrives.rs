@@ -4,7 +4,7 @@ use super::admission::{ended_message, message_to_admission};
 use super::{Outgoing, Shard};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{EditedInput, EventId, Rejection, Signal, Status};
+use starbridge_machine::{EditedInput, EventId, Rejection, Signal};
 use starbridge_ports::{Append, KeptRedrive, MessageBody, MessageId, RequestChange};
 
 impl Shard {
@@ -156,6 +156,3 @@ impl Shard {
 fn edited((event, input): (EventId, starbridge_flow::value::Object)) -> EditedInput {
     EditedInput { event, input }
 }
-
-/// The status of an execution whose redrive waits.
-pub(super) const ASKING: Status = Status::Queued;

@@ -1,0 +1,123 @@
+//! The port through which admission reads what it keeps.
+
+use crate::admission::{KeptKey, KeyView, LinePlace, PoolKey, Waiter, Waiters};
+use crate::error::StoreError;
+use crate::listing::Listing;
+use crate::message::MessageId;
+use starbridge_flow::value::Text;
+
+/// Reads what admission keeps, and looks up executions. Everything it returns is durable. A store that keeps nothing of admission needs none of these
+/// methods.
+pub trait Admissions: Listing {
+    /// An execution that waits; `None` if it does not.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
+        let _ = execution;
+        Ok(None)
+    }
+
+    /// At most `limit` waiters.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn waiters(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        let _ = (which, limit);
+        Ok(Vec::new())
+    }
+
+    /// How many waiters stand in the line of a key before a place, counted up to `most`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
+        let _ = (key, place, most);
+        Ok(0)
+    }
+
+    /// The largest number of a waiter and the largest number of a claim; 0 if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
+        Ok((0, 0))
+    }
+
+    /// The keys of which an execution holds a slot, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {
+        let _ = execution;
+        Ok(Vec::new())
+    }
+
+    /// The ids of at most `limit` executions that hold a slot of a key, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
+        let _ = (key, limit);
+        Ok(Vec::new())
+    }
+
+    /// How a key stands.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
+        let kept = KeptKey::of(key.clone());
+        Ok(KeyView {
+            kept,
+            held: 0,
+            waiting: 0,
+        })
+    }
+
+    /// What is kept of a key, and how many hold it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn kept_key(&self, key: &PoolKey) -> Result<(KeptKey, u64), StoreError> {
+        let view = self.key(key)?;
+        Ok((view.kept, view.held))
+    }
+
+    /// At most `limit` keys of which something is kept, after this one, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn kept_keys(&self, after: Option<&PoolKey>, limit: usize) -> Result<Vec<KeptKey>, StoreError> {
+        let _ = (after, limit);
+        Ok(Vec::new())
+    }
+
+    /// The keys whose lines are still to be looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn stale_keys(&self) -> Result<Vec<PoolKey>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Whether a message is not handled yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
+        let _ = message;
+        Ok(false)
+    }
+}

@@ -1,5 +1,6 @@
 //! The OpenAPI document, made from the table of routes.
 
+mod forms;
 mod schemas;
 
 use crate::routes::{Route, routes};

@@ -5,12 +5,14 @@ mod bulk;
 mod executions;
 mod flows;
 mod history;
+mod keys;
 mod operating;
 mod queues;
 mod route;
 mod schedules;
 mod service;
 mod start_terms;
+mod waiting;
 
 pub use route::{Route, largest_body};
 
@@ -21,10 +23,11 @@ use route::PAGE;
 
 /// All routes.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().chain(queues::ROUTES).chain(bulk::ROUTES)
+    let areas = [queues::ROUTES, keys::ROUTES, bulk::ROUTES];
+    ROUTES.iter().chain(areas.into_iter().flatten())
 }
 
-/// All routes but those of queues and bulk jobs.
+/// All routes but those of queues, concurrency keys and bulk jobs.
 const ROUTES: &[Route] = &[
     Route {
         method: "GET",
@@ -59,6 +62,20 @@ const ROUTES: &[Route] = &[
         body: None,
         answers: &[(200, "the flow", Some("Flow")), (404, "there is none", Some("Problem"))],
         handler: Some(|| get(flows::get)),
+    },
+    Route {
+        method: "PATCH",
+        path: "/v1/flows/{name}",
+        scope: Some(Scope::Admin),
+        summary: "Sets how many executions of a flow run at a time, and whether new ones begin; what is left out stays as it is",
+        query: &[],
+        body: Some("FlowChanges"),
+        answers: &[
+            (200, "what is set now", Some("FlowLimits")),
+            (404, "there is none", Some("Problem")),
+            (422, "`NotSupported`: the server has no admission", Some("Problem")),
+        ],
+        handler: Some(|| patch(flows::change)),
     },
     Route {
         method: "DELETE",

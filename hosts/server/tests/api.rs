@@ -36,6 +36,8 @@ mod harness;
 mod held;
 #[path = "api/histories.rs"]
 mod histories;
+#[path = "api/keys.rs"]
+mod keys;
 #[path = "api/limits.rs"]
 mod limits;
 #[path = "api/mailbox.rs"]

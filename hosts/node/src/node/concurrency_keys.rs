@@ -19,6 +19,11 @@ pub struct ShownKey {
 }
 
 impl Node {
+    /// Whether this node has admission: without it keys, limits and pauses of flows can't be honoured.
+    pub fn has_admission(&self) -> bool {
+        self.admission.is_some()
+    }
+
     /// At most `most` keys after this one that are set, held or waited for, in the order of pools and keys.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The schemas of bodies and answers.
 
+use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
 use serde_json::{Map, Value, json};
 use starbridge_node::node::BulkAction;
 
@@ -35,6 +36,7 @@ const CODES: &[&str] = &[
     "NoSuchEvent",
     "NoSuchExecution",
     "NoSuchFlow",
+    "NoSuchKey",
     "NoSuchQueue",
     "NoSuchRoute",
     "NoSuchSchedule",
@@ -80,6 +82,7 @@ pub fn schemas() -> Map<String, Value> {
         operating(),
         reports(),
         queues(),
+        keys(),
         schedules(),
         bulk(),
     ]
@@ -90,67 +93,6 @@ pub fn schemas() -> Map<String, Value> {
 }
 
 type Schemas = Vec<(&'static str, Value)>;
-
-/// An object with these members. Those with a `!` are required.
-fn shape(members: &[(&str, Value)]) -> Value {
-    let mut properties = Map::new();
-    let mut required = Vec::new();
-    for (name, schema) in members {
-        let plain = name.trim_end_matches('!');
-        if plain != *name {
-            required.push(plain);
-        }
-        properties.insert(plain.to_owned(), schema.clone());
-    }
-    json!({"type": "object", "properties": properties, "required": required})
-}
-
-fn text() -> Value {
-    json!({"type": "string"})
-}
-
-fn number() -> Value {
-    json!({"type": "integer", "minimum": 0})
-}
-
-fn flag() -> Value {
-    json!({"type": "boolean"})
-}
-
-fn object() -> Value {
-    json!({"type": "object"})
-}
-
-fn time() -> Value {
-    json!({"type": "string", "format": "date-time"})
-}
-
-fn list(items: Value) -> Value {
-    let mut schema = json!({"type": "array"});
-    schema["items"] = items;
-    schema
-}
-
-fn labels() -> Value {
-    json!({"type": "object", "additionalProperties": {"type": "string"}})
-}
-
-/// This schema, or null.
-fn or_null(mut schema: Value) -> Value {
-    let one = schema["type"].take();
-    schema["type"] = json!([one, "null"]);
-    schema
-}
-
-/// A page of a list; `next` is null on the last one.
-fn page(items: Value, next: Value) -> Value {
-    shape(&[("items!", list(items)), ("next!", or_null(next))])
-}
-
-/// A list without pages.
-fn whole(items: Value) -> Value {
-    shape(&[("items!", list(items)), ("next!", json!({"type": "null"}))])
-}
 
 fn general() -> Schemas {
     let problem = shape(&[
@@ -206,7 +148,17 @@ fn flows() -> Schemas {
         ("createdTime!", time()),
     ];
     let mut flow = version.to_vec();
-    flow.push(("definition", object()));
+    flow.extend([
+        ("definition", object()),
+        ("maxRunning!", or_null(number())),
+        ("paused!", flag()),
+    ]);
+    let changes = [("maxRunning", or_null(number())), ("paused", flag())];
+    let limits = [
+        ("name!", text()),
+        ("maxRunning!", or_null(number())),
+        ("paused!", flag()),
+    ];
     let put = [
         ("name!", text()),
         ("version!", number()),
@@ -220,6 +172,8 @@ fn flows() -> Schemas {
         ("PutFlow", shape(&put)),
         ("Flow", shape(&flow)),
         ("FlowVersion", shape(&version)),
+        ("FlowChanges", shape(&changes)),
+        ("FlowLimits", shape(&limits)),
         ("FlowList", whole(reference("FlowVersion"))),
     ]
 }
@@ -309,6 +263,12 @@ fn operating() -> Schemas {
 fn execution() -> Value {
     let origin = [("execution!", text()), ("event!", number())];
     let parent = [("execution!", text()), ("event!", number()), ("deleted", flag())];
+    let dependency = [
+        ("execution", text()),
+        ("flow", text()),
+        ("name", text()),
+        ("status!", text()),
+    ];
     let waiting_for = [
         ("reason!", text()),
         ("text!", text()),
@@ -317,6 +277,15 @@ fn execution() -> Value {
         ("by", text()),
         ("cause", text()),
         ("act!", or_null(text())),
+        ("pool", text()),
+        ("key", text()),
+        ("flow", text()),
+        ("limit", or_null(number())),
+        ("held", number()),
+        ("holders", list(text())),
+        ("position", number()),
+        ("executions", list(shape(&dependency))),
+        ("open", number()),
     ];
     let rollback = [
         ("step!", text()),
@@ -468,6 +437,27 @@ fn queues() -> Schemas {
         ("DeadTaskPage", page(shape(&dead), text())),
         ("DeadTasksChange", shape(&change)),
         ("DeadTasksChanged", shape(&changed)),
+    ]
+}
+
+fn keys() -> Schemas {
+    let key = [
+        ("pool!", text()),
+        ("key!", text()),
+        ("limit!", or_null(number())),
+        ("definedLimit!", or_null(number())),
+        ("setLimit!", or_null(number())),
+        ("setBy", text()),
+        ("paused!", flag()),
+        ("held!", number()),
+        ("waiting!", number()),
+    ];
+    let mut one = key.to_vec();
+    one.push(("holders!", list(text())));
+    vec![
+        ("Key", shape(&one)),
+        ("KeyPage", page(shape(&key), text())),
+        ("KeyLimit", shape(&[("limit!", number())])),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use super::flows::no_such_flow;
 use super::start_terms::{read_terms, traceparent_of};
+use super::waiting::waiting_for;
 use crate::App;
 use crate::answers::{Found, Room, aside, find};
 use crate::body::Sent;
@@ -302,7 +303,29 @@ pub async fn show(State(app): State<App>, Path(id): Path<String>, query: Paramet
     let _permit = wait_permit(&app, wait)?;
     let (kept, room) = find(&app, Text::from(id), app.answers.room()).await?;
     let (found, room) = wait_for_end(&app, kept, wait, room).await?;
-    room.execution(StatusCode::OK, found).await
+    shown(&app, found, room).await
+}
+
+/// An answer with an execution. If it waits to be admitted, it says what for.
+async fn shown(app: &App, found: Found, room: Room) -> Answer {
+    if !matches!(found.record().status, Status::Queued | Status::Blocked) {
+        return room.execution(StatusCode::OK, found).await;
+    }
+    let (found, waiting) = aside(&app.node, move |node| {
+        let waiting = waiting_for(node.store().as_ref(), found.id(), found.record());
+        waiting.map(|waiting| (found, waiting))
+    })
+    .await??;
+    let bytes = found.bytes() + waiting.json_len();
+    let make = move || {
+        let mut shape = match found.shape()? {
+            Value::Object(shape) => shape,
+            other => return Ok(other),
+        };
+        shape.insert("waitingFor".into(), waiting);
+        Ok(shape.into())
+    };
+    room.write(StatusCode::OK, bytes, make).await
 }
 
 /// `GET /v1/flows/{name}/executions/{executionName}`
@@ -316,7 +339,7 @@ pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, Str
     });
     let id = found.await??;
     let (kept, room) = find(&app, id, app.answers.room()).await?;
-    room.execution(StatusCode::OK, Found::Stored(kept)).await
+    shown(&app, Found::Stored(kept), room).await
 }
 
 /// `GET /v1/executions`

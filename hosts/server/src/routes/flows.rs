@@ -1,5 +1,6 @@
 //! Flows: storing, showing and hiding them.
 
+use super::keys::{admission_needed, limit_of, set_limit};
 use crate::App;
 use crate::body::Sent;
 use crate::reading::Query;
@@ -9,11 +10,12 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::syntax::Format;
+use starbridge_flow::value::Text;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::json::diagnosed;
-use starbridge_node::node::{Operator, PutError};
+use starbridge_node::node::{Node, Operator, PutError};
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::KeptFlow;
+use starbridge_ports::{FLOW_POOL, KeptFlow, KeptKey, PoolKey, StoreError};
 
 /// `PUT /v1/flows/{name}`
 pub async fn put(
@@ -81,8 +83,9 @@ pub async fn get(
     let version = query.number("version", 0, 1, u64::MAX)?;
     // A version that the request names may be one that still runs.
     let hidden = version > 0;
-    let kept = super::aside(&app.node, move |node| {
-        versions_of(&node.store().flows()?, &name, hidden)
+    let (kept, governed) = super::aside(&app.node, move |node| {
+        let kept = versions_of(&node.store().flows()?, &name, hidden)?;
+        Ok::<_, Problem>((kept, governing(node, &name)?))
     })
     .await??;
     let found = match version {
@@ -97,6 +100,7 @@ pub async fn get(
     if let Some(flow) = app.node.flows().running(&kept.name, kept.version) {
         shape.insert("definition".into(), flow.definition.clone());
     }
+    show_limits(&mut shape, &governed);
     app.answers.value(StatusCode::OK, shape.into()).await
 }
 
@@ -119,6 +123,51 @@ pub async fn list(State(app): State<App>) -> Answer {
     }
     let items = latest.iter().map(shapes::flow).collect();
     app.answers.value(StatusCode::OK, shapes::page(items, None)).await
+}
+
+/// `PATCH /v1/flows/{name}`
+pub async fn change(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+    mut body: Sent,
+) -> Answer {
+    admission_needed(&app)?;
+    let body = body.read(&["maxRunning", "paused"]).await?;
+    let max_running = match body.members().get("maxRunning") {
+        None => None,
+        Some(Value::Null) => Some(None),
+        Some(_) => Some(limit_of(&body, "maxRunning")?),
+    };
+    let paused = body.flag("paused")?;
+    if max_running.is_none() && paused.is_none() {
+        return Err(Problem::bad(
+            "nothing is to be set: give `maxRunning`, `paused` or both",
+        ));
+    }
+    let known = name.clone();
+    super::aside(&app.node, move |node| versions_of(&node.store().flows()?, &known, true)).await??;
+    let flow = Text::from(name.as_str());
+    app.node.set_flow(&flow, max_running, paused, &operator).await?;
+    let governed = super::aside(&app.node, move |node| governing(node, &name)).await??;
+    let mut shape: Object = [("name".into(), Value::from(flow))].into_iter().collect();
+    show_limits(&mut shape, &governed);
+    app.answers.value(StatusCode::OK, shape.into()).await
+}
+
+/// What is kept of the key that stands for a flow.
+fn governing(node: &Node, flow: &str) -> Result<KeptKey, StoreError> {
+    let key = PoolKey {
+        pool: FLOW_POOL.into(),
+        key: flow.into(),
+    };
+    Ok(node.store().kept_key(&key)?.0)
+}
+
+/// The limit and the pause of a flow.
+fn show_limits(shape: &mut Object, governed: &KeptKey) {
+    shape.insert("maxRunning".into(), set_limit(governed.set));
+    shape.insert("paused".into(), governed.paused.is_some().into());
 }
 
 /// `DELETE /v1/flows/{name}`

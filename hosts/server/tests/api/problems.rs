@@ -4,7 +4,7 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, answers, audit, bodies, browsers, bulk, connections, decisions, executions, flows, histories, limits,
+    access, answers, audit, bodies, browsers, bulk, connections, decisions, executions, flows, histories, keys, limits,
     pausing, pressure, queues, reports, schedules, starts, waiters,
 };
 use reqwest::Method;
@@ -187,6 +187,20 @@ async fn execution_lease_of_another_process_is_respected() {
     })
     .await;
     server.node.refresh_flows().unwrap();
+    let limit = || Some(json!({"limit": 1}));
+    for (method, path, body) in [
+        (Method::GET, "/v1/keys", None),
+        (Method::GET, "/v1/keys/f/x", None),
+        (Method::PUT, "/v1/keys/f/x", limit()),
+        (Method::DELETE, "/v1/keys/f/x", None),
+        (Method::PATCH, "/v1/flows/f", Some(json!({"paused": true}))),
+    ] {
+        assert_eq!(
+            server.ask(method, path, body).await.code(),
+            (422, "NotSupported"),
+            "{path}"
+        );
+    }
     assert_eq!(server.post(&report, json!({"output": {}})).await.status, 202);
     let told = server.post(&format!("/v1/executions/{id}/stop"), json!({})).await;
     assert_eq!((told.status, &told.body["status"]), (202, &json!("Running")));
@@ -286,6 +300,10 @@ const TESTS: &[fn()] = &[
     flows::a_hidden_flow_is_not_started_and_not_listed,
     flows::a_bad_definition_says_everything_that_is_wrong,
     flows::what_cannot_be_honoured_is_refused,
+    keys::flow_is_limited_paused_and_resumed,
+    keys::key_admits_as_many_as_its_limit_says,
+    keys::keys_come_in_pages_and_rubbish_is_refused,
+    keys::raised_limit_admits_at_once_and_a_lowered_one_stops_nobody,
     histories::pages_in_both_orders_hold_every_event_once,
     histories::a_state_is_that_at_the_end_of_the_turn,
     histories::schedules_start_flows,

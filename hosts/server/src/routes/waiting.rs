@@ -1,0 +1,179 @@
+//! What an execution waits for before it begins, or goes on after a redrive: read from what admission keeps.
+
+use super::keys::set_limit;
+use starbridge_flow::value::{Object, Text, Value};
+use starbridge_ports::{
+    ExecutionRecord, FLOW_POOL, KeyView, OpenDependency, PoolKey, Store, StoreError, Waiter, WaitingReason,
+};
+
+/// How many holders of a key, and how many open dependencies, are shown.
+const SHOWN: usize = 10;
+/// A position in a line is counted up to this.
+const MAX_POSITION: u64 = 10_000;
+
+/// What an execution waits for that is blocked or queued.
+pub(super) fn waiting_for(store: &dyn Store, id: &str, record: &ExecutionRecord) -> Result<Value, StoreError> {
+    let waiter = store.waiter(id)?;
+    let told = match &waiter {
+        Some(waiter) if !waiter.open.is_empty() => dependencies(store, waiter)?,
+        Some(waiter) => match &waiter.parked {
+            Some(key) => parked(store, waiter, key)?,
+            None => undecided(),
+        },
+        None => undecided(),
+    };
+    let mut shape = Object::new();
+    shape.insert("reason".into(), told.reason.as_str().into());
+    shape.insert("text".into(), told.text.into());
+    shape.insert("since".into(), record.asked().to_string().into());
+    if let Some(until) = record.wake_at {
+        shape.insert("until".into(), until.to_string().into());
+    }
+    shape.insert("act".into(), told.act.map_or(Value::Null, Value::from));
+    for (name, value) in told.members.iter() {
+        shape.insert(name.clone(), value.clone());
+    }
+    Ok(shape.into())
+}
+
+/// A reason with its words.
+struct Told {
+    reason: WaitingReason,
+    text: String,
+    act: Option<String>,
+    members: Object,
+}
+
+fn undecided() -> Told {
+    Told {
+        reason: WaitingReason::Admission,
+        text: "whether it may run is not decided yet".into(),
+        act: None,
+        members: Object::new(),
+    }
+}
+
+fn dependencies(store: &dyn Store, waiter: &Waiter) -> Result<Told, StoreError> {
+    let mut shapes: Vec<Value> = Vec::new();
+    let mut act = None;
+    for open in waiter.open.iter().take(SHOWN) {
+        let OpenDependency { dependency, bound } = open;
+        let mut shape = Object::new();
+        let id = match &dependency.flow {
+            Some(flow) => {
+                shape.insert("flow".into(), flow.clone().into());
+                shape.insert("name".into(), dependency.execution.clone().into());
+                bound.as_ref()
+            }
+            None => Some(&dependency.execution),
+        };
+        let record = id.map(|id| store.record(id)).transpose()?.flatten();
+        if let Some(id) = id {
+            shape.insert("execution".into(), id.clone().into());
+        }
+        let status = record.map_or("notThere", |record| record.status.as_str());
+        shape.insert("status".into(), status.into());
+        if let (None, Some(flow), None) = (id, &dependency.flow, &act) {
+            let name = &dependency.execution;
+            act = Some(format!("starbridge start {flow} --name {name}"));
+        }
+        shapes.push(shape.into());
+    }
+    let open = waiter.open.len();
+    let text = match open {
+        1 => "an execution it waits for has not ended".to_owned(),
+        open => format!("{open} executions it waits for have not ended"),
+    };
+    let mut members = Object::new();
+    members.insert("executions".into(), shapes.into());
+    members.insert("open".into(), (open as u64).into());
+    Ok(Told {
+        reason: WaitingReason::Dependency,
+        text,
+        act,
+        members,
+    })
+}
+
+fn parked(store: &dyn Store, waiter: &Waiter, key: &PoolKey) -> Result<Told, StoreError> {
+    let view = store.key(key)?;
+    let holders = store.holders(key, SHOWN)?;
+    let position = store.waiters_before(key, waiter.place(), MAX_POSITION)? + 1;
+    let mut told = match key.pool.as_str() {
+        FLOW_POOL => of_flow(&view, position),
+        _ => of_key(&view, position),
+    };
+    let limit = set_limit(view.kept.limit());
+    told.members.insert("limit".into(), limit);
+    told.members.insert("held".into(), view.held.into());
+    let holders: Vec<Value> = holders.into_iter().map(Value::from).collect();
+    told.members.insert("holders".into(), holders.into());
+    told.members.insert("position".into(), position.into());
+    Ok(told)
+}
+
+fn of_key(view: &KeyView, position: u64) -> Told {
+    let PoolKey { pool, key } = &view.kept.key;
+    let limit = view.kept.limit().unwrap_or_default();
+    let members = [
+        ("pool".into(), Value::from(pool.clone())),
+        ("key".into(), key.clone().into()),
+    ];
+    Told {
+        reason: WaitingReason::Key,
+        text: format!(
+            "{} of {limit} slots of the key `{key}` in the pool `{pool}` are held; it is number {position} in line",
+            view.held
+        ),
+        act: Some(format!(
+            "starbridge key set {pool} {} --limit {}",
+            quoted_word(key),
+            limit.max(view.held) + 1
+        )),
+        members: members.into_iter().collect(),
+    }
+}
+
+fn of_flow(view: &KeyView, position: u64) -> Told {
+    let flow = &view.kept.key.key;
+    let members: Object = [("flow".into(), Value::from(flow.clone()))].into_iter().collect();
+    if let Some(pause) = &view.kept.paused {
+        let by = match pause.by.as_str() {
+            "" => "an operator".to_owned(),
+            by => format!("`{by}`"),
+        };
+        return Told {
+            reason: WaitingReason::FlowPaused,
+            text: format!("{by} paused the flow `{flow}`; it is number {position} in line"),
+            act: Some(format!("starbridge flow set {flow} --resume")),
+            members: with_by(members, &pause.by),
+        };
+    }
+    let limit = view.kept.limit().unwrap_or_default();
+    Told {
+        reason: WaitingReason::FlowLimit,
+        text: format!(
+            "{} executions of the flow `{flow}` run, and {limit} may; it is number {position} in line",
+            view.held
+        ),
+        act: Some(format!(
+            "starbridge flow set {flow} --max-running {}",
+            limit.max(view.held) + 1
+        )),
+        members,
+    }
+}
+
+fn with_by(mut members: Object, by: &Text) -> Object {
+    members.insert("by".into(), by.clone().into());
+    members
+}
+
+/// A word as a shell reads it.
+fn quoted_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+-".contains(c);
+    match !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

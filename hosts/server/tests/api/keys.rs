@@ -1,0 +1,262 @@
+//! Concurrency keys, and limits and pauses of flows.
+
+use crate::harness::{Answer, Running, asleep, definition};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A server with a flow that runs once at a time for each cluster.
+async fn deploying() -> Running {
+    let server = Running::start().await;
+    let mut flow = definition(asleep());
+    flow["concurrency"] = json!([{"key": "$input.cluster", "limit": 1}]);
+    let put = server.put("/v1/flows/deploy", flow).await;
+    assert_eq!(put.status, 201, "{put:?}");
+    server
+}
+
+async fn start(server: &Running, flow: &str, name: &str) -> String {
+    let body = json!({"name": name, "input": {"cluster": "a/b"}});
+    let started = server.post(&format!("/v1/flows/{flow}/executions"), body).await;
+    assert_eq!(started.status, 201, "{started:?}");
+    started.body["id"].as_str().unwrap().to_owned()
+}
+
+/// The execution, as soon as it stands so and, if it waits, says so.
+async fn becomes(server: &Running, id: &str, status: &str, reason: &Value) -> Value {
+    let mut last = Value::Null;
+    for _ in 0..500 {
+        last = server.get(&format!("/v1/executions/{id}")).await.body;
+        if last["status"] == status && last["waitingFor"]["reason"] == *reason {
+            return last;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{id} is not {status}, {reason}: {last}");
+}
+
+async fn runs(server: &Running, id: &str) {
+    becomes(server, id, "Running", &Value::Null).await;
+}
+
+async fn waits(server: &Running, id: &str, reason: &str) -> Value {
+    let execution = becomes(server, id, "Queued", &json!(reason)).await;
+    execution["waitingFor"].clone()
+}
+
+async fn stop(server: &Running, id: &str) {
+    let stopped = server.post(&format!("/v1/executions/{id}/stop"), json!({})).await;
+    assert!(stopped.status < 300, "{stopped:?}");
+}
+
+async fn patch(server: &Running, flow: &str, body: Value) -> Answer {
+    server
+        .ask(Method::PATCH, &format!("/v1/flows/{flow}"), Some(body))
+        .await
+}
+
+const KEY: &str = "/v1/keys/deploy/a%2Fb";
+
+#[tokio::test]
+pub async fn key_admits_as_many_as_its_limit_says() {
+    let server = deploying().await;
+    let one = start(&server, "deploy", "one").await;
+    runs(&server, &one).await;
+    let two = start(&server, "deploy", "two").await;
+    let three = start(&server, "deploy", "three").await;
+    waits(&server, &two, "key").await;
+    let waiting = waits(&server, &three, "key").await;
+    for (member, value) in [
+        ("pool", json!("deploy")),
+        ("key", json!("a/b")),
+        ("limit", json!(1)),
+        ("held", json!(1)),
+        ("holders", json!([one])),
+        ("position", json!(2)),
+        ("act", json!("starbridge key set deploy a/b --limit 2")),
+    ] {
+        assert_eq!(waiting[member], value, "{member}");
+    }
+    let key = server.get(KEY).await.body;
+    let shown = json!({"pool": "deploy", "key": "a/b", "limit": 1, "definedLimit": 1, "setLimit": null, "paused": false,
+        "held": 1, "waiting": 2, "holders": [one]});
+    assert_eq!(key, shown);
+    let list = server.get("/v1/keys").await.body;
+    assert_eq!(list["items"][0]["waiting"], 2);
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    stop(&server, &one).await;
+    runs(&server, &two).await;
+    assert_eq!(waits(&server, &three, "key").await["position"], 1);
+    stop(&server, &two).await;
+    runs(&server, &three).await;
+}
+
+#[tokio::test]
+pub async fn raised_limit_admits_at_once_and_a_lowered_one_stops_nobody() {
+    let server = deploying().await;
+    let one = start(&server, "deploy", "one").await;
+    let two = start(&server, "deploy", "two").await;
+    let three = start(&server, "deploy", "three").await;
+    runs(&server, &one).await;
+    waits(&server, &two, "key").await;
+    waits(&server, &three, "key").await;
+    let set = server.put(KEY, json!({"limit": 2})).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    assert_eq!(
+        (&set.body["limit"], &set.body["setLimit"], &set.body["setBy"]),
+        (&json!(2), &json!(2), &json!("local"))
+    );
+    runs(&server, &two).await;
+    waits(&server, &three, "key").await;
+    let lowered = server.put(KEY, json!({"limit": 0})).await;
+    assert_eq!((&lowered.body["limit"], &lowered.body["held"]), (&json!(0), &json!(2)));
+    runs(&server, &one).await;
+    runs(&server, &two).await;
+    stop(&server, &one).await;
+    stop(&server, &two).await;
+    let waiting = waits(&server, &three, "key").await;
+    assert_eq!(waiting["limit"], 0);
+    // Without the operator's limit that of the definition holds again.
+    let unset = server.ask(Method::DELETE, KEY, None).await;
+    assert_eq!(unset.status, 204, "{unset:?}");
+    runs(&server, &three).await;
+    let audit = server.get("/v1/audit?kind=key").await.body;
+    let actions: Vec<&Value> = audit["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry["action"])
+        .collect();
+    assert_eq!(actions, ["unset", "set", "set"]);
+}
+
+#[tokio::test]
+pub async fn keys_come_in_pages_and_rubbish_is_refused() {
+    let server = deploying().await;
+    for (pool, key) in [("b", "x"), ("a", "y/z"), ("a", "x")] {
+        let path = format!("/v1/keys/{pool}/{}", key.replace('/', "%2F"));
+        assert_eq!(server.put(&path, json!({"limit": 3})).await.status, 200);
+    }
+    let mut seen = Vec::new();
+    let mut path = "/v1/keys?limit=1".to_owned();
+    loop {
+        let page = server.get(&path).await.body;
+        seen.extend(
+            page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|key| format!("{}{}", key["pool"], key["key"])),
+        );
+        match page["next"].as_str() {
+            Some(next) => path = format!("/v1/keys?limit=1&cursor={}", next.replace('/', "%2F")),
+            None => break,
+        }
+    }
+    assert_eq!(seen, [r#""a""x""#, r#""a""y/z""#, r#""b""x""#]);
+    assert_eq!(server.ask(Method::DELETE, "/v1/keys/a/x", None).await.status, 204);
+    let unknown = server.get("/v1/keys/a/x").await;
+    assert_eq!(unknown.code(), (404, "NoSuchKey"));
+    assert_eq!(
+        server.ask(Method::DELETE, "/v1/keys/a/x", None).await.code(),
+        (404, "NoSuchKey")
+    );
+    for (path, body, word) in [
+        ("/v1/keys/a/x", json!({}), "missing"),
+        ("/v1/keys/a/x", json!({"limit": null}), "missing"),
+        ("/v1/keys/a/x", json!({"limit": -1}), "whole number"),
+        ("/v1/keys/a/x", json!({"limit": "many"}), "whole number"),
+        ("/v1/keys/a/x", json!({"limit": 1_000_000_001_u64}), "1000000000"),
+        ("/v1/keys/a/x", json!({"limits": 1}), "limit"),
+        ("/v1/keys/@flow/deploy", json!({"limit": 1}), "PATCH"),
+        ("/v1/keys/a%20b/x", json!({"limit": 1}), "pool"),
+    ] {
+        let refused = server.put(path, body.clone()).await;
+        assert_eq!(refused.code(), (400, "BadRequest"), "{path} {body}");
+        let detail = refused.body["detail"].as_str().unwrap();
+        assert!(detail.contains(word), "{path} {body}: {detail}");
+    }
+    let long = format!("/v1/keys/a/{}", "x".repeat(257));
+    assert_eq!(server.get(&long).await.code(), (400, "BadRequest"));
+    assert_eq!(server.get("/v1/keys?cursor=x").await.code(), (400, "BadRequest"));
+}
+
+#[tokio::test]
+pub async fn flow_is_limited_paused_and_resumed() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let one = start(&server, "f", "one").await;
+    runs(&server, &one).await;
+    let set = patch(&server, "f", json!({"maxRunning": 1})).await;
+    assert_eq!(set.body, json!({"name": "f", "maxRunning": 1, "paused": false}));
+    let two = start(&server, "f", "two").await;
+    let waiting = waits(&server, &two, "flowLimit").await;
+    assert_eq!(
+        (&waiting["flow"], &waiting["limit"], &waiting["held"]),
+        (&json!("f"), &json!(1), &json!(1))
+    );
+    let set = patch(&server, "f", json!({"paused": true})).await;
+    assert_eq!(set.body, json!({"name": "f", "maxRunning": 1, "paused": true}));
+    let flow = server.get("/v1/flows/f").await.body;
+    assert_eq!((&flow["maxRunning"], &flow["paused"]), (&json!(1), &json!(true)));
+    let waiting = waits(&server, &two, "flowPaused").await;
+    assert_eq!(
+        (&waiting["by"], &waiting["act"]),
+        (&json!("local"), &json!("starbridge flow set f --resume"))
+    );
+    stop(&server, &one).await;
+    waits(&server, &two, "flowPaused").await;
+    assert_eq!(patch(&server, "f", json!({"paused": false})).await.status, 200);
+    runs(&server, &two).await;
+    let three = start(&server, "f", "three").await;
+    waits(&server, &three, "flowLimit").await;
+    let unset = patch(&server, "f", json!({"maxRunning": null})).await;
+    assert_eq!(unset.body["maxRunning"], Value::Null);
+    runs(&server, &three).await;
+    assert_eq!(
+        patch(&server, "g", json!({"paused": true})).await.code(),
+        (404, "NoSuchFlow")
+    );
+    for body in [
+        json!({}),
+        json!({"paused": 1}),
+        json!({"maxRunning": -1}),
+        json!({"pause": true}),
+    ] {
+        assert_eq!(patch(&server, "f", body).await.code(), (400, "BadRequest"));
+    }
+}
+
+#[tokio::test]
+pub async fn execution_says_whom_it_waits_for() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let body = json!({"name": "later", "after": ["f/first"]});
+    let started = server.post("/v1/flows/f/executions", body).await;
+    assert_eq!(started.status, 201, "{started:?}");
+    let id = started.body["id"].as_str().unwrap();
+    let wanted = json!([{"flow": "f", "name": "first", "status": "notThere"}]);
+    let mut waiting = Value::Null;
+    for _ in 0..500 {
+        waiting = server.get(&format!("/v1/executions/{id}")).await.body["waitingFor"].clone();
+        if waiting["executions"] == wanted {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(waiting["executions"], wanted, "{waiting}");
+    assert_eq!(
+        (&waiting["reason"], &waiting["open"]),
+        (&json!("dependency"), &json!(1))
+    );
+    assert_eq!(waiting["act"], "starbridge start f --name first");
+    start(&server, "f", "first").await;
+    for _ in 0..500 {
+        waiting = server.get("/v1/flows/f/executions/later").await.body["waitingFor"].clone();
+        if waiting["executions"][0]["status"] == "Running" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it does not see the execution: {waiting}");
+}

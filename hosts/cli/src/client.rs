@@ -159,6 +159,11 @@ impl Client {
         self.well(Method::PUT, path, &[], Body::Json(body))
     }
 
+    /// Changes what is named of something.
+    pub fn patch(&self, path: &[&str], body: &Object) -> Result<Answer, Exit> {
+        self.well(Method::PATCH, path, &[], Body::Json(body))
+    }
+
     /// Deletes something.
     pub fn delete(&self, path: &[&str]) -> Result<Answer, Exit> {
         self.well(Method::DELETE, path, &[], Body::Nothing)

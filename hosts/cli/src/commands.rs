@@ -13,6 +13,7 @@ mod graph;
 mod help;
 mod history;
 mod init;
+mod key;
 mod list;
 mod logs;
 mod man;
@@ -97,6 +98,7 @@ commands! {
         callback Callback
         schedule Schedule
         queue Queue
+        key Key
         worker Worker
         #[cfg(feature = "server")]
         openapi Openapi

@@ -69,6 +69,7 @@ impl Problem {
             "NotEnded" => "`starbridge stop` ends it".to_owned(),
             "NoSuchSchedule" => "`starbridge schedule list` shows the schedules there are".to_owned(),
             "NoSuchQueue" => "`starbridge queue list` shows the queues there are".to_owned(),
+            "NoSuchKey" => "`starbridge key list` shows the keys that are held, waited for or set".to_owned(),
             "NoSuchRoute" | "" => "is it a starbridge server, and no older than this command?".to_owned(),
             _ => String::new(),
         };

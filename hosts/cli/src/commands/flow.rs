@@ -5,18 +5,18 @@ use crate::client::{Body, Client, ServerOptions, diagnostics, show};
 use crate::definitions::{flow_name, read};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
-use crate::table::time;
+use crate::table::{listing, time};
 use crate::views::{plain, text};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use starbridge_flow::syntax::Format;
-use starbridge_flow::value::Value;
+use starbridge_flow::value::{Object, Value};
 use std::path::PathBuf;
 
 /// Puts, shows, lists and deletes the flows of a server
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  starbridge flow put order.json\n  starbridge flow list\n  starbridge flow get order > order.json"
+    after_help = "Example:\n  starbridge flow put order.json\n  starbridge flow list\n  starbridge flow get order > order.json\n  starbridge flow set order --max-running 5"
 )]
 pub struct Options {
     #[command(flatten)]
@@ -45,11 +45,31 @@ enum Action {
     },
     /// Lists the flows that can be started
     List,
+    /// Sets how many executions of a flow run at a time, and whether new ones begin; what is not named stays as it is
+    Set(SetOptions),
     /// Hides a flow from starts and lists; what runs goes on
     Delete {
         /// The flow's name
         name: String,
     },
+}
+
+#[derive(Debug, Args)]
+struct SetOptions {
+    /// The flow's name
+    name: String,
+    /// So many run at a time; the others wait. 0 lets none begin
+    #[arg(long, value_name = "N", conflicts_with = "no_max_running")]
+    max_running: Option<u64>,
+    /// As many run as are started
+    #[arg(long)]
+    no_max_running: bool,
+    /// Lets none begin until it is resumed; what runs goes on
+    #[arg(long, conflicts_with = "resume")]
+    pause: bool,
+    /// Lets executions begin again
+    #[arg(long)]
+    resume: bool,
 }
 
 /// Does it.
@@ -59,6 +79,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         Action::Put { file, name } => put(&client, file, name.as_deref()),
         Action::Get { name, version } => get(&client, name, *version),
         Action::List => list(&client),
+        Action::Set(set_options) => set(&client, set_options),
         Action::Delete { name } => {
             client.delete(&["flows", name])?;
             output.note(&format!("`{name}` can't be started any more; what runs goes on"));
@@ -113,8 +134,34 @@ fn get(client: &Client, name: &str, version: Option<u64>) -> Result<(), Exit> {
     finish(output, &pretty, Ok(()))
 }
 
+fn set(client: &Client, options: &SetOptions) -> Result<(), Exit> {
+    let output = client.output();
+    let mut changes = Object::new();
+    if let Some(limit) = options.max_running {
+        changes.insert("maxRunning".into(), limit.into());
+    }
+    if options.no_max_running {
+        changes.insert("maxRunning".into(), Value::Null);
+    }
+    if options.pause || options.resume {
+        changes.insert("paused".into(), options.pause.into());
+    }
+    if changes.is_empty() {
+        let help = "`--max-running`, `--no-max-running`, `--pause` and `--resume` set something";
+        return Err(bad(output, "there is nothing to set", help));
+    }
+    let answer = client.patch(&["flows", &options.name], &changes)?;
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let flow = answer.object();
+    let rows = [("name", "name"), ("max-running", "maxRunning"), ("paused", "paused")];
+    let entries: Vec<(&str, String)> = rows.into_iter().map(|(head, key)| (head, plain(&flow, key))).collect();
+    output.print(&listing(&entries))
+}
+
 fn list(client: &Client) -> Result<(), Exit> {
-    let row = |flow: &starbridge_flow::value::Object| {
+    let row = |flow: &Object| {
         let hash = flow.get("hash").and_then(Value::as_str).unwrap_or_default();
         vec![
             plain(flow, "name"),

@@ -234,9 +234,10 @@ impl Shard {
             "" => param("FlowName").and_then(Value::as_str).unwrap_or_default().to_owned(),
             name => name.to_owned(),
         };
+        let invalid = |cause: String| Refused::new(FaultKind::Input, cause);
         let report_to = match param(CALLBACK_TOKEN) {
             None => None,
-            Some(_) => Some(call_to_report(execution, call).map_err(|cause| Refused::new(FaultKind::Input, cause))?),
+            Some(_) => Some(call_to_report(execution, call).map_err(invalid)?),
         };
         let depth = self.depth_of_child(execution, call)?;
         let outer = self.state(execution).and_then(|state| state.started());
@@ -247,7 +248,6 @@ impl Shard {
             (name, None) => (Text::from(name), None),
             (_, Some((name, version))) => (Text::from(name), Some(version.parse().unwrap_or(0))),
         };
-        let invalid = |cause: String| Refused::new(FaultKind::Input, cause);
         let (input, tokens) = match param("Input") {
             None => (
                 call.input.clone(),
@@ -263,10 +263,8 @@ impl Shard {
                 (input, Vec::new())
             }
             Some(other) => {
-                return Err(invalid(format!(
-                    "the child's `Input` is {}, not an object",
-                    other.kind()
-                )));
+                let kind = other.kind();
+                return Err(invalid(format!("the child's `Input` is {kind}, not an object")));
             }
         };
         let name = match param("ExecutionName") {

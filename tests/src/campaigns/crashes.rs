@@ -6,10 +6,10 @@ use crate::conformance::{self, Histories};
 use crate::data;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::Text;
-use starbridge_machine::{CallToSend, EventId};
+use starbridge_machine::{CallToSend, EventId, EventKind};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::Store;
-use starbridge_runtime::Outgoing;
+use starbridge_runtime::{Outgoing, Shard, each_stored_event};
 use starbridge_simulator::{Case, Crash, Flows, Interruption, Moment, Simulation, TestFile};
 use starbridge_sqlite::SqliteStore;
 use std::cell::RefCell;
@@ -123,7 +123,7 @@ struct Sight {
 }
 
 impl Sight {
-    fn see(&mut self, store: &dyn Store, outgoing: &Outgoing) {
+    fn see(&mut self, shard: &Shard, store: &dyn Store, outgoing: &Outgoing) {
         let Outgoing::Send { execution, call } = outgoing else {
             return;
         };
@@ -132,7 +132,9 @@ impl Sight {
             self.problems.push(problem);
         }
         match self.sent.insert((execution.clone(), call.call), (**call).clone()) {
-            Some(before) if before != **call => {
+            Some(before)
+                if before != **call && !(ends_later(&before, call) && was_resumed(shard, store, execution)) =>
+            {
                 let problem = format!("{execution}/{} is sent again as another call", call.call);
                 self.problems.push(problem);
             }
@@ -140,6 +142,28 @@ impl Sight {
             None => {}
         }
     }
+}
+
+/// Whether a call is the same but for its end, which is later.
+fn ends_later(before: &CallToSend, again: &CallToSend) -> bool {
+    let ends_as_before = CallToSend {
+        timeout_at: before.timeout_at,
+        ..again.clone()
+    };
+    ends_as_before == *before && again.timeout_at > before.timeout_at
+}
+
+/// Whether an execution was paused and went on: that moves the ends of its calls.
+fn was_resumed(shard: &Shard, store: &dyn Store, execution: &str) -> bool {
+    let mut resumed = false;
+    let Some(flow) = shard.flow(execution) else {
+        return false;
+    };
+    let read = each_stored_event(store, flow, execution, |event| {
+        resumed = matches!(event.detail, EventKind::ExecutionResumed { .. });
+        !resumed
+    });
+    read.is_ok() && resumed
 }
 
 impl Subject {
@@ -215,8 +239,8 @@ impl Subject {
         };
         let sight = Rc::new(RefCell::new(Sight::default()));
         let (seen, kept) = (Rc::clone(&sight), Arc::clone(&store));
-        let observer = Box::new(move |_: &starbridge_runtime::Shard, outgoing: &Outgoing| {
-            seen.borrow_mut().see(kept.as_ref(), outgoing);
+        let observer = Box::new(move |shard: &Shard, outgoing: &Outgoing| {
+            seen.borrow_mut().see(shard, kept.as_ref(), outgoing);
         });
         let mut run = self.simulation(store).interrupted(interruption).observed(observer);
         let outcome = run.run();

@@ -269,6 +269,10 @@ impl<S: Store> Notices for Faulty<S> {
 }
 
 impl<S: Store> Admissions for Faulty<S> {
+    fn keeps_admission(&self) -> bool {
+        self.store.keeps_admission()
+    }
+
     fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
         self.run(|store| store.waiter(execution))
     }

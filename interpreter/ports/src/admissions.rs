@@ -9,6 +9,11 @@ use starbridge_flow::value::Text;
 /// Reads what admission keeps, and looks up executions. Everything it returns is durable. A store that keeps nothing of admission needs none of these
 /// methods.
 pub trait Admissions: Listing {
+    /// Whether this store keeps what admission writes. One that does not has nothing of it.
+    fn keeps_admission(&self) -> bool {
+        false
+    }
+
     /// An execution that waits; `None` if it does not.
     ///
     /// # Errors

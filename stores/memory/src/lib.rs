@@ -370,6 +370,10 @@ impl Audit for MemoryStore {
 }
 
 impl Admissions for MemoryStore {
+    fn keeps_admission(&self) -> bool {
+        true
+    }
+
     fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
         Ok(self.lock().admission.waiter(execution))
     }

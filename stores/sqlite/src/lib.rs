@@ -320,6 +320,10 @@ impl Audit for SqliteStore {
 }
 
 impl Admissions for SqliteStore {
+    fn keeps_admission(&self) -> bool {
+        true
+    }
+
     fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
         self.read(|connection| admission::waiter(connection, execution))
     }

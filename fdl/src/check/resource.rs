@@ -84,7 +84,9 @@ impl Checker<'_> {
         } else if Path::is_path(&resource) || resource.starts_with("$.") || resource.starts_with("$[") {
             let message = format!("`{resource}` is taken as it stands, it is no path here");
             let found = field.problem(Code::LooksLikePath, message);
-            self.report(found.help("write the resource itself; a `choice` leads to one of several tasks"));
+            self.report(found.help(
+                "write the resource itself: data may fill its name, as in `queue:{$input.x}`, and a `choice` leads to one of several tasks",
+            ));
         } else if let Some((message, help)) = fault_of_filled(&resource, template.as_ref()) {
             self.report(
                 field

@@ -1,10 +1,16 @@
 //! What may stand on the command line.
 
 use crate::commands::{Command, GROUPS};
+use crate::table::now;
 use clap::builder::StyledStr;
 use clap::{CommandFactory, Parser};
+use starbridge_flow::duration;
+use starbridge_flow::time::{Millis, Timestamp};
 use std::fmt::Write;
 use std::net::SocketAddr;
+
+/// A hundred years in milliseconds: nothing was started before.
+const MAX_SPAN: f64 = 3.156e12;
 
 /// Runs flows: JSON or YAML files that say which tasks to call, in which order, and what to do when one fails
 #[derive(Debug, Parser)]
@@ -35,6 +41,20 @@ pub struct Arguments {
 pub fn read_address(text: &str) -> Result<SocketAddr, String> {
     let address = text.parse();
     address.map_err(|_| "an IP address and a port are expected, for example 127.0.0.1:7878".to_owned())
+}
+
+/// A time as servers take it: one that is written out stays as it is, a span such as `2h` or `-2h` is so long ago.
+pub fn read_time(text: &str) -> Result<String, String> {
+    if Timestamp::parse(text).is_some() {
+        return Ok(text.to_owned());
+    }
+    let span = text.strip_prefix('-').unwrap_or(text);
+    let millis = duration::seconds(span).and_then(|seconds| seconds.as_f64());
+    let millis = millis.map(|seconds| (seconds * 1_000.0).round()).filter(|millis| *millis < MAX_SPAN);
+    match millis {
+        Some(millis) => Ok(now().minus(Millis(millis as u64)).to_string()),
+        None => Err("a time such as 2026-01-31T09:00:00Z, or a span such as 2h, is expected".to_owned()),
+    }
 }
 
 /// The whole command line as clap has it, commands listed in groups.

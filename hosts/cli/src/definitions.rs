@@ -147,11 +147,17 @@ pub fn read_text(path: &Path, output: Output) -> Result<String, Exit> {
 /// An execution's input as it is given: in words, or in a file; nothing where none is.
 pub fn read_input(words: Option<&str>, file: Option<&Path>, output: Output) -> Result<Option<Object>, Exit> {
     let (text, place) = match (words, file) {
+        (Some(given), _) if is_file(given) => return read_given(given, "an execution's input", output).map(Some),
         (Some(text), _) => (text.to_owned(), "`--input`".to_owned()),
         (None, Some(file)) => (read_text(file, output)?, format!("`{}`", file.display())),
         (None, None) => return Ok(None),
     };
     read_object(&text, &place, "an execution's input", output).map(Some)
+}
+
+/// Whether what is given for JSON is the name of a file that is there.
+fn is_file(given: &str) -> bool {
+    !given.trim_start().starts_with(['{', '[', '"']) && Path::new(given).is_file()
 }
 
 /// A step's or execution's input that is given as JSON or by the file it stands in (`-`: stdin); `what` says whose.

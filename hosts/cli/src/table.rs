@@ -80,7 +80,8 @@ pub fn time(text: Option<&str>) -> String {
     }
 }
 
-fn now() -> Timestamp {
+/// The time by this machine's clock.
+pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -36,7 +36,7 @@ fn message(stopped: &clap::Error) -> String {
     let argument = text(stopped, ContextKind::InvalidArg);
     let value = text(stopped, ContextKind::InvalidValue);
     match stopped.kind() {
-        ErrorKind::UnknownArgument if !argument.starts_with('-') => format!("`{argument}` is too much"),
+        ErrorKind::UnknownArgument if !argument.starts_with('-') => format!("`{argument}` is one argument too many"),
         ErrorKind::UnknownArgument => format!("there is no option `{argument}`"),
         ErrorKind::InvalidSubcommand => {
             format!(
@@ -95,7 +95,11 @@ fn help(stopped: &clap::Error, arguments: &[OsString]) -> String {
         .lines()
         .next()
         .unwrap_or_default();
-    let more = format!("`{} --help` shows how", meant(arguments));
+    let command = meant(arguments);
+    let more = format!("`{command} --help` shows how");
+    if command.ends_with("flow put") && stopped.kind() == ErrorKind::UnknownArgument {
+        return format!("`--name NAME` names the flow: `{command} --name order order.json`; {more}");
+    }
     match (near, values.is_empty()) {
         (Some(near), _) => format!("did you mean {near}? {more}"),
         (None, false) => format!("it may be {values}; {more}"),

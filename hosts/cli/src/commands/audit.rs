@@ -1,5 +1,6 @@
 //! `audit`: what operators did on a server.
 
+use crate::arguments::read_time;
 use crate::client::lists::{ListLimit, Paged};
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
@@ -31,11 +32,11 @@ pub struct Options {
     /// Done to the object of this name; an execution's is its id
     #[arg(long, value_name = "NAME")]
     pub object: Option<String>,
-    /// At this time or after (RFC 3339)
-    #[arg(long, value_name = "TIME")]
+    /// At this time or after (RFC 3339), or so long ago: `2h`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
     pub from: Option<String>,
-    /// Before this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
+    /// Before this time (RFC 3339), or so long ago: `2h`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
     pub to: Option<String>,
     #[command(flatten)]
     most: ListLimit,

@@ -1,6 +1,7 @@
 //! `bulk`: the same to many executions of a server.
 
 use super::start::split_label;
+use crate::arguments::read_time;
 use crate::client::lists::{ListLimit, Paged};
 use crate::client::{Answer, Client, ServerOptions};
 use crate::definitions::read_given;
@@ -165,11 +166,11 @@ struct Chosen {
     /// With this label; may be given several times
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
-    /// Started at this time or after (RFC 3339)
-    #[arg(long, value_name = "TIME")]
+    /// Started at this time or after (RFC 3339), or so long ago: `2h`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
     from: Option<String>,
-    /// Started before this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
+    /// Started before this time (RFC 3339), or so long ago: `2h`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
     to: Option<String>,
     /// Every execution there is
     #[arg(long)]

@@ -46,8 +46,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Options {
     /// The flow's file (JSON or YAML), or a folder with `flow.json` in it
     pub flow: PathBuf,
-    /// The input, a JSON object
-    #[arg(long, value_name = "JSON", conflicts_with = "input_file")]
+    /// The input: a JSON object, or a file that is there and holds one
+    #[arg(long, value_name = "JSON|FILE", conflicts_with = "input_file")]
     pub input: Option<String>,
     /// A file with the input; `-` reads stdin
     #[arg(long, value_name = "FILE")]

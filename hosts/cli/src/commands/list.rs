@@ -1,6 +1,7 @@
 //! `list`: the executions of a server.
 
 use super::start::split_label;
+use crate::arguments::read_time;
 use crate::client::lists::{ListLimit, Paged};
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
@@ -39,11 +40,11 @@ pub struct Options {
     /// With this label; may be given several times
     #[arg(long = "label", value_name = "KEY=VALUE")]
     pub labels: Vec<String>,
-    /// Started at this time or after (RFC 3339)
-    #[arg(long, value_name = "TIME")]
+    /// Started at this time or after (RFC 3339), or so long ago: `2h`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
     pub from: Option<String>,
-    /// Started before this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
+    /// Started before this time (RFC 3339), or so long ago: `2h`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
     pub to: Option<String>,
     #[command(flatten)]
     most: ListLimit,

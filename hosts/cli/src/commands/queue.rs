@@ -125,8 +125,11 @@ fn change(client: &Client, name: &str, changes: Vec<(&str, Value)>) -> Result<()
                 }
             }
         }
-        // Nothing is set yet.
-        Err(problem) if problem.code() == "NoSuchQueue" => {}
+        // A setting may come before the first task; a name that was mistyped looks the same.
+        Err(problem) if problem.code() == "NoSuchQueue" => {
+            let new = format!("`{name}` is new: it has no task yet; `starbridge queue list` shows the others");
+            client.output().note(&new);
+        }
         Err(problem) => return Err(client.say(&problem)),
     }
     for (key, value) in changes {

@@ -23,8 +23,8 @@ const TURN_SECONDS: u64 = 60;
 pub struct Options {
     /// The flow's name
     pub flow: String,
-    /// The input, a JSON object
-    #[arg(long, value_name = "JSON", conflicts_with = "input_file")]
+    /// The input: a JSON object, or a file that is there and holds one
+    #[arg(long, value_name = "JSON|FILE", conflicts_with = "input_file")]
     pub input: Option<String>,
     /// A file with the input; `-` reads stdin
     #[arg(long, value_name = "FILE")]

@@ -13,6 +13,7 @@ use hyper_util::service::TowerToHyperService;
 use starbridge_console::path_part;
 use starbridge_flow::value::Value;
 use starbridge_node::node::Operator;
+use starbridge_node::offload;
 use starbridge_node::problem::Problem;
 
 /// The routes of the API, without the check of tokens before them.
@@ -90,7 +91,10 @@ impl Asker {
         };
         let status = answer.status();
         let bytes = to_bytes(answer.into_body(), MOST_BYTES).await;
-        let value = read(&bytes.map_err(|_| too_large())?)?;
+        let bytes = bytes.map_err(|_| too_large())?;
+        // A large answer is read where it delays nobody.
+        let read = offload::work(bytes.len(), move || read(&bytes)).await;
+        let value = read.map_err(Problem::from)??;
         match status.is_success() {
             true => Ok(value),
             false => Err(refusal(status, &value)),

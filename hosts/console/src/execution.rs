@@ -104,7 +104,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         facts: facts(frame, execution),
         labels: labels.collect(),
         said: done(frame, parts.done),
-        why: parts::why(execution, t),
+        why: parts::why(execution, parts.steps, t),
         decisions: decides.then(|| Decision::all(parts.manual)).unwrap_or_default(),
         may_not_decide: frame.lacks("operate"),
         at: parts.at.map_or_else(String::new, |at| at.to_string()),

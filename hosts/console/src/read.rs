@@ -52,6 +52,15 @@ pub(crate) fn moment(value: &Value, key: &str) -> String {
     }
 }
 
+/// The time of an event, to the millisecond: many come within a second.
+pub(crate) fn exact(value: &Value, key: &str) -> String {
+    let whole = text(value, key);
+    match (whole.get(5..10), whole.get(11..).map(|time| time.trim_end_matches('Z'))) {
+        (Some(day), Some(time)) => format!("{day} {time}"),
+        _ => "–".to_owned(),
+    }
+}
+
 /// How long something took for people: `316 ms`, `4 min 12 s`.
 pub(crate) fn span(from: Option<Timestamp>, to: Option<Timestamp>) -> String {
     match (from, to) {

@@ -149,6 +149,7 @@ texts! {
     undo_failed "could not be undone" "未能回滚"
     left_to_undo "still to be undone" "尚待回滚"
     steps "Steps" "步骤"
+    timeline "Time line" "时间线"
     step "Step" "步骤"
     events "Events" "事件"
     event "Event" "事件"

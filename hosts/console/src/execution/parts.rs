@@ -1,7 +1,7 @@
 //! The rows and sentences of an execution's page.
 
 use crate::frame::Frame;
-use crate::read::{count, items, moment, next, number, path_part, pretty, span, text, time};
+use crate::read::{count, exact, items, moment, next, number, path_part, pretty, span, text, time};
 use crate::texts::Texts;
 use crate::words::{State, has_ended, state};
 use starbridge_flow::value::Value;
@@ -69,8 +69,38 @@ pub(super) struct Why {
     pub(super) act: String,
 }
 
+/// So many steps are named that an execution waits for.
+const NAMED: usize = 5;
+
+/// What the steps of an execution wait for that has not ended.
+fn awaited(steps: &Value, t: &'static Texts) -> Vec<Why> {
+    let waiting = items(steps, "items").iter().filter_map(|step| {
+        let waiting = step.get("waitingFor")?;
+        let mut then = String::new();
+        for (word, value, key) in [(t.since, waiting, "since"), (t.until, step, "waitsUntil")] {
+            if time(value, key).is_some() {
+                then.push_str(&format!("{word} {} ", moment(value, key)));
+            }
+        }
+        Some(Why {
+            class: if text(waiting, "reason") == "operator" {
+                "wants"
+            } else {
+                "note"
+            },
+            sign: "wait",
+            error: text(step, "error").to_owned(),
+            step: text(step, "step").to_owned(),
+            text: text(waiting, "text").to_owned(),
+            then,
+            act: String::new(),
+        })
+    });
+    waiting.take(NAMED).collect()
+}
+
 /// All that is to be said first.
-pub(super) fn why(execution: &Value, t: &'static Texts) -> Vec<Why> {
+pub(super) fn why(execution: &Value, steps: &Value, t: &'static Texts) -> Vec<Why> {
     let mut all = Vec::new();
     let error = text(execution, "error");
     if !error.is_empty() {
@@ -115,6 +145,8 @@ pub(super) fn why(execution: &Value, t: &'static Texts) -> Vec<Why> {
             then,
             act: text(waiting, "act").to_owned(),
         });
+    } else if !has_ended(text(execution, "status")) {
+        all.extend(awaited(steps, t));
     }
     all
 }
@@ -152,28 +184,81 @@ pub(super) struct StepRow {
     pub(super) undo: Option<State>,
     pub(super) entered: String,
     pub(super) took: String,
+    pub(super) bar: Bar,
+}
+
+/// When a step was at work, among the others: a bar within [`LINE`] units.
+pub(super) struct Bar {
+    pub(super) x: i64,
+    pub(super) y: i64,
+    pub(super) width: i64,
+    pub(super) height: i64,
+}
+
+/// The width of a time line.
+const LINE: i64 = 200;
+/// Its height.
+const HEIGHT: i64 = 12;
+/// The shortest bar that can be seen.
+const SHORTEST: i64 = 3;
+
+/// When a visit began and ended; one that goes on ends now.
+fn lasted(item: &Value, frame: &Frame) -> (i64, i64) {
+    let begin = time(item, "enteredTime").unwrap_or(frame.now);
+    let end = time(item, "endedTime").unwrap_or(frame.now);
+    (begin.0, end.0.max(begin.0))
+}
+
+impl Bar {
+    /// The bar of a visit. What failed is tall, what waits is thin: the height speaks, too.
+    fn of((begin, end): (i64, i64), (first, last): (i64, i64), state: State) -> Self {
+        let whole = (last - first).max(1);
+        let place = |at: i64| (at - first).saturating_mul(LINE) / whole;
+        let width = (place(end) - place(begin)).max(SHORTEST);
+        let height = match state.class {
+            "fail" => HEIGHT,
+            "wait" | "stop" => HEIGHT / 3,
+            _ => HEIGHT * 2 / 3,
+        };
+        Self {
+            x: place(begin).min(LINE - width),
+            y: (HEIGHT - height) / 2,
+            width,
+            height,
+        }
+    }
 }
 
 impl StepRow {
     pub(super) fn all(page: &Value, frame: &Frame) -> Vec<Self> {
-        items(page, "items").iter().map(|item| Self::of(item, frame)).collect()
+        let items = items(page, "items");
+        let spans = || items.iter().map(|item| lasted(item, frame));
+        let first = spans().map(|(begin, _)| begin).min().unwrap_or_default();
+        let last = spans().map(|(_, end)| end).max().unwrap_or_default();
+        items.iter().map(|item| Self::of(item, frame, (first, last))).collect()
     }
 
-    fn of(item: &Value, frame: &Frame) -> Self {
+    fn of(item: &Value, frame: &Frame, whole: (i64, i64)) -> Self {
         let waiting = item.get("waitingFor");
         let child = text(item, "child");
         let until = time(item, "waitsUntil").map(|_| format!(" ({} {})", frame.t().until, moment(item, "waitsUntil")));
         let says = waiting.map_or_else(|| text(item, "cause"), |waiting| text(waiting, "text"));
+        let state_shown = state(text(item, "status"), frame.t());
         Self {
             event: number(item, "event").unwrap_or_default(),
             step: text(item, "step").to_owned(),
             path: path(item),
-            state: state(text(item, "status"), frame.t()),
+            state: state_shown,
+            bar: Bar::of(lasted(item, frame), whole, state_shown),
             attempts: count(item, "attempts"),
             error: text(item, "error").to_owned(),
             says: format!("{says}{}", until.unwrap_or_default()),
             child: (!child.is_empty()).then(|| path_part(child)),
-            undo: item.get("rollback").map(|undo| state(text(undo, "status"), frame.t())),
+            // A step that is undone says so by its own state.
+            undo: item
+                .get("rollback")
+                .filter(|_| !text(item, "status").starts_with("roll"))
+                .map(|undo| state(text(undo, "status"), frame.t())),
             entered: moment(item, "enteredTime"),
             took: span(time(item, "enteredTime"), time(item, "endedTime").or(Some(frame.now))),
         }
@@ -227,7 +312,7 @@ impl EventRow {
         };
         Self {
             id: number(event, "id").unwrap_or_default(),
-            time: moment(event, "time"),
+            time: exact(event, "time"),
             kind: text(event, "type").to_owned(),
             step: text(event, "step").to_owned(),
             brief,

@@ -30,8 +30,8 @@ mod text;
 
 pub use dot::dot;
 pub use mermaid::mermaid;
-pub use status::{FlowStatus, Marks, Status, Way};
-pub use svg::svg;
+pub use status::{FlowStatus, Folding, Marks, Status, Way};
+pub use svg::{svg, svg_in_page};
 
 /// The fill and border of a status in pictures that other programs draw.
 fn state_colors(status: Status) -> (&'static str, &'static str) {

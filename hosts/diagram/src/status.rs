@@ -123,10 +123,34 @@ impl Status {
     }
 }
 
+/// A history that is read event by event.
+pub struct Folding(fold::Fold);
+
+impl Folding {
+    /// No event yet.
+    pub fn of(flow: &Flow) -> Self {
+        Self(fold::Fold::of(flow))
+    }
+
+    /// Takes the next event. An event of a step that the flow does not have is ignored.
+    pub fn see(&mut self, flow: &Flow, event: &Event) {
+        self.0.see(flow, event);
+    }
+
+    /// What the events so far say.
+    pub fn finish(self) -> FlowStatus {
+        self.0.finish()
+    }
+}
+
 impl FlowStatus {
     /// Reads a history, complete or not. Events of steps that the flow does not have are ignored.
     pub fn from_history(flow: &Flow, history: &[Event]) -> Self {
-        fold::fold(flow, history)
+        let mut folding = Folding::of(flow);
+        for event in history {
+            folding.see(flow, event);
+        }
+        folding.finish()
     }
 
     /// What is known about a step. A step that the flow does not have counts as not reached.

@@ -30,6 +30,24 @@ const ENDING_LINE: i32 = 16;
 /// The same flow and coloring give the same text. Positions are whole pixels; width and height are those of the
 /// picture at its natural size.
 pub fn svg(flow: &Flow, status: Option<&FlowStatus>) -> String {
+    drawn(flow, status, Look::Alone)
+}
+
+/// The same as a part of a page: of class `flow`, without a style element, so that the page's sheet says how it looks.
+pub fn svg_in_page(flow: &Flow, status: Option<&FlowStatus>) -> String {
+    drawn(flow, status, Look::InPage)
+}
+
+/// Who says how a picture looks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// The picture itself.
+    Alone,
+    /// The page it stands in.
+    InPage,
+}
+
+fn drawn(flow: &Flow, status: Option<&FlowStatus>, look: Look) -> String {
     let layout = layout(flow, status);
     let room = layout.width.max(NARROW);
     let legend = Legend::new(&layout, status, room);
@@ -41,7 +59,7 @@ pub fn svg(flow: &Flow, status: Option<&FlowStatus>) -> String {
     let mut drawing = Drawing {
         out: String::with_capacity(4096 + layout.boxes.len() * 700),
     };
-    drawing.open(flow, status, (w, h));
+    drawing.open(flow, status, (w, h), look);
     drawing.title(flow, room);
     for (number, line) in (0..).zip(&ending) {
         let y = MARGIN + TITLE + number * ENDING_LINE + 4;
@@ -61,8 +79,11 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn open(&mut self, flow: &Flow, status: Option<&FlowStatus>, (w, h): (i32, i32)) {
-        let class = style::class(flow, status);
+    fn open(&mut self, flow: &Flow, status: Option<&FlowStatus>, (w, h): (i32, i32), look: Look) {
+        let class = match look {
+            Look::Alone => style::class(flow, status),
+            Look::InPage => "flow".to_owned(),
+        };
         let _ = writeln!(
             self.out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
@@ -74,8 +95,10 @@ impl Drawing {
             "<desc id=\"{class}-d\">{}</desc>",
             xml(&description(flow, status))
         );
-        self.out.push_str(&style::sheet(&class));
-        let _ = writeln!(self.out, "<rect class=\"bg\" width=\"{w}\" height=\"{h}\"/>");
+        if look == Look::Alone {
+            self.out.push_str(&style::sheet(&class));
+            let _ = writeln!(self.out, "<rect class=\"bg\" width=\"{w}\" height=\"{h}\"/>");
+        }
     }
 
     fn title(&mut self, flow: &Flow, room: i32) {

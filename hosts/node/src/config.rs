@@ -1,6 +1,7 @@
 //! The configuration of a server: one TOML file. Each setting has a default and can be overridden by the environment
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
+mod console;
 mod lambda;
 mod mistakes;
 mod notifications;
@@ -10,6 +11,7 @@ mod secrets;
 mod sqs;
 mod token_key;
 
+pub use console::ConsoleConfig;
 pub use lambda::LambdaConfig;
 pub use redis::RedisConfig;
 pub use retention::{AuditConfig, RetentionConfig};
@@ -41,6 +43,8 @@ use std::time::Duration;
 pub struct Config {
     /// Connections and requests.
     pub server: ServerConfig,
+    /// The console.
+    pub console: ConsoleConfig,
     /// The store.
     pub store: StoreConfig,
     /// How executions run.

@@ -312,6 +312,11 @@ impl Node {
         self.tokens.verify(token).is_ok()
     }
 
+    /// A key for this purpose, made of the one that signs task tokens: it stays the same until that one is changed.
+    pub fn key_for(&self, purpose: &str) -> [u8; 32] {
+        self.tokens.derived(purpose)
+    }
+
     /// Hands in a report. The receiver gets what became of it, once that is durable.
     ///
     /// # Errors

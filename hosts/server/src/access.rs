@@ -48,6 +48,19 @@ impl TokenHash {
     }
 }
 
+impl Token {
+    /// The hash of the token, which tells it from others.
+    #[cfg(feature = "console")]
+    pub(crate) fn hash(&self) -> &[u8] {
+        &self.hash.0
+    }
+
+    /// Whether it allows what needs this scope.
+    pub(crate) fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+    }
+}
+
 /// The tokens and what they allow.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
@@ -56,10 +69,10 @@ pub struct Access {
 
 /// A token of whoever may do something.
 #[derive(Clone, Debug)]
-struct Token {
-    name: Text,
+pub(crate) struct Token {
+    pub(crate) name: Text,
     hash: TokenHash,
-    scopes: Vec<Scope>,
+    pub(crate) scopes: Vec<Scope>,
 }
 
 impl Access {
@@ -74,15 +87,20 @@ impl Access {
         self.tokens.is_empty()
     }
 
+    /// All tokens.
+    #[cfg(feature = "console")]
+    pub(crate) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
     /// Whether a request with these headers may do what needs this scope.
     pub(crate) fn allows(&self, headers: &HeaderMap, scope: Scope) -> bool {
         let known = bearer(headers).and_then(|token| self.known(token));
-        let allowed = |token: &Token| token.scopes.contains(&scope) || token.scopes.contains(&Scope::Admin);
-        self.is_open() || known.is_some_and(allowed)
+        self.is_open() || known.is_some_and(|token| token.may(scope))
     }
 
     /// What is known of a token; nothing, if it is none of ours.
-    fn known(&self, token: &str) -> Option<&Token> {
+    pub(crate) fn known(&self, token: &str) -> Option<&Token> {
         let hash = TokenHash::of(token);
         let mut found = None;
         for known in &self.tokens {
@@ -130,27 +148,7 @@ pub async fn check(
     next: Next,
 ) -> Response {
     let path = path.as_ref().map(MatchedPath::as_str).unwrap_or_default();
-    if !is_utf8(request.uri().path()) {
-        return Problem::bad("the path is not UTF-8").into_response();
-    }
-    let sent = Sent {
-        method: request.method(),
-        uri: request.uri(),
-        headers: request.headers(),
-        // A page that knows the token of a task may report it, wherever the page is from: no browser knows the token
-        // for it.
-        has_token: (path == REPORT && request.method() == Method::POST) || bearer(request.headers()).is_some(),
-        is_probe: matches!(path, "/healthz" | "/readyz"),
-    };
-    if app.access.is_open() && is_passed_on(request.headers()) {
-        app.proxy_said.call_once(|| {
-            tracing::warn!(
-                "a proxy passed a request on, and this server has no tokens: whoever reaches the proxy may do everything here; \
-                 `[[tokens]]` in the configuration says who may do what"
-            );
-        });
-    }
-    if let Err(problem) = browser::check(&sent, &app.hosts, app.access.is_open()) {
+    if let Err(problem) = check_sender(&app, path, &request) {
         return problem.into_response();
     }
     let client = |request: &Request| client_address(from.ip(), request.headers(), &app.trusted_proxies);
@@ -181,6 +179,41 @@ pub async fn check(
     next.run(request).await
 }
 
+/// Refuses what no program and no page of ours sends, whatever token it has.
+///
+/// # Errors
+///
+/// The problem to answer with.
+pub(crate) fn check_sender(app: &App, path: &str, request: &Request) -> Result<(), Problem> {
+    if !is_utf8(request.uri().path()) {
+        return Err(Problem::bad("the path is not UTF-8"));
+    }
+    let sent = Sent {
+        method: request.method(),
+        uri: request.uri(),
+        headers: request.headers(),
+        // A page that knows the token of a task may report it, wherever the page is from: no browser knows the token
+        // for it.
+        has_token: (path == REPORT && request.method() == Method::POST) || bearer(request.headers()).is_some(),
+        is_probe: matches!(path, "/healthz" | "/readyz"),
+    };
+    if app.access.is_open() && is_passed_on(request.headers()) {
+        app.proxy_said.call_once(|| {
+            tracing::warn!(
+                "a proxy passed a request on, and this server has no tokens: whoever reaches the proxy may do everything here; \
+                 `[[tokens]]` in the configuration says who may do what"
+            );
+        });
+    }
+    browser::check(&sent, &app.hosts, app.access.is_open())
+}
+
+/// The address of whoever sends a request, also behind a trusted proxy.
+#[cfg(feature = "console")]
+pub(crate) fn sender(app: &App, from: SocketAddr, request: &Request) -> IpAddr {
+    client_address(from.ip(), request.headers(), &app.trusted_proxies)
+}
+
 /// Counts a task token that is not ours, for its sender.
 ///
 /// # Errors
@@ -197,7 +230,7 @@ pub fn check_task_token(app: &App, token: &str, from: Option<Client>) -> Result<
 }
 
 /// The problem for a client that failed: this one, unless it has failed too often.
-fn failed(app: &App, client: IpAddr, problem: Problem) -> Problem {
+pub(crate) fn failed(app: &App, client: IpAddr, problem: Problem) -> Problem {
     if app.limiter.may_fail(client) {
         return problem;
     }
@@ -268,11 +301,16 @@ fn admit(app: &App, path: &str, request: &Request) -> Result<Caller, Problem> {
     let Needed::Scope(scope) = needed else {
         return Ok(caller);
     };
-    if known.scopes.contains(&scope) || known.scopes.contains(&Scope::Admin) {
+    if known.may(scope) {
         return Ok(caller);
     }
+    Err(lacks(scope))
+}
+
+/// The problem with a token that does not allow enough.
+pub(crate) fn lacks(scope: Scope) -> Problem {
     let detail = format!("this needs a token with the scope `{}`", scope.as_str());
-    Err(Problem::new(StatusCode::FORBIDDEN, "Forbidden", detail))
+    Problem::new(StatusCode::FORBIDDEN, "Forbidden", detail)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -36,6 +36,8 @@ mod body;
 mod budget;
 mod caller;
 mod connections;
+#[cfg(feature = "console")]
+mod console;
 mod openapi;
 mod reading;
 mod reports;
@@ -48,6 +50,8 @@ pub use access::{Access, TokenHash, access_of};
 pub use answers::AnswerSettings;
 pub use body::BodySettings;
 pub use connections::{ConnectionSettings, MAX_LEAVING, RESERVE_SEATS};
+#[cfg(feature = "console")]
+pub use console::page_scopes;
 pub use openapi::openapi;
 pub use scope::Scope;
 pub use shapes::execution as execution_shape;
@@ -82,6 +86,8 @@ pub struct ServerSettings {
     pub bodies: BodySettings,
     /// Limits for answers.
     pub answers: AnswerSettings,
+    /// Whether the console's pages are there. Without the feature `console` they never are.
+    pub console: bool,
 }
 
 /// What handlers work with. Every request clones it several times.
@@ -105,6 +111,9 @@ struct AppParts {
     largest_report: usize,
     /// The description of the API.
     openapi: axum::body::Bytes,
+    /// Who is signed in; `None` where there are no pages.
+    #[cfg(feature = "console")]
+    sessions: Option<console::Sessions>,
 }
 
 impl Deref for App {
@@ -126,6 +135,8 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
         largest_body: routes::largest_body(node.limits()),
         largest_report: reports::largest(node.limits()),
         openapi: openapi().to_string().into(),
+        #[cfg(feature = "console")]
+        sessions: settings.console.then(|| console::Sessions::of(&node)),
         bodies: Bodies::new(settings.bodies),
         answers: Answers::new(settings.answers),
         node,

@@ -1,13 +1,18 @@
 //! The router: the routes of the table, and what every request passes before it reaches one.
 
-use crate::routes::routes;
+use crate::routes::{Route, routes};
 use crate::{App, access, reports};
 use axum::Router;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{Next, from_fn_with_state};
+#[cfg(feature = "console")]
+use axum::response::IntoResponse;
+use axum::response::Response;
 use starbridge_node::callbacks::{self, Client, ReportOutcome, Reports};
 use starbridge_node::problem::Problem;
 use starbridge_runtime::Report;
+use std::net::SocketAddr;
 
 impl Reports for App {
     async fn hand_in(&self, token: String, report: Report) -> ReportOutcome {
@@ -19,14 +24,29 @@ impl Reports for App {
     }
 }
 
-/// All routes, with what every request passes first.
-pub fn router(app: App) -> Router {
-    let mut router: Router<App> = Router::new();
-    for route in routes() {
+/// A router of some of the table's routes.
+fn table(routes: impl Iterator<Item = &'static Route>) -> Router<App> {
+    let mut router = Router::new();
+    for route in routes {
         if let Some(handler) = route.handler {
             router = router.route(route.path, handler());
         }
     }
+    router
+}
+
+/// All routes, with what every request passes first.
+pub fn router(app: App) -> Router {
+    let router = table(routes());
+    #[cfg(feature = "console")]
+    let router = match app.sessions {
+        // Pages ask the API as programs do, only not through a socket.
+        Some(_) => {
+            let api = crate::console::Api(table(routes()).with_state(app.clone()));
+            router.merge(table(crate::console::ROUTES.iter()).layer(axum::Extension(api)))
+        }
+        None => router,
+    };
     let reports = callbacks::routes(app.clone(), app.largest_report);
     let reports = reports.route_layer(from_fn_with_state(app.clone(), reports::check));
     let router = router.with_state(app.clone()).merge(Router::new().nest("/v1", reports));
@@ -42,5 +62,28 @@ pub fn router(app: App) -> Router {
             let detail = "this can't be done here: /v1/openapi.json lists what can";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", detail)
         })
-        .layer(from_fn_with_state(app, access::check))
+        .layer(from_fn_with_state(app, admit))
+}
+
+/// Lets a request in to the API or to a page, or says why not.
+async fn admit(
+    state: State<App>,
+    from: ConnectInfo<SocketAddr>,
+    path: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    #[cfg(feature = "console")]
+    if let Some(path) = path.as_ref().map(MatchedPath::as_str)
+        && state.sessions.is_some()
+        && crate::console::is_page(path)
+    {
+        let checked = access::check_sender(&state, path, &request);
+        let client = access::sender(&state, from.0, &request);
+        return match checked {
+            Ok(()) => crate::console::enter(state.0, client, request, next).await,
+            Err(problem) => problem.into_response(),
+        };
+    }
+    access::check(state, from, path, request, next).await
 }

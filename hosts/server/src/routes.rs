@@ -23,11 +23,11 @@ use route::PAGE;
 
 /// All routes.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    let areas = [queues::ROUTES, keys::ROUTES, bulk::ROUTES];
+    let areas = [queues::ROUTES, keys::ROUTES, bulk::ROUTES, schedules::ROUTES];
     ROUTES.iter().chain(areas.into_iter().flatten())
 }
 
-/// All routes but those of queues, concurrency keys and bulk jobs.
+/// All routes but those of queues, concurrency keys, bulk jobs and schedules.
 const ROUTES: &[Route] = &[
     Route {
         method: "GET",
@@ -182,10 +182,13 @@ const ROUTES: &[Route] = &[
         path: "/v1/executions/{id}",
         scope: Some(Scope::Read),
         summary: "An execution",
-        query: &[(
-            "wait",
-            "answers when it has ended or so many seconds have passed, at most 60",
-        )],
+        query: &[
+            ("data", "`none`: without its input and output"),
+            (
+                "wait",
+                "answers when it has ended or so many seconds have passed, at most 60",
+            ),
+        ],
         body: None,
         answers: &[
             (200, "the execution", Some("Execution")),
@@ -447,106 +450,6 @@ const ROUTES: &[Route] = &[
         body: Some("Reports"),
         answers: &[(200, "what became of each, in order", Some("ReportAnswers"))],
         handler: None,
-    },
-    Route {
-        method: "GET",
-        path: "/v1/schedules",
-        scope: Some(Scope::Read),
-        summary: "The schedules",
-        query: &[],
-        body: None,
-        answers: &[(200, "the schedules", Some("ScheduleList"))],
-        handler: Some(|| get(schedules::list)),
-    },
-    Route {
-        method: "PUT",
-        path: "/v1/schedules/{name}",
-        scope: Some(Scope::Admin),
-        summary: "Puts a schedule in place of an earlier one; what is left out is as if nothing was set",
-        query: &[],
-        body: Some("ScheduleSettings"),
-        answers: &[
-            (200, "the schedule", Some("Schedule")),
-            (422, "it can't be", Some("Problem")),
-        ],
-        handler: Some(|| put(schedules::put)),
-    },
-    Route {
-        method: "GET",
-        path: "/v1/schedules/{name}",
-        scope: Some(Scope::Read),
-        summary: "A schedule",
-        query: &[],
-        body: None,
-        answers: &[
-            (200, "the schedule", Some("Schedule")),
-            (404, "there is none", Some("Problem")),
-        ],
-        handler: Some(|| get(schedules::get)),
-    },
-    Route {
-        method: "PATCH",
-        path: "/v1/schedules/{name}",
-        scope: Some(Scope::Admin),
-        summary: "Changes what is named of a schedule; what is left out stays as it is",
-        query: &[],
-        body: Some("ScheduleChanges"),
-        answers: &[
-            (200, "the schedule", Some("Schedule")),
-            (404, "there is none", Some("Problem")),
-            (422, "it can't be", Some("Problem")),
-        ],
-        handler: Some(|| patch(schedules::change)),
-    },
-    Route {
-        method: "POST",
-        path: "/v1/schedules/{name}/pause",
-        scope: Some(Scope::Operate),
-        summary: "Lets a schedule start nothing until it is resumed",
-        query: &[],
-        body: None,
-        answers: &[
-            (200, "the schedule", Some("Schedule")),
-            (404, "there is none", Some("Problem")),
-        ],
-        handler: Some(|| post(schedules::pause)),
-    },
-    Route {
-        method: "POST",
-        path: "/v1/schedules/{name}/resume",
-        scope: Some(Scope::Operate),
-        summary: "Lets a schedule go on from now; what passed meanwhile is not missed",
-        query: &[],
-        body: None,
-        answers: &[
-            (200, "the schedule", Some("Schedule")),
-            (404, "there is none", Some("Problem")),
-        ],
-        handler: Some(|| post(schedules::resume)),
-    },
-    Route {
-        method: "POST",
-        path: "/v1/schedules/{name}/run",
-        scope: Some(Scope::Operate),
-        summary: "Starts now what a schedule starts; its triggers come as before",
-        query: &[],
-        body: None,
-        answers: &[
-            (201, "started", Some("Execution")),
-            (404, "there is no such schedule or flow", Some("Problem")),
-            (422, "the input does not fit", Some("Problem")),
-        ],
-        handler: Some(|| post(schedules::run)),
-    },
-    Route {
-        method: "DELETE",
-        path: "/v1/schedules/{name}",
-        scope: Some(Scope::Admin),
-        summary: "Deletes a schedule",
-        query: &[],
-        body: None,
-        answers: &[(204, "done", None), (404, "there is none", Some("Problem"))],
-        handler: Some(|| delete(schedules::discard)),
     },
     Route {
         method: "GET",

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use starbridge_flow::graph::DEFAULT_PRIORITY;
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Status;
+use starbridge_node::node::StoredExecution;
 use starbridge_node::notify::failed_undo;
 use starbridge_ports::{Broken, ExecutionRecord, KeptFlow, RecordedPause, WaitingReason};
 use starbridge_runtime::Snapshot;
@@ -49,6 +50,17 @@ pub fn execution(begun: &Snapshot) -> Value {
         shape.insert("output".into(), output.clone().into());
     }
     shape.into()
+}
+
+/// A stored execution without its data.
+pub fn without_data(kept: &StoredExecution) -> Object {
+    let mut shape = record(&kept.execution, &kept.record);
+    let parent = shape.get("parent").and_then(Value::as_object).cloned();
+    if let Some(mut parent) = parent.filter(|_| kept.parent_deleted) {
+        parent.insert("deleted".into(), true.into());
+        shape.insert("parent".into(), parent.into());
+    }
+    shape
 }
 
 /// An execution without its data.

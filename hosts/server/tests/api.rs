@@ -20,6 +20,9 @@ mod children;
 mod clock;
 #[path = "api/connections.rs"]
 mod connections;
+#[cfg(feature = "console")]
+#[path = "api/console.rs"]
+mod console;
 #[path = "api/decisions.rs"]
 mod decisions;
 #[path = "api/document.rs"]

@@ -47,6 +47,16 @@ impl TokenKeys {
         format!("{}.{}", hex::encode(body.as_bytes()), hex::encode(&mac))
     }
 
+    /// A key for something else, made of the key that signs. It says nothing about that one, and no token is signed with it.
+    pub fn derived(&self, purpose: &str) -> [u8; MAC_BYTES] {
+        let derive = |key: &Hmac<Sha256>| {
+            // No token's body begins so.
+            let mac = key.clone().chain_update([0]).chain_update(purpose.as_bytes());
+            mac.finalize().into_bytes().into()
+        };
+        self.keys.first().map(derive).unwrap_or_default()
+    }
+
     /// Whether a text may contain a token. Cheaper than looking for one.
     pub(crate) fn may_be_in(text: &str) -> bool {
         text.len() > 2 * MAC_BYTES && text.contains('.') && candidates(text).next().is_some()

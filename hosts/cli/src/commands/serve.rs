@@ -199,6 +199,7 @@ async fn bind(config: &Config, files: Files, output: Output) -> Result<Server, E
         answers: AnswerSettings {
             in_flight: config.server.answer_bytes_in_flight,
         },
+        console: config.console.enabled,
     };
     let server = Server::bind(config.server.listen, settings).await;
     server.map_err(|error| match error {

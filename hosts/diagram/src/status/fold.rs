@@ -25,25 +25,12 @@ struct StepPlace {
     arm: Option<Option<u32>>,
 }
 
+/// What is known after the events so far.
 #[derive(Default)]
-struct Fold {
+pub(super) struct Fold {
     places: BTreeMap<(Around, StepId), StepPlace>,
     status: FlowStatus,
     started: Option<Timestamp>,
-}
-
-/// Folds the events of a history.
-pub(super) fn fold(flow: &Flow, history: &[Event]) -> FlowStatus {
-    let mut fold = Fold::default();
-    fold.status.steps = vec![Marks::default(); flow.steps.len()];
-    for event in history {
-        match event.step {
-            Some(step) if flow.step(step).is_some() => fold.step(flow, step, event),
-            Some(_) => {}
-            None => fold.flow(flow, event),
-        }
-    }
-    fold.finish()
 }
 
 fn around(path: &StepPath) -> Around {
@@ -51,6 +38,22 @@ fn around(path: &StepPath) -> Around {
 }
 
 impl Fold {
+    /// No event yet.
+    pub(super) fn of(flow: &Flow) -> Self {
+        let mut fold = Self::default();
+        fold.status.steps = vec![Marks::default(); flow.steps.len()];
+        fold
+    }
+
+    /// Takes the next event.
+    pub(super) fn see(&mut self, flow: &Flow, event: &Event) {
+        match event.step {
+            Some(step) if flow.step(step).is_some() => self.step(flow, step, event),
+            Some(_) => {}
+            None => self.flow(flow, event),
+        }
+    }
+
     fn flow(&mut self, flow: &Flow, event: &Event) {
         match &event.detail {
             EventKind::ExecutionStarted(_) => {
@@ -260,7 +263,8 @@ impl Fold {
     }
 
     /// Combines the places of each step: the most important status is the step's.
-    fn finish(mut self) -> FlowStatus {
+    /// What the events so far say.
+    pub(super) fn finish(mut self) -> FlowStatus {
         for ((_, step), place) in std::mem::take(&mut self.places) {
             let marks = self.marks(step);
             *marks.places.entry(place.status).or_default() += 1;

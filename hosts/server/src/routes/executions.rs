@@ -299,11 +299,37 @@ fn outcome(status: StatusCode, body: Value) -> Value {
 
 /// `GET /v1/executions/{id}`
 pub async fn show(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
-    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
+    let query = Query::of(query.0, &["data", "wait"])?;
+    let wait = query.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
+    match query.get("data") {
+        None => {}
+        Some("none") if wait == 0 => return without_data(&app, Text::from(id)).await,
+        Some("none") => return Err(Problem::bad("`data` and `wait` do not go together")),
+        Some(other) => {
+            return Err(Problem::bad(format!(
+                "`data` can only be `none`, not {}",
+                quoted(other)
+            )));
+        }
+    }
     let _permit = wait_permit(&app, wait)?;
     let (kept, room) = find(&app, Text::from(id), app.answers.room()).await?;
     let (found, room) = wait_for_end(&app, kept, wait, room).await?;
     shown(&app, found, room).await
+}
+
+/// An execution without its input and output, which are not read.
+async fn without_data(app: &App, id: Text) -> Answer {
+    let shape = aside(&app.node, move |node| {
+        let kept = node.stored(&id)?;
+        let mut shape = shapes::without_data(&kept);
+        if matches!(kept.record.status, Status::Queued | Status::Blocked) {
+            let waiting = waiting_for(node.store().as_ref(), &kept.execution, &kept.record)?;
+            shape.insert("waitingFor".into(), waiting);
+        }
+        Ok::<_, Problem>(shape)
+    });
+    app.answers.value(StatusCode::OK, shape.await??.into()).await
 }
 
 /// An answer with an execution. If it waits to be admitted, it says what for.

@@ -1,18 +1,125 @@
 //! Schedules.
 
 use super::executions::not_started;
+use super::route::Route;
 use crate::App;
 use crate::answers::Found;
 use crate::body::Sent;
 use crate::reading::Body;
+use crate::scope::Scope;
 use crate::shapes;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::routing;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::node::{Operator, RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
+
+/// The routes of schedules.
+pub const ROUTES: &[Route] = &[
+    Route {
+        method: "GET",
+        path: "/v1/schedules",
+        scope: Some(Scope::Read),
+        summary: "The schedules",
+        query: &[],
+        body: None,
+        answers: &[(200, "the schedules", Some("ScheduleList"))],
+        handler: Some(|| routing::get(list)),
+    },
+    Route {
+        method: "PUT",
+        path: "/v1/schedules/{name}",
+        scope: Some(Scope::Admin),
+        summary: "Puts a schedule in place of an earlier one; what is left out is as if nothing was set",
+        query: &[],
+        body: Some("ScheduleSettings"),
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (422, "it can't be", Some("Problem")),
+        ],
+        handler: Some(|| routing::put(put)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/schedules/{name}",
+        scope: Some(Scope::Read),
+        summary: "A schedule",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| routing::get(get)),
+    },
+    Route {
+        method: "PATCH",
+        path: "/v1/schedules/{name}",
+        scope: Some(Scope::Admin),
+        summary: "Changes what is named of a schedule; what is left out stays as it is",
+        query: &[],
+        body: Some("ScheduleChanges"),
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (404, "there is none", Some("Problem")),
+            (422, "it can't be", Some("Problem")),
+        ],
+        handler: Some(|| routing::patch(change)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/schedules/{name}/pause",
+        scope: Some(Scope::Operate),
+        summary: "Lets a schedule start nothing until it is resumed",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| routing::post(pause)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/schedules/{name}/resume",
+        scope: Some(Scope::Operate),
+        summary: "Lets a schedule go on from now; what passed meanwhile is not missed",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| routing::post(resume)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/schedules/{name}/run",
+        scope: Some(Scope::Operate),
+        summary: "Starts now what a schedule starts; its triggers come as before",
+        query: &[],
+        body: None,
+        answers: &[
+            (201, "started", Some("Execution")),
+            (404, "there is no such schedule or flow", Some("Problem")),
+            (422, "the input does not fit", Some("Problem")),
+        ],
+        handler: Some(|| routing::post(run)),
+    },
+    Route {
+        method: "DELETE",
+        path: "/v1/schedules/{name}",
+        scope: Some(Scope::Admin),
+        summary: "Deletes a schedule",
+        query: &[],
+        body: None,
+        answers: &[(204, "done", None), (404, "there is none", Some("Problem"))],
+        handler: Some(|| routing::delete(discard)),
+    },
+];
 
 const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
 

@@ -346,3 +346,23 @@ pub async fn a_fork_goes_on_from_an_event_of_another() {
         fork.body["id"]
     );
 }
+
+#[tokio::test]
+async fn execution_is_shown_without_its_data() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let begun = server.post("/v1/flows/f/executions", json!({"input": {"a": 1}})).await;
+    let id = begun.body["id"].as_str().unwrap();
+    let mut whole = server.get(&format!("/v1/executions/{id}")).await.body;
+    let without = server.get(&format!("/v1/executions/{id}?data=none")).await;
+    assert_eq!(whole.as_object_mut().unwrap().remove("input"), Some(json!({"a": 1})));
+    assert_eq!((without.status, without.body), (200, whole));
+    for wrong in ["data=all", "data=none&wait=1"] {
+        let answer = server.get(&format!("/v1/executions/{id}?{wrong}")).await;
+        assert_eq!(answer.code(), (400, "BadRequest"), "{wrong}");
+    }
+    assert_eq!(
+        server.get("/v1/executions/x?data=none").await.code(),
+        (404, "NoSuchExecution")
+    );
+}

@@ -1,0 +1,86 @@
+//! The files that pages need. Their addresses have their hash, so that a browser may keep each for ever.
+
+use sha2::{Digest, Sha256};
+use std::sync::OnceLock;
+
+/// A file.
+#[derive(Clone, Debug)]
+pub struct Asset {
+    /// Its name with the hash.
+    pub name: String,
+    /// Its media type.
+    pub kind: &'static str,
+    /// What it contains.
+    pub bytes: &'static [u8],
+}
+
+/// The sheet.
+pub(crate) const SHEET: &str = "console.css";
+/// The picture in the browser's tab.
+pub(crate) const ICON: &str = "icon.svg";
+
+const FILES: &[(&str, &str, &[u8])] = &[
+    (
+        SHEET,
+        "text/css; charset=utf-8",
+        include_bytes!("../assets/console.css"),
+    ),
+    (ICON, "image/svg+xml", include_bytes!("../assets/icon.svg")),
+];
+
+/// All files.
+pub fn assets() -> &'static [Asset] {
+    static ALL: OnceLock<Vec<Asset>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let named = |(name, kind, bytes): &(&str, &'static str, &'static [u8])| Asset {
+            name: hashed(name, bytes),
+            kind,
+            bytes,
+        };
+        FILES.iter().map(named).collect()
+    })
+}
+
+/// The file with this name and hash.
+pub fn asset(name: &str) -> Option<&'static Asset> {
+    assets().iter().find(|asset| asset.name == name)
+}
+
+/// The address of a file, given by its name without the hash.
+pub(crate) fn address(name: &str) -> String {
+    let at = FILES.iter().position(|(known, _, _)| *known == name);
+    let asset = at.and_then(|at| assets().get(at));
+    asset.map_or_else(String::new, |asset| format!("/console/{}", asset.name))
+}
+
+fn hashed(name: &str, bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let hash = starbridge_flow::hex::encode(digest.get(..6).unwrap_or_default());
+    match name.rsplit_once('.') {
+        Some((stem, ending)) => format!("{stem}.{hash}.{ending}"),
+        None => format!("{name}.{hash}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_is_found_under_its_address() {
+        for (name, _, bytes) in FILES {
+            let address = address(name);
+            let found = asset(address.strip_prefix("/console/").unwrap()).unwrap();
+            assert_eq!(found.bytes, *bytes);
+        }
+        assert!(asset("console.css").is_none());
+    }
+
+    #[test]
+    fn sheet_loads_nothing() {
+        let sheet = std::str::from_utf8(FILES[0].2).unwrap();
+        for foreign in ["@import", "http:", "https:", "url(//", "@font-face"] {
+            assert!(!sheet.contains(foreign), "{foreign}");
+        }
+    }
+}

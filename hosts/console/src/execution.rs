@@ -1,0 +1,151 @@
+//! One execution: where it stands, why, and what one can do.
+
+mod parts;
+
+use crate::frame::Frame;
+use crate::plain::{done, written};
+use crate::read::{count, is_set, moment, number, path_part, pretty, span, text, time};
+use crate::texts::Texts;
+use crate::words::{State, has_ended, state};
+use askama::Template;
+use parts::{Act, Decision, EventRow, StepRow, Why};
+use starbridge_flow::value::Value;
+
+/// So many bytes of a datum are shown.
+const SHOWN_BYTES: usize = 16 * 1024;
+
+/// What the page is made of: what the API answers, and the picture.
+#[derive(Debug)]
+pub struct ExecutionParts<'a> {
+    /// The execution.
+    pub execution: &'a Value,
+    /// A page of its steps.
+    pub steps: &'a Value,
+    /// A page of its events.
+    pub events: &'a Value,
+    /// The steps that wait for an operator.
+    pub manual: &'a Value,
+    /// The definition, if it is still there.
+    pub definition: &'a Value,
+    /// The picture as SVG; empty where there is none.
+    pub graph: &'a str,
+    /// The event that the picture shows, if one was asked for.
+    pub at: Option<u64>,
+    /// The action that was just done, in one word.
+    pub done: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "execution.html")]
+struct Execution<'a> {
+    f: &'a Frame,
+    t: &'static Texts,
+    name: &'a str,
+    flow: &'a str,
+    id_part: String,
+    flow_part: String,
+    version: u64,
+    state: State,
+    paused: bool,
+    set_aside: bool,
+    acts: Vec<Act>,
+    facts: Vec<(&'static str, String, Option<String>)>,
+    labels: Vec<(&'a str, &'a str, String)>,
+    said: Option<&'static str>,
+    why: Vec<Why>,
+    decisions: Vec<Decision>,
+    may_not_decide: Option<String>,
+    at: String,
+    graph: &'a str,
+    steps: Vec<StepRow>,
+    more_steps: Option<String>,
+    events: Vec<EventRow>,
+    event_links: Vec<(String, &'static str)>,
+    input: String,
+    output: String,
+    definition: String,
+}
+
+/// The page of an execution.
+pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
+    let t = frame.t();
+    let execution = parts.execution;
+    let status = text(execution, "status");
+    let id = text(execution, "id");
+    let flow = text(execution, "flow");
+    let shown = |key: &str| {
+        let value = execution.get(key);
+        value.map_or_else(|| "–".to_owned(), |value| pretty(value, SHOWN_BYTES))
+    };
+    let labels = execution.get("labels").and_then(Value::as_object);
+    let labels = labels.into_iter().flatten().filter_map(|(key, value)| {
+        let value = value.as_str()?;
+        let both = format!("{}:{value}", key.as_str());
+        Some((key.as_str(), value, format!("/executions?label={}", path_part(&both))))
+    });
+    let waits = |reason: &str| {
+        execution
+            .get("waitingFor")
+            .is_some_and(|why| text(why, "reason") == reason)
+    };
+    let decides = !has_ended(status);
+    written(&Execution {
+        f: frame,
+        t,
+        name: text(execution, "name"),
+        flow,
+        id_part: path_part(id),
+        flow_part: path_part(flow),
+        version: number(execution, "version").unwrap_or_default(),
+        state: state(status, t),
+        paused: waits("paused"),
+        set_aside: waits("broken"),
+        acts: parts::acts(frame, execution),
+        facts: facts(frame, execution),
+        labels: labels.collect(),
+        said: done(frame, parts.done),
+        why: parts::why(execution, parts.steps, t),
+        decisions: decides.then(|| Decision::all(parts.manual)).unwrap_or_default(),
+        may_not_decide: frame.lacks("operate"),
+        at: parts.at.map_or_else(String::new, |at| at.to_string()),
+        graph: parts.graph,
+        steps: StepRow::all(parts.steps, frame),
+        more_steps: crate::read::next(parts.steps).map(|next| format!("?steps={next}#steps")),
+        events: EventRow::all(parts.events),
+        event_links: parts::event_links(parts.events, t),
+        input: shown("input"),
+        output: shown("output"),
+        definition: match parts.definition {
+            Value::Null => "–".to_owned(),
+            definition => pretty(definition, 4 * SHOWN_BYTES),
+        },
+    })
+}
+
+fn facts(frame: &Frame, execution: &Value) -> Vec<(&'static str, String, Option<String>)> {
+    let t = frame.t();
+    let ended = time(execution, "endedTime");
+    let took = span(time(execution, "startedTime"), ended.or(Some(frame.now)));
+    let mut facts = vec![
+        (t.started, moment(execution, "startedTime"), None),
+        (t.duration, took, None),
+    ];
+    if ended.is_some() {
+        facts.push((t.ended, moment(execution, "endedTime"), None));
+    }
+    facts.push((t.priority, count(execution, "priority"), None));
+    for (key, word) in [("parent", t.parent), ("forkedFrom", t.forked_from)] {
+        let Some(other) = execution.get(key) else { continue };
+        let id = text(other, "execution");
+        match is_set(other, "deleted") {
+            true => facts.push((word, format!("{id} ({})", t.deleted), None)),
+            false => facts.push((word, id.to_owned(), Some(format!("/executions/{}", path_part(id))))),
+        }
+    }
+    let key = text(execution, "onceKey");
+    if !key.is_empty() {
+        facts.push(("onceKey", key.to_owned(), None));
+    }
+    facts.push(("id", text(execution, "id").to_owned(), None));
+    facts
+}

@@ -1,0 +1,346 @@
+//! The rows and sentences of an execution's page.
+
+use crate::frame::Frame;
+use crate::read::{count, exact, items, moment, next, number, path_part, pretty, span, text, time};
+use crate::texts::Texts;
+use crate::words::{State, has_ended, state};
+use starbridge_flow::value::Value;
+
+/// So many bytes of an event are shown.
+const EVENT_BYTES: usize = 4 * 1024;
+
+/// Something that can be done, or why it cannot.
+pub(super) struct Act {
+    pub(super) name: &'static str,
+    pub(super) word: &'static str,
+    pub(super) sign: &'static str,
+    /// Whether it takes a cause.
+    pub(super) cause: bool,
+    pub(super) first: bool,
+    pub(super) why: Option<String>,
+    pub(super) command: String,
+}
+
+/// What can be done with an execution.
+pub(super) fn acts(frame: &Frame, execution: &Value) -> Vec<Act> {
+    let t = frame.t();
+    let status = text(execution, "status");
+    let reason = execution.get("waitingFor").map_or("", |why| text(why, "reason"));
+    let (ended, paused, broken) = (has_ended(status), reason == "paused", reason == "broken");
+    let says = |not: bool, why: &str| not.then(|| why.to_owned());
+    let command = |name: &str| format!("starbridge {name} {}", text(execution, "id"));
+    let act = |name: &'static str, word, sign, cause, why: Option<String>| Act {
+        name,
+        word,
+        sign,
+        cause,
+        first: false,
+        why: frame.lacks("operate").or(why),
+        command: command(name),
+    };
+    let redrive = match status {
+        "Succeeded" => Some(t.has_succeeded.to_owned()),
+        _ => says(!ended && !broken, t.has_not_ended),
+    };
+    let mut acts = vec![act("stop", t.stop, "stop", true, says(ended, t.has_ended))];
+    if paused {
+        acts.push(act("resume", t.resume, "run", false, None));
+    } else {
+        acts.push(act("pause", t.pause, "wait", true, says(ended, t.has_ended)));
+    }
+    if status == "RollbackFailed" {
+        acts.push(act("skip", t.skip_undo, "undo", true, None));
+    }
+    acts.push(Act {
+        first: ended || broken,
+        ..act("redrive", t.redrive, "again", false, redrive)
+    });
+    acts
+}
+
+/// Why an execution failed, or does not go on.
+pub(super) struct Why {
+    pub(super) class: &'static str,
+    pub(super) sign: &'static str,
+    pub(super) error: String,
+    pub(super) step: String,
+    pub(super) text: String,
+    pub(super) then: String,
+    pub(super) act: String,
+}
+
+/// So many steps are named that an execution waits for.
+const NAMED: usize = 5;
+
+/// What the steps of an execution wait for that has not ended.
+fn awaited(steps: &Value, t: &'static Texts) -> Vec<Why> {
+    let waiting = items(steps, "items").iter().filter_map(|step| {
+        let waiting = step.get("waitingFor")?;
+        let mut then = String::new();
+        for (word, value, key) in [(t.since, waiting, "since"), (t.until, step, "waitsUntil")] {
+            if time(value, key).is_some() {
+                then.push_str(&format!("{word} {} ", moment(value, key)));
+            }
+        }
+        Some(Why {
+            class: if text(waiting, "reason") == "operator" {
+                "wants"
+            } else {
+                "note"
+            },
+            sign: "wait",
+            error: text(step, "error").to_owned(),
+            step: text(step, "step").to_owned(),
+            text: text(waiting, "text").to_owned(),
+            then,
+            act: String::new(),
+        })
+    });
+    waiting.take(NAMED).collect()
+}
+
+/// All that is to be said first.
+pub(super) fn why(execution: &Value, steps: &Value, t: &'static Texts) -> Vec<Why> {
+    let mut all = Vec::new();
+    let error = text(execution, "error");
+    if !error.is_empty() {
+        all.push(Why {
+            class: "",
+            sign: "fail",
+            error: error.to_owned(),
+            step: text(execution, "step").to_owned(),
+            text: text(execution, "cause").to_owned(),
+            then: String::new(),
+            act: String::new(),
+        });
+    }
+    if let Some(undo) = execution.get("rollback") {
+        let left: Vec<&str> = items(undo, "left").iter().filter_map(Value::as_str).collect();
+        all.push(Why {
+            class: "",
+            sign: "left",
+            error: text(undo, "error").to_owned(),
+            step: text(undo, "step").to_owned(),
+            text: format!("{}: {}", t.undo_failed, text(undo, "cause")),
+            then: match left.is_empty() {
+                true => String::new(),
+                false => format!("{}: {}", t.left_to_undo, left.join(", ")),
+            },
+            act: String::new(),
+        });
+    }
+    if let Some(waiting) = execution.get("waitingFor") {
+        let reason = text(waiting, "reason");
+        let wants = matches!(reason, "broken" | "manual" | "paused");
+        let mut then = format!("{} {}", t.since, moment(waiting, "since"));
+        if time(waiting, "until").is_some() {
+            then.push_str(&format!(" {} {}", t.until, moment(waiting, "until")));
+        }
+        all.push(Why {
+            class: if wants { "wants" } else { "note" },
+            sign: if wants { "man" } else { "wait" },
+            error: String::new(),
+            step: String::new(),
+            text: text(waiting, "text").to_owned(),
+            then,
+            act: text(waiting, "act").to_owned(),
+        });
+    } else if !has_ended(text(execution, "status")) {
+        all.extend(awaited(steps, t));
+    }
+    all
+}
+
+/// A step that waits for an operator.
+pub(super) struct Decision {
+    pub(super) event: u64,
+    pub(super) step: String,
+    pub(super) error: String,
+    pub(super) cause: String,
+}
+
+impl Decision {
+    pub(super) fn all(page: &Value) -> Vec<Self> {
+        let read = |item: &Value| Self {
+            event: number(item, "event").unwrap_or_default(),
+            step: text(item, "step").to_owned(),
+            error: text(item, "error").to_owned(),
+            cause: text(item, "cause").to_owned(),
+        };
+        items(page, "items").iter().map(read).collect()
+    }
+}
+
+/// A visit of a step.
+pub(super) struct StepRow {
+    pub(super) event: u64,
+    pub(super) step: String,
+    pub(super) path: String,
+    pub(super) state: State,
+    pub(super) attempts: String,
+    pub(super) error: String,
+    pub(super) says: String,
+    pub(super) child: Option<String>,
+    pub(super) undo: Option<State>,
+    pub(super) entered: String,
+    pub(super) took: String,
+    pub(super) bar: Bar,
+}
+
+/// When a step was at work, among the others: a bar within [`LINE`] units.
+pub(super) struct Bar {
+    pub(super) x: i64,
+    pub(super) y: i64,
+    pub(super) width: i64,
+    pub(super) height: i64,
+}
+
+/// The width of a time line.
+const LINE: i64 = 200;
+/// Its height.
+const HEIGHT: i64 = 12;
+/// The shortest bar that can be seen.
+const SHORTEST: i64 = 3;
+
+/// When a visit began and ended; one that goes on ends now.
+fn lasted(item: &Value, frame: &Frame) -> (i64, i64) {
+    let begin = time(item, "enteredTime").unwrap_or(frame.now);
+    let end = time(item, "endedTime").unwrap_or(frame.now);
+    (begin.0, end.0.max(begin.0))
+}
+
+impl Bar {
+    /// The bar of a visit. What failed is tall, what waits is thin: the height speaks, too.
+    fn of((begin, end): (i64, i64), (first, last): (i64, i64), state: State) -> Self {
+        let whole = (last - first).max(1);
+        let place = |at: i64| (at - first).saturating_mul(LINE) / whole;
+        let width = (place(end) - place(begin)).max(SHORTEST);
+        let height = match state.class {
+            "fail" => HEIGHT,
+            "wait" | "stop" => HEIGHT / 3,
+            _ => HEIGHT * 2 / 3,
+        };
+        Self {
+            x: place(begin).min(LINE - width),
+            y: (HEIGHT - height) / 2,
+            width,
+            height,
+        }
+    }
+}
+
+impl StepRow {
+    pub(super) fn all(page: &Value, frame: &Frame) -> Vec<Self> {
+        let items = items(page, "items");
+        let spans = || items.iter().map(|item| lasted(item, frame));
+        let first = spans().map(|(begin, _)| begin).min().unwrap_or_default();
+        let last = spans().map(|(_, end)| end).max().unwrap_or_default();
+        items.iter().map(|item| Self::of(item, frame, (first, last))).collect()
+    }
+
+    fn of(item: &Value, frame: &Frame, whole: (i64, i64)) -> Self {
+        let waiting = item.get("waitingFor");
+        let child = text(item, "child");
+        let until = time(item, "waitsUntil").map(|_| format!(" ({} {})", frame.t().until, moment(item, "waitsUntil")));
+        let says = waiting.map_or_else(|| text(item, "cause"), |waiting| text(waiting, "text"));
+        let state_shown = state(text(item, "status"), frame.t());
+        Self {
+            event: number(item, "event").unwrap_or_default(),
+            step: text(item, "step").to_owned(),
+            path: path(item),
+            state: state_shown,
+            bar: Bar::of(lasted(item, frame), whole, state_shown),
+            attempts: count(item, "attempts"),
+            error: text(item, "error").to_owned(),
+            says: format!("{says}{}", until.unwrap_or_default()),
+            child: (!child.is_empty()).then(|| path_part(child)),
+            // A step that is undone says so by its own state.
+            undo: item
+                .get("rollback")
+                .filter(|_| !text(item, "status").starts_with("roll"))
+                .map(|undo| state(text(undo, "status"), frame.t())),
+            entered: moment(item, "enteredTime"),
+            took: span(time(item, "enteredTime"), time(item, "endedTime").or(Some(frame.now))),
+        }
+    }
+}
+
+/// The composites around a step, in one line.
+fn path(item: &Value) -> String {
+    let around = items(item, "path").iter().filter_map(Value::as_object);
+    let words = around.map(|place| {
+        let parts = place.iter().map(|(_, part)| match part {
+            Value::String(name) => name.to_string(),
+            part => part.to_json(),
+        });
+        parts.collect::<Vec<_>>().join(" ")
+    });
+    words.collect::<Vec<_>>().join(" / ")
+}
+
+/// An event.
+pub(super) struct EventRow {
+    pub(super) id: u64,
+    pub(super) time: String,
+    pub(super) kind: String,
+    pub(super) step: String,
+    pub(super) brief: String,
+    pub(super) details: String,
+}
+
+impl EventRow {
+    pub(super) fn all(page: &Value) -> Vec<Self> {
+        let mut rows: Vec<Self> = items(page, "items").iter().map(Self::of).collect();
+        rows.sort_by_key(|row| row.id);
+        rows
+    }
+
+    fn of(event: &Value) -> Self {
+        let details = event
+            .get("detail")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let error = details.get("error").and_then(Value::as_str).unwrap_or_default();
+        let brief = match error {
+            "" => details
+                .iter()
+                .map(|(key, _)| key.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+            error => error.to_owned(),
+        };
+        Self {
+            id: number(event, "id").unwrap_or_default(),
+            time: exact(event, "time"),
+            kind: text(event, "type").to_owned(),
+            step: text(event, "step").to_owned(),
+            brief,
+            details: match details.is_empty() {
+                true => String::new(),
+                false => pretty(&details.into(), EVENT_BYTES),
+            },
+        }
+    }
+}
+
+/// Links to the events before and after those that are shown.
+pub(super) fn event_links(page: &Value, t: &'static Texts) -> Vec<(String, &'static str)> {
+    let ids = items(page, "items").iter().filter_map(|event| number(event, "id"));
+    let first = ids.clone().min().unwrap_or(1);
+    let last = ids.max().unwrap_or(0);
+    let mut links = Vec::new();
+    if first > 1 {
+        links.push(("?events=1#events".to_owned(), t.first));
+        links.push((
+            format!("?events={}#events", first.saturating_sub(100).max(1)),
+            t.earlier,
+        ));
+    }
+    // A page that is read backwards ends with the latest event.
+    if next(page).is_some_and(|next| next.parse().is_ok_and(|next: u64| next > last)) {
+        links.push((format!("?events={}#events", last + 1), t.later));
+        links.push(("?#events".to_owned(), t.last));
+    }
+    links
+}

@@ -1,0 +1,135 @@
+//! What all pages have around them.
+
+use crate::assets::{ICON, SHEET, address};
+use crate::texts::{Language, Texts};
+use starbridge_flow::time::Timestamp;
+
+/// The colours of a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Theme {
+    /// As the system has them.
+    #[default]
+    System,
+    /// Dark on light.
+    Light,
+    /// Light on dark.
+    Dark,
+}
+
+impl Theme {
+    /// The theme with this word; `None` if there is none.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::System, Self::Light, Self::Dark]
+            .into_iter()
+            .find(|theme| theme.as_str() == word)
+    }
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}
+
+/// What all pages have around them: who looks, in which language, and where they are.
+#[derive(Clone, Debug, Default)]
+pub struct Frame {
+    /// The language.
+    pub language: Language,
+    /// The colours.
+    pub theme: Theme,
+    /// The path and the query of the page, to come back to it.
+    pub here: String,
+    /// The name of the token; `None` where nobody needs one.
+    pub who: Option<String>,
+    /// What the token allows. It counts only where there is one.
+    pub scopes: Vec<&'static str>,
+    /// What each form has to send back.
+    pub forgery: String,
+    /// When the page is made.
+    pub now: Timestamp,
+}
+
+/// A place of the main menu.
+pub(crate) struct Place {
+    pub(crate) path: &'static str,
+    pub(crate) word: &'static str,
+    pub(crate) current: bool,
+}
+
+impl Frame {
+    /// Whether whoever looks may do what needs this scope.
+    pub fn may(&self, scope: &str) -> bool {
+        self.who.is_none() || self.scopes.iter().any(|has| *has == scope || *has == "admin")
+    }
+
+    pub(crate) fn t(&self) -> &'static Texts {
+        self.language.texts()
+    }
+
+    pub(crate) fn sheet(&self) -> String {
+        address(SHEET)
+    }
+
+    pub(crate) fn icon(&self) -> String {
+        address(ICON)
+    }
+
+    pub(crate) fn places(&self) -> Vec<Place> {
+        let t = self.t();
+        let here = self.here.split('?').next().unwrap_or_default();
+        let places = [
+            ("/", t.overview),
+            ("/executions", t.executions),
+            ("/flows", t.flows),
+            ("/queues", t.queues),
+            ("/keys", t.keys),
+            ("/schedules", t.schedules),
+            ("/inbox", t.inbox),
+            ("/bulk", t.bulk),
+            ("/audit", t.audit),
+        ];
+        let is_here = |path: &str| match path {
+            "/" => here == "/",
+            path => here
+                .strip_prefix(path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+        };
+        let shown = places
+            .into_iter()
+            .filter(|(path, _)| *path != "/audit" || self.may("admin"));
+        shown
+            .map(|(path, word)| Place {
+                path,
+                word,
+                current: is_here(path),
+            })
+            .collect()
+    }
+
+    /// The language that a button changes to: its tag, and its name in itself.
+    pub(crate) fn other_language(&self) -> (&'static str, &'static str) {
+        match self.language {
+            Language::English => ("zh", "中文"),
+            Language::Chinese => ("en", "EN"),
+        }
+    }
+
+    /// The colours that a button changes to.
+    pub(crate) fn other_theme(&self) -> (&'static str, &'static str) {
+        let t = self.t();
+        match self.theme {
+            Theme::System => ("dark", t.dark),
+            Theme::Dark => ("light", t.light),
+            Theme::Light => ("system", t.system),
+        }
+    }
+
+    /// Why a button cannot be used, as far as the token goes.
+    pub(crate) fn lacks(&self, scope: &str) -> Option<String> {
+        (!self.may(scope)).then(|| format!("{} {scope}", self.t().needs_scope))
+    }
+}

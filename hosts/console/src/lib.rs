@@ -1,0 +1,37 @@
+//! The pages of the console: what they say, how they look, and the files they need.
+//!
+//! A page is made of what the API answers, and of nothing else; who serves it asks the API first. So the console shows
+//! and does what the API does, under the same scopes. All pages work without script.
+//!
+//! ```
+//! use starbridge_console::{Frame, Language, problem};
+//!
+//! let frame = Frame { language: Language::English, ..Frame::default() };
+//! let page = problem(&frame, 404, "NoSuchExecution", "there is no execution <7>");
+//! assert!(page.contains("there is no execution &lt;7&gt;"));
+//! ```
+#![warn(clippy::missing_errors_doc)]
+
+mod assets;
+mod escape;
+mod execution;
+mod executions;
+mod flow;
+mod frame;
+mod overview;
+mod plain;
+mod read;
+mod tables;
+mod texts;
+mod words;
+
+pub use assets::{Asset, asset, assets};
+pub use execution::{ExecutionParts, execution};
+pub use executions::{FILTERS, executions};
+pub use flow::{FieldKind, FormField, flow, form_fields};
+pub use frame::{Frame, Theme};
+pub use overview::{OverviewParts, overview};
+pub use plain::{again, done, problem, sign_in};
+pub use read::path_part;
+pub use tables::{audit, bulk, flows, inbox, keys, queues, schedules};
+pub use texts::{Language, Texts};

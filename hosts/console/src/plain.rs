@@ -1,0 +1,82 @@
+//! Pages that say one thing.
+
+use crate::frame::Frame;
+use crate::texts::Texts;
+use askama::Template;
+
+/// A page as text. A template only fails where its writer does, and a string never does.
+pub(crate) fn written(page: &impl Template) -> String {
+    page.render().unwrap_or_default()
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct Problem<'a> {
+    f: &'a Frame,
+    t: &'static Texts,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+}
+
+/// Why something did not work, and what next.
+pub fn problem(frame: &Frame, status: u16, code: &str, detail: &str) -> String {
+    written(&Problem {
+        f: frame,
+        t: frame.t(),
+        status,
+        code,
+        detail,
+    })
+}
+
+#[derive(Template)]
+#[template(path = "signin.html")]
+struct SignIn<'a> {
+    f: &'a Frame,
+    t: &'static Texts,
+    to: &'a str,
+    wrong: bool,
+}
+
+/// The form in which a token is given. `to` is the page that is then shown.
+pub fn sign_in(frame: &Frame, to: &str, wrong: bool) -> String {
+    written(&SignIn {
+        f: frame,
+        t: frame.t(),
+        to,
+        wrong,
+    })
+}
+
+#[derive(Template)]
+#[template(path = "again.html")]
+struct Again<'a> {
+    f: &'a Frame,
+    t: &'static Texts,
+    to: &'a str,
+}
+
+/// A page that loads another of ours: a link from elsewhere comes without the cookie, the second request has it.
+pub fn again(frame: &Frame, to: &str) -> String {
+    written(&Again {
+        f: frame,
+        t: frame.t(),
+        to,
+    })
+}
+
+/// What an action says once it is done.
+pub fn done(frame: &Frame, action: &str) -> Option<&'static str> {
+    let t = frame.t();
+    Some(match action {
+        "stop" => t.did_stop,
+        "redrive" => t.did_redrive,
+        "pause" => t.did_pause,
+        "resume" => t.did_resume,
+        "resolve" => t.did_resolve,
+        "skip" => t.did_skip,
+        "start" => t.did_start,
+        _ => return None,
+    })
+}

@@ -1,0 +1,293 @@
+//! Pages that are one table: queues, keys, schedules and the like.
+
+use crate::frame::Frame;
+use crate::plain::{done, written};
+use crate::read::{count, duration, is_set, items, moment, next, number, path_part, text};
+use crate::texts::Texts;
+use crate::words::{State, state};
+use askama::Template;
+use starbridge_flow::time::{Millis, Seconds};
+use starbridge_flow::value::Value;
+
+/// A cell.
+pub(crate) enum Cell {
+    Text(String),
+    Link(String, String),
+    State(State),
+    Code(String),
+    Act(Act),
+}
+
+/// A button that does one thing, or why it cannot be used.
+pub(crate) struct Act {
+    action: String,
+    word: &'static str,
+    why: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "table.html")]
+struct Table<'a> {
+    f: &'a Frame,
+    t: &'static Texts,
+    title: &'static str,
+    said: &'static str,
+    empty: &'static str,
+    command: &'static str,
+    heads: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+    older: Option<String>,
+}
+
+/// A table of what a page of the API has, a row for each item.
+struct Listed<'a> {
+    frame: &'a Frame,
+    title: &'static str,
+    /// What is said where there is nothing, and a command that changes that.
+    empty: (&'static str, &'static str),
+    heads: Vec<&'static str>,
+    path: &'static str,
+}
+
+impl Listed<'_> {
+    fn written(self, page: &Value, row: impl Fn(&Value) -> Vec<Cell>) -> String {
+        let older = next(page).map(|next| format!("{}?cursor={}", self.path, path_part(&next)));
+        let said = self.frame.here.split_once("done=").map_or("", |(_, action)| action);
+        written(&Table {
+            f: self.frame,
+            t: self.frame.t(),
+            title: self.title,
+            said: done(self.frame, said).unwrap_or_default(),
+            empty: self.empty.0,
+            command: self.empty.1,
+            heads: self.heads,
+            rows: items(page, "items").iter().map(row).collect(),
+            older,
+        })
+    }
+}
+
+fn cell(value: &Value, key: &str) -> Cell {
+    Cell::Text(text(value, key).to_owned())
+}
+
+fn counted(value: &Value, key: &str) -> Cell {
+    Cell::Text(count(value, key))
+}
+
+fn at(value: &Value, key: &str) -> Cell {
+    Cell::Text(moment(value, key))
+}
+
+fn code(value: &Value, key: &str) -> Cell {
+    Cell::Code(value.get(key).map(Value::to_json).unwrap_or_default())
+}
+
+fn execution(id: &str, shown: &str) -> Cell {
+    match id {
+        "" => Cell::Text("–".to_owned()),
+        id => Cell::Link(format!("/executions/{}", path_part(id)), shown.to_owned()),
+    }
+}
+
+fn flow_link(name: &str) -> Cell {
+    Cell::Link(format!("/flows/{}", path_part(name)), name.to_owned())
+}
+
+fn pause(value: &Value, t: &'static Texts) -> Cell {
+    match is_set(value, "paused") {
+        true => Cell::State(State {
+            class: "wait",
+            sign: "wait",
+            word: t.paused,
+        }),
+        false => Cell::Text("–".to_owned()),
+    }
+}
+
+/// The flows.
+pub fn flows(frame: &Frame, page: &Value) -> String {
+    let t = frame.t();
+    let listed = Listed {
+        frame,
+        title: t.flows,
+        empty: (t.no_flows, "starbridge flow put FILE"),
+        heads: vec![t.flow, t.version, t.created, t.hash],
+        path: "/flows",
+    };
+    listed.written(page, |item| {
+        vec![
+            flow_link(text(item, "name")),
+            counted(item, "version"),
+            at(item, "createdTime"),
+            Cell::Code(text(item, "hash").chars().take(19).collect()),
+        ]
+    })
+}
+
+/// The queues.
+pub fn queues(frame: &Frame, page: &Value) -> String {
+    let t = frame.t();
+    let listed = Listed {
+        frame,
+        title: t.queues,
+        empty: (t.no_queues, "starbridge worker"),
+        heads: vec![t.queue, t.waiting, t.oldest, t.held, t.workers, t.dead, t.paused],
+        path: "/queues",
+    };
+    listed.written(page, |item| {
+        let age = number(item, "ageSeconds").map(|age| duration(Millis::from(Seconds(age))));
+        vec![
+            cell(item, "name"),
+            counted(item, "waiting"),
+            Cell::Text(age.unwrap_or_else(|| "–".to_owned())),
+            counted(item, "held"),
+            counted(item, "workers"),
+            counted(item, "dead"),
+            pause(item, t),
+        ]
+    })
+}
+
+/// The concurrency keys.
+pub fn keys(frame: &Frame, page: &Value) -> String {
+    let t = frame.t();
+    let listed = Listed {
+        frame,
+        title: t.keys,
+        empty: (t.no_keys, ""),
+        heads: vec![t.pool, t.key, t.limit, t.held, t.waiting, t.paused],
+        path: "/keys",
+    };
+    listed.written(page, |item| {
+        let limit = match number(item, "limit") {
+            Some(limit) => limit.to_string(),
+            None => t.no_limit.to_owned(),
+        };
+        vec![
+            cell(item, "pool"),
+            cell(item, "key"),
+            Cell::Text(limit),
+            counted(item, "held"),
+            counted(item, "waiting"),
+            pause(item, t),
+        ]
+    })
+}
+
+/// The schedules.
+pub fn schedules(frame: &Frame, page: &Value) -> String {
+    let t = frame.t();
+    let listed = Listed {
+        frame,
+        title: t.schedules,
+        empty: (t.no_schedules, "starbridge schedule put"),
+        heads: vec![
+            t.name,
+            t.flow,
+            t.cron,
+            t.next_time,
+            t.latest,
+            t.error,
+            t.paused,
+            t.action,
+            "",
+        ],
+        path: "/schedules",
+    };
+    let act = |item: &Value, verb: &str, word| {
+        Cell::Act(Act {
+            action: format!("/schedules/{}/{verb}", path_part(text(item, "name"))),
+            word,
+            why: frame.lacks("operate"),
+        })
+    };
+    listed.written(page, |item| {
+        vec![
+            cell(item, "name"),
+            flow_link(text(item, "flow")),
+            Cell::Code(text(item, "cron").to_owned()),
+            at(item, "nextTime"),
+            execution(text(item, "latestExecution"), &moment(item, "latestTime")),
+            cell(item, "latestError"),
+            pause(item, t),
+            match is_set(item, "paused") {
+                true => act(item, "resume", t.resume),
+                false => act(item, "pause", t.pause),
+            },
+            act(item, "run", t.fire_now),
+        ]
+    })
+}
+
+/// What asks a person: executions with a step that waits for an operator.
+pub fn inbox(frame: &Frame, page: &Value) -> String {
+    let t = frame.t();
+    let listed = Listed {
+        frame,
+        title: t.inbox,
+        empty: (t.no_inbox, ""),
+        heads: vec![t.state, t.execution, t.flow, t.started],
+        path: "/inbox",
+    };
+    listed.written(page, |item| {
+        vec![
+            Cell::State(state(text(item, "status"), t)),
+            execution(text(item, "id"), text(item, "name")),
+            flow_link(text(item, "flow")),
+            at(item, "startedTime"),
+        ]
+    })
+}
+
+/// The bulk jobs.
+pub fn bulk(frame: &Frame, page: &Value) -> String {
+    let t = frame.t();
+    let listed = Listed {
+        frame,
+        title: t.bulk,
+        empty: (t.no_bulk, ""),
+        heads: vec![
+            "id", t.action, t.by, t.state, t.items, t.open, t.done, t.skipped, t.failed, t.created, t.filter,
+        ],
+        path: "/bulk",
+    };
+    listed.written(page, |item| {
+        let mut row = vec![
+            cell(item, "id"),
+            cell(item, "action"),
+            cell(item, "by"),
+            cell(item, "state"),
+        ];
+        row.extend(["items", "open", "done", "skipped", "failed"].map(|key| counted(item, key)));
+        row.push(at(item, "createdTime"));
+        row.push(code(item, "filter"));
+        row
+    })
+}
+
+/// What operators did.
+pub fn audit(frame: &Frame, page: &Value) -> String {
+    let t = frame.t();
+    let listed = Listed {
+        frame,
+        title: t.audit,
+        empty: (t.no_audit, ""),
+        heads: vec![t.time, t.by, t.action, t.object, t.details],
+        path: "/audit",
+    };
+    listed.written(page, |item| {
+        let object = text(item, "object");
+        vec![
+            at(item, "time"),
+            cell(item, "by"),
+            cell(item, "action"),
+            match text(item, "kind") {
+                "execution" => execution(object, object),
+                "flow" => flow_link(object),
+                kind => Cell::Text(format!("{kind} {object}")),
+            },
+            code(item, "detail"),
+        ]
+    })
+}

@@ -1,0 +1,292 @@
+//! All texts of the pages, each in both languages. Names, errors and code are never translated.
+
+/// A language of the console.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    /// English.
+    #[default]
+    English,
+    /// 简体中文.
+    Chinese,
+}
+
+impl Language {
+    /// The language with this tag, as a page or a browser gives it; `None` if it is neither.
+    pub fn parse(tag: &str) -> Option<Self> {
+        match tag.trim().split(['-', '_']).next() {
+            Some("en") => Some(Self::English),
+            Some("zh") => Some(Self::Chinese),
+            _ => None,
+        }
+    }
+
+    /// The first of a browser's languages that the console has.
+    pub fn of_browser(accepted: &str) -> Self {
+        let tags = accepted.split(',').filter_map(|tag| tag.split(';').next());
+        tags.filter_map(Self::parse).next().unwrap_or_default()
+    }
+
+    /// Its tag.
+    pub fn tag(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Chinese => "zh-Hans",
+        }
+    }
+
+    /// The texts in it.
+    pub fn texts(self) -> &'static Texts {
+        match self {
+            Self::English => &ENGLISH,
+            Self::Chinese => &CHINESE,
+        }
+    }
+}
+
+macro_rules! texts {
+    ($($name:ident $english:literal $chinese:literal)*) => {
+        /// The texts in one language.
+        #[allow(missing_docs, reason = "a text says itself what it is")]
+        #[derive(Debug)]
+        pub struct Texts {
+            $(pub $name: &'static str,)*
+        }
+
+        const ENGLISH: Texts = Texts { $($name: $english,)* };
+        const CHINESE: Texts = Texts { $($name: $chinese,)* };
+
+        #[cfg(test)]
+        const TABLE: &[(&str, &str, &str)] = &[$((stringify!($name), $english, $chinese),)*];
+    };
+}
+
+texts! {
+    skip "Skip to content" "跳到内容"
+    main_menu "Main" "主菜单"
+    overview "Overview" "总览"
+    executions "Executions" "执行"
+    flows "Flows" "流程"
+    queues "Queues" "队列"
+    keys "Keys" "并发键"
+    schedules "Schedules" "定时"
+    inbox "Inbox" "待办"
+    bulk "Bulk jobs" "批量任务"
+    audit "Audit" "审计"
+    appearance "Appearance" "外观"
+    light "Light" "浅色"
+    dark "Dark" "深色"
+    system "As the system" "跟随系统"
+    language "Language" "语言"
+    sign_in "Sign in" "登录"
+    sign_out "Sign out" "退出"
+    token "Token" "令牌"
+    token_hint "The token stands nowhere but in this form. You stay signed in for 12 hours." "令牌只在此表单中使用。登录保持 12 小时。"
+    no_such_token "This is not one of the server's tokens." "这不是此服务器的令牌。"
+    back "Back" "返回"
+    utc "UTC" "UTC 时间"
+
+    state "State" "状态"
+    execution "Execution" "执行"
+    flow "Flow" "流程"
+    version "Version" "版本"
+    current_state "Current state" "进展"
+    started "Started" "开始"
+    ended "Ended" "结束"
+    duration "Duration" "用时"
+    name "Name" "名称"
+    name_begins "Name begins with" "名称开头"
+    reason "Reason" "原因"
+    label "Label (key:value)" "标签（键:值）"
+    labels "Labels" "标签"
+    from "Started from" "开始时间从"
+    to "Started before" "开始时间早于"
+    parent "Started by the execution" "父执行"
+    root "Of the family of" "所属家族"
+    any "any" "任意"
+    filter "Filter" "筛选"
+    remove "Remove" "移除"
+    clear "Drop the whole filter" "清除全部筛选"
+    newest "Newest" "最新"
+    older "Older" "更早"
+    more_may_come "Nothing among those looked at so far; older ones may match." "目前查看的部分没有匹配；更早的可能有。"
+    nothing_found "No execution matches the filter." "没有符合筛选的执行。"
+    nothing_ran "Nothing has run yet." "还没有任何执行。"
+    start_with "Start one from a flow's page, or with" "在流程页面启动，或使用命令"
+    view_all "All" "全部"
+    view_failed "Failed" "失败"
+    view_manual "Needs a person" "待人处理"
+    view_running "Running" "运行中"
+    as_command "As command" "对应命令"
+
+    succeeded "Succeeded" "成功"
+    running "Running" "运行中"
+    failed "Failed" "失败"
+    timed_out "Timed out" "超时"
+    stopped "Stopped" "已停止"
+    manual "Manual" "待人处理"
+    rolling_back "Rolling back" "回滚中"
+    rolled_back "Rolled back" "已回滚"
+    rollback_failed "Rollback failed" "回滚失败"
+    delayed "Delayed" "未到时间"
+    blocked "Blocked" "被阻塞"
+    queued "Queued" "等待槽位"
+    starting "New" "新建"
+    entered "Entered" "已进入"
+    waiting "Waiting" "等待中"
+    retrying "Retrying" "等待重试"
+    polling "Polling" "轮询中"
+    caught "Caught" "已捕获"
+    cancelled "Cancelled" "已取消"
+    skipped "Skipped" "已跳过"
+    paused "Paused" "已暂停"
+    broken "Set aside" "已搁置"
+
+    in_step "in" "发生于"
+    why "Why" "原因"
+    since "since" "自"
+    until "until" "至"
+    what_next "What one can do" "可以做"
+    undo_failed "could not be undone" "未能回滚"
+    left_to_undo "still to be undone" "尚待回滚"
+    steps "Steps" "步骤"
+    timeline "Time line" "时间线"
+    step "Step" "步骤"
+    events "Events" "事件"
+    event "Event" "事件"
+    time "Time" "时间"
+    kind "Type" "类型"
+    details "Details" "详情"
+    attempts "Attempts" "尝试"
+    error "Error" "错误"
+    cause "Cause" "说明"
+    input "Input" "输入"
+    output "Output" "输出"
+    data "Data" "数据"
+    definition "Definition" "定义"
+    graph "Graph" "流程图"
+    graph_at "Graph at event" "事件处的流程图"
+    show "Show" "显示"
+    no_graph "The history is too long for the picture; the steps are in the table." "历史过长，不绘制状态；步骤见表格。"
+    first "First" "最早"
+    last "Latest" "最新"
+    earlier "Earlier" "更早"
+    later "Later" "更晚"
+    priority "Priority" "优先级"
+    child "Child" "子执行"
+    forked_from "Forked from" "分叉自"
+    deleted "deleted" "已删除"
+    more_steps "More steps" "更多步骤"
+    undone "rollback" "回滚"
+
+    start "Start" "启动"
+    start_like_this "Start like this" "同样启动"
+    stop "Stop" "停止"
+    stop_rollback "Roll back what was done" "回滚已完成的步骤"
+    redrive "Redrive" "重新驱动"
+    redrive_latest "With the latest version of the flow" "使用流程的最新版本"
+    pause "Pause" "暂停"
+    resume "Resume" "继续"
+    resolve "Resolve" "处理"
+    retry "Try again" "重试"
+    succeed "Succeed with an output" "以输出成功"
+    fail "Fail with an error" "以错误失败"
+    decision "Decision" "决定"
+    note "Note" "备注"
+    needs_decision "needs a decision" "需要决定"
+    skip_undo "Skip the failed undo" "跳过失败的回滚"
+    has_ended "It has ended." "它已结束。"
+    has_not_ended "It has not ended." "它尚未结束。"
+    is_paused "It is paused already." "它已暂停。"
+    is_not_paused "It is not paused." "它没有暂停。"
+    has_succeeded "It has succeeded." "它已成功。"
+    needs_scope "This needs a token with the scope" "需要具有此权限的令牌："
+
+    by_form "By form" "表单"
+    raw_json "As JSON" "JSON"
+    no_schema "The flow has no inputSchema that a form can be made of." "流程没有可生成表单的 inputSchema。"
+    execution_name "Name of the execution (optional)" "执行名称（可选）"
+    required "required" "必填"
+    versions "Versions" "版本"
+    created "Created" "创建"
+    hash "Hash" "哈希"
+    runs "Its executions" "它的执行"
+    max_running "At most at once" "最多同时"
+    no_limit "no limit" "不限"
+    no_flows "There is no flow yet. Put one with" "还没有流程。使用命令添加"
+
+    queue "Queue" "队列"
+    held "Held" "占用"
+    dead "Dead" "死信"
+    workers "Workers" "工作者"
+    oldest "Oldest" "最久等待"
+    no_queues "There is no queue yet. A task with the resource queue:NAME makes one; serve it with" "还没有队列。资源为 queue:NAME 的任务会创建队列；使用命令提供工作者"
+    key "Key" "键"
+    pool "Pool" "池"
+    limit "Limit" "上限"
+    no_keys "No concurrency key is in use." "没有使用中的并发键。"
+    cron "Cron" "Cron 表达式"
+    next_time "Next" "下次"
+    latest "Latest" "最近一次"
+    no_schedules "There is no schedule yet. Make one with" "还没有定时。使用命令创建"
+    fire_now "Start now" "立即启动"
+    no_inbox "Nobody is asked for anything." "没有待办。"
+    action "Action" "操作"
+    by "By" "操作者"
+    items "Items" "项目"
+    done "Done" "完成"
+    open "Open" "未完成"
+    no_bulk "There is no bulk job." "没有批量任务。"
+    object "Object" "对象"
+    arguments "Arguments" "参数"
+    no_audit "Nobody has done anything yet that is noted here." "还没有记录的操作。"
+    yes "yes" "是"
+
+    now_running "Running" "正在运行"
+    failed_lately "Failed lately" "最近失败"
+    wants_a_person "Wants a person" "需要人处理"
+    not_begun "Not begun" "尚未开始"
+    none "none" "无"
+    see_all "See all" "查看全部"
+
+    problem "This did not work" "操作未完成"
+    problem_next "Go back, or to the list of executions." "返回，或前往执行列表。"
+    request_again "Loading again" "正在重新载入"
+    follow_link "Follow this link if nothing happens" "如果没有反应，请点击此链接"
+    did_stop "It is asked to stop." "已请求停止。"
+    did_redrive "It goes on." "已重新驱动。"
+    did_pause "It is paused." "已暂停。"
+    did_resume "It goes on." "已继续。"
+    did_resolve "The decision is taken." "决定已生效。"
+    did_skip "The undo is left out." "已跳过该回滚。"
+    did_start "It is started." "已启动。"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_text_is_there_in_both_languages() {
+        for (name, english, chinese) in TABLE {
+            assert!(!english.trim().is_empty() && english.is_ascii(), "{name}");
+            // Names of formats are the same in both.
+            let same = ["raw_json"].contains(name);
+            let is_chinese = chinese
+                .chars()
+                .any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
+            assert!(same || is_chinese, "{name}: {chinese}");
+        }
+    }
+
+    #[test]
+    fn language_is_the_first_that_the_browser_wants_and_the_console_has() {
+        for (accepted, language) in [
+            ("zh-CN,zh;q=0.9,en;q=0.8", Language::Chinese),
+            ("de-DE,de;q=0.9,en;q=0.5,zh;q=0.1", Language::English),
+            ("", Language::English),
+            ("zhx", Language::English),
+        ] {
+            assert_eq!(Language::of_browser(accepted), language, "{accepted}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! How a state is shown: its word, its sign and its colour.
+
+use crate::texts::Texts;
+
+/// A state as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// The class of the colour.
+    pub(crate) class: &'static str,
+    /// The name of the sign.
+    pub(crate) sign: &'static str,
+    /// The word.
+    pub(crate) word: &'static str,
+}
+
+/// How the status of an execution or of a step is shown. One that is not known is shown as a new one.
+pub(crate) fn state(status: &str, t: &'static Texts) -> State {
+    let (class, sign, word) = match status {
+        "Succeeded" | "succeeded" => ("ok", "ok", t.succeeded),
+        "Running" | "running" => ("run", "run", t.running),
+        "Failed" | "failed" => ("fail", "fail", t.failed),
+        "TimedOut" => ("fail", "time", t.timed_out),
+        "Stopped" => ("stop", "stop", t.stopped),
+        "Manual" | "manual" => ("man", "man", t.manual),
+        "RollingBack" => ("undo", "undo", t.rolling_back),
+        "RolledBack" | "rolledBack" => ("undo", "undo", t.rolled_back),
+        "RollbackFailed" | "rollbackFailed" => ("undo", "left", t.rollback_failed),
+        "Delayed" => ("wait", "glass", t.delayed),
+        "Blocked" => ("wait", "lock", t.blocked),
+        "Queued" => ("wait", "wait", t.queued),
+        "entered" => ("run", "run", t.entered),
+        "waiting" => ("wait", "wait", t.waiting),
+        "retrying" => ("wait", "again", t.retrying),
+        "polling" => ("wait", "again", t.polling),
+        "caught" => ("caught", "flag", t.caught),
+        "cancelled" => ("stop", "stop", t.cancelled),
+        "skipped" => ("stop", "stop", t.skipped),
+        _ => ("wait", "glass", t.starting),
+    };
+    State { class, sign, word }
+}
+
+/// The statuses that a list can be filtered by.
+pub(crate) const STATUSES: [&str; 12] = [
+    "Running",
+    "Manual",
+    "RollingBack",
+    "Queued",
+    "Blocked",
+    "Delayed",
+    "Succeeded",
+    "Failed",
+    "TimedOut",
+    "Stopped",
+    "RolledBack",
+    "RollbackFailed",
+];
+
+/// Whether an execution with this status has ended.
+pub(crate) fn has_ended(status: &str) -> bool {
+    matches!(
+        status,
+        "Succeeded" | "Failed" | "TimedOut" | "Stopped" | "RolledBack" | "RollbackFailed"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::texts::Language;
+
+    #[test]
+    fn each_status_has_a_word_of_its_own() {
+        for language in [Language::English, Language::Chinese] {
+            let mut words: Vec<&str> = STATUSES.map(|status| state(status, language.texts()).word).to_vec();
+            words.sort_unstable();
+            words.dedup();
+            assert_eq!(words.len(), STATUSES.len());
+        }
+    }
+}

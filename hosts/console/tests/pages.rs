@@ -1,0 +1,215 @@
+//! Pages as they are written, from what the API answers. `UPDATE=1` writes them anew: look at the difference.
+
+use starbridge_console::{ExecutionParts, Frame, Language, execution, executions, flow, problem, queues};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Value;
+use std::path::Path;
+
+fn value(json: &str) -> Value {
+    Value::read_bounded(json.as_bytes(), 1 << 24).unwrap()
+}
+
+fn frame(language: Language, here: &str) -> Frame {
+    Frame {
+        language,
+        here: here.to_owned(),
+        who: Some("lin".to_owned()),
+        scopes: vec!["read", "operate"],
+        forgery: "0123".to_owned(),
+        now: Timestamp::parse("2026-11-22T10:00:00Z").unwrap(),
+        ..Frame::default()
+    }
+}
+
+/// A page without the hashes of its files: a rule of the sheet changes no page.
+fn without_hashes(page: &str) -> String {
+    let parts = page.split('"').map(|part| match part.strip_prefix("/console/") {
+        Some(file) => {
+            let (stem, ending) = (file.split('.').next(), file.rsplit('.').next());
+            format!("/console/{}.{}", stem.unwrap_or_default(), ending.unwrap_or_default())
+        }
+        None => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("\"")
+}
+
+/// Compares a page with the file that has it.
+fn is_as_kept(name: &str, page: &str) {
+    let page = without_hashes(page);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages").join(name);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        page == kept,
+        "{name} is not what is kept: UPDATE=1 writes it anew\n{page}"
+    );
+}
+
+const STATUSES: [&str; 13] = [
+    "New",
+    "Running",
+    "Manual",
+    "RollingBack",
+    "Succeeded",
+    "Failed",
+    "TimedOut",
+    "Stopped",
+    "RollbackFailed",
+    "RolledBack",
+    "Delayed",
+    "Blocked",
+    "Queued",
+];
+
+const STEP_STATUSES: [&str; 13] = [
+    "entered",
+    "running",
+    "waiting",
+    "retrying",
+    "polling",
+    "manual",
+    "succeeded",
+    "failed",
+    "caught",
+    "cancelled",
+    "rolledBack",
+    "rollbackFailed",
+    "skipped",
+];
+
+fn list() -> Value {
+    let items = STATUSES.iter().enumerate().map(|(at, status)| {
+        format!(
+            r#"{{"id": "id-{at}", "name": "o-{at}", "flow": "order", "version": 3, "status": "{status}", "priority": 50,
+            "startedTime": "2026-11-22T09:21:40.310Z", "error": "Ship.NoCarrier", "cause": "no <carrier> on Sunday", "step": "ship"}}"#
+        )
+    });
+    let items: Vec<String> = items.collect();
+    value(&format!(r#"{{"items": [{}], "next": "c 1"}}"#, items.join(",")))
+}
+
+#[test]
+fn list_of_executions_is_as_kept() {
+    let filter = [
+        ("flow".to_owned(), "order".to_owned()),
+        ("status".to_owned(), "Failed".to_owned()),
+        ("label".to_owned(), "shop:it's <here>".to_owned()),
+    ];
+    for language in [Language::English, Language::Chinese] {
+        let page = executions(&frame(language, "/executions?flow=order"), &filter, &list());
+        is_as_kept(&format!("executions.{}.html", language.tag()), &page);
+    }
+}
+
+#[test]
+fn empty_list_says_what_next() {
+    let nothing = value(r#"{"items": [], "next": null}"#);
+    let more = value(r#"{"items": [], "next": "7"}"#);
+    let frame = frame(Language::English, "/executions");
+    let filter = [("flow".to_owned(), "order".to_owned())];
+    assert!(executions(&frame, &[], &nothing).contains("Nothing has run yet."));
+    assert!(executions(&frame, &filter, &nothing).contains("No execution matches the filter."));
+    let page = executions(&frame, &filter, &more);
+    assert!(page.contains("older ones may match") && page.contains("href=\"/executions?flow=order&amp;cursor=7\""));
+}
+
+#[test]
+fn execution_is_as_kept() {
+    let rows = STEP_STATUSES.iter().enumerate().map(|(at, status)| {
+        format!(
+            r#"{{"event": {at}, "step": "s{at}", "path": [], "run": 1, "status": "{status}", "attempts": 2, "enteredTime":
+            "2026-11-22T09:21:41Z", "endedTime": null, "waitsUntil": null, "error": null, "cause": null}}"#
+        )
+    });
+    let rows: Vec<String> = rows.collect();
+    let steps = value(&format!(r#"{{"items": [{}], "next": 12}}"#, rows.join(",")));
+    let failed = value(
+        r#"{"id": "id-7", "name": "o-7", "flow": "order", "version": 3, "status": "RollbackFailed", "priority": 50,
+        "startedTime": "2026-11-22T09:21:40.310Z", "endedTime": "2026-11-22T09:25:52.310Z", "error": "Ship.NoCarrier",
+        "cause": "no carrier", "step": "ship", "labels": {"shop": "berlin"}, "input": {"id": 7, "note": "<b>\u202e"},
+        "rollback": {"step": "pay", "error": "HTTP.500", "cause": "down", "left": ["pay", "reserve"]},
+        "parent": {"execution": "id-1", "event": 4}}"#,
+    );
+    let events = value(
+        r#"{"items": [{"id": 2, "causedBy": 1, "time": "2026-11-22T09:21:41Z", "step": "s1", "path": [], "type":
+        "StepFailed", "detail": {"error": "HTTP.503"}}, {"id": 1, "causedBy": 0, "time": "2026-11-22T09:21:40Z", "step": "",
+        "path": [], "type": "ExecutionStarted", "detail": {}}], "next": null}"#,
+    );
+    let parts = ExecutionParts {
+        execution: &failed,
+        steps: &steps,
+        events: &events,
+        manual: &Value::Null,
+        definition: &Value::Null,
+        graph: "<svg class=\"flow\"></svg>",
+        at: Some(2),
+        done: "redrive",
+    };
+    for language in [Language::English, Language::Chinese] {
+        let page = execution(&frame(language, "/executions/id-7"), &parts);
+        assert!(!page.contains('\u{202e}') && !page.contains("<b>\u{27e8}"));
+        is_as_kept(&format!("execution.{}.html", language.tag()), &page);
+    }
+}
+
+#[test]
+fn step_that_asks_is_decided_by_a_form() {
+    let waits = value(
+        r#"{"id": "id-7", "name": "o-7", "flow": "order", "version": 3, "status": "Manual", "priority": 50,
+        "startedTime": "2026-11-22T09:21:40.310Z"}"#,
+    );
+    let manual =
+        value(r#"{"items": [{"event": 9, "step": "pay", "error": "Payment.Unclear", "cause": "?"}], "next": null}"#);
+    let nothing = value(r#"{"items": [], "next": null}"#);
+    let parts = ExecutionParts {
+        execution: &waits,
+        steps: &nothing,
+        events: &nothing,
+        manual: &manual,
+        definition: &Value::Null,
+        graph: "",
+        at: None,
+        done: "",
+    };
+    let operates = frame(Language::English, "/executions/id-7");
+    let page = execution(&operates, &parts);
+    assert!(page.contains("action=\"/executions/id-7/resolve\"") && page.contains("name=\"event\" value=\"9\""));
+    let reads = Frame {
+        scopes: vec!["read"],
+        ..operates
+    };
+    let page = execution(&reads, &parts);
+    assert!(page.contains("with the scope operate") && !page.contains("<select name=\"action\""));
+}
+
+#[test]
+fn flow_has_a_form_of_its_schema() {
+    let shown = value(
+        r#"{"name": "order", "version": 3, "hash": "abc", "createdTime": "2026-11-22T09:21:40Z", "maxRunning": null,
+        "paused": true, "definition": {"inputSchema": {"type": "object", "required": ["id"], "properties": {
+            "id": {"type": "integer", "description": "its <number>"}, "size": {"enum": ["s", "m"]},
+            "express": {"type": "boolean"}, "note": {"type": "string"}, "lines": {"type": "array"}}}}}"#,
+    );
+    let versions = value(r#"{"items": [{"name": "order", "version": 3, "createdTime": "2026-11-22T09:21:40Z"}]}"#);
+    let like = value(r#"{"id": 7, "size": "m", "express": false, "note": "a\u202eb", "lines": ["x\u202e"]}"#);
+    let mut frame = frame(Language::English, "/flows/order");
+    frame.scopes = vec!["read", "start"];
+    let page = flow(&frame, &shown, &versions, "<svg class=\"flow\"></svg>", &like);
+    is_as_kept("flow.en.html", &page);
+}
+
+#[test]
+fn plain_pages_are_as_kept() {
+    let frame = frame(Language::Chinese, "/queues");
+    let listed = value(
+        r#"{"items": [{"name": "fraud", "waiting": 214, "held": 0, "dead": 3, "workers": 0, "busyWorkers": 0, "ageSeconds": 252,
+        "paused": true}], "next": null}"#,
+    );
+    is_as_kept("queues.zh-Hans.html", &queues(&frame, &listed));
+    is_as_kept(
+        "problem.zh-Hans.html",
+        &problem(&frame, 409, "NotRunning", "it has <ended>"),
+    );
+}

@@ -1,0 +1,28 @@
+//! The console: pages for people, made of what the API answers.
+//!
+//! A page asks the API in the name of whoever is signed in, so it shows and does nothing that the same token could not do
+//! by itself. The cookie of a session opens these pages only; the API reads no cookie.
+
+mod acts;
+mod answer;
+mod ask;
+mod form;
+mod gate;
+mod page;
+mod pages;
+mod routes;
+mod session;
+mod signing_in;
+
+pub use ask::Api;
+pub use gate::{enter, is_page};
+pub use routes::ROUTES;
+pub use session::Sessions;
+
+use crate::scope::Scope;
+
+/// The pages: method, path and the scope that each needs; no scope where nobody has to be signed in.
+pub fn page_scopes() -> Vec<(&'static str, &'static str, Option<Scope>)> {
+    let pages = ROUTES.iter().map(|route| (route.method, route.path, route.scope));
+    pages.collect()
+}

@@ -1,0 +1,164 @@
+//! What forms do. Each asks the API for one thing, and leads back to the page.
+
+use super::answer::Refusal;
+use super::form::{Fields, Form};
+use super::page::Page;
+use axum::extract::Path;
+use axum::response::Response;
+use starbridge_console::{FieldKind, FormField, form_fields, path_part};
+use starbridge_flow::value::{Object, Text, Value};
+use starbridge_node::problem::{Problem, quoted};
+
+/// An object of the members that have a value.
+fn members(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {
+    let given = members
+        .into_iter()
+        .filter_map(|(key, value)| Some((Text::from(key), value?)));
+    given.collect::<Object>().into()
+}
+
+/// A box that was ticked.
+fn ticked(fields: &Fields, key: &str) -> Option<Value> {
+    (fields.get(key) == "true").then_some(Value::Bool(true))
+}
+
+/// Does something to an execution, and leads back to its page.
+async fn execution(page: Page, route: &'static str, action: &str, id: &str, body: Value) -> Response {
+    let done = page.ask.post(route, &[id], Some(body)).await;
+    page.lead(done.map(|_| format!("/executions/{}?done={action}", path_part(id))))
+}
+
+/// `POST /executions/{id}/stop`
+pub async fn stop(Path(id): Path<String>, form: Form) -> Response {
+    let body = members([
+        ("cause", form.fields.text("cause")),
+        ("rollback", ticked(&form.fields, "rollback")),
+    ]);
+    execution(form.page, "/v1/executions/{id}/stop", "stop", &id, body).await
+}
+
+/// `POST /executions/{id}/redrive`
+pub async fn redrive(Path(id): Path<String>, form: Form) -> Response {
+    let latest = ticked(&form.fields, "latest").map(|_| Value::from(Text::from("latest")));
+    let body = members([("version", latest)]);
+    execution(form.page, "/v1/executions/{id}/redrive", "redrive", &id, body).await
+}
+
+/// `POST /executions/{id}/pause`
+pub async fn pause(Path(id): Path<String>, form: Form) -> Response {
+    let body = members([("cause", form.fields.text("cause"))]);
+    execution(form.page, "/v1/executions/{id}/pause", "pause", &id, body).await
+}
+
+/// `POST /executions/{id}/resume`
+pub async fn resume(Path(id): Path<String>, form: Form) -> Response {
+    execution(form.page, "/v1/executions/{id}/resume", "resume", &id, members([])).await
+}
+
+/// `POST /executions/{id}/skip`
+pub async fn skip(Path(id): Path<String>, form: Form) -> Response {
+    let body = members([("cause", form.fields.text("cause"))]);
+    execution(form.page, "/v1/executions/{id}/skip", "skip", &id, body).await
+}
+
+/// `POST /executions/{id}/resolve`
+pub async fn resolve(Path(id): Path<String>, form: Form) -> Response {
+    let (page, fields) = (form.page, form.fields);
+    let done = async {
+        let body = members([
+            ("action", fields.text("action")),
+            ("output", fields.json("output")?),
+            ("error", fields.text("error")),
+            ("cause", fields.text("cause")),
+            ("note", fields.text("note")),
+        ]);
+        let route = "/v1/executions/{id}/steps/{event}/resolve";
+        page.ask.post(route, &[&id, fields.get("event")], Some(body)).await?;
+        Ok(format!("/executions/{}?done=resolve", path_part(&id)))
+    };
+    let done: Result<String, Refusal> = done.await;
+    page.lead(done)
+}
+
+/// `POST /flows/{name}/start`
+pub async fn start(Path(name): Path<String>, form: Form) -> Response {
+    let (page, fields) = (form.page, form.fields);
+    let begun = begin(&page, &name, &fields).await;
+    page.lead(begun)
+}
+
+/// Starts what a form asks for. It is the version whose form was filled in.
+async fn begin(page: &Page, name: &str, fields: &Fields) -> Result<String, Refusal> {
+    let version = fields.get("version");
+    let input = match fields.get("form") {
+        "fields" => {
+            let flow = page
+                .ask
+                .get("/v1/flows/{name}", &[name], &[("version", version)])
+                .await?;
+            let definition = flow.get("definition").unwrap_or(&Value::Null);
+            filled_in(&form_fields(definition), fields)?
+        }
+        _ => fields.json("input")?,
+    };
+    let body = members([
+        ("input", input),
+        ("name", fields.text("name")),
+        ("version", fields.json("version")?),
+    ]);
+    let begun = page
+        .ask
+        .post("/v1/flows/{name}/executions", &[name], Some(body))
+        .await?;
+    let id = begun.get("id").and_then(Value::as_str).unwrap_or_default();
+    Ok(format!("/executions/{}?done=start", path_part(id)))
+}
+
+/// The input that a form was filled in with. What is empty is left out.
+fn filled_in(wanted: &[FormField], fields: &Fields) -> Result<Option<Value>, Refusal> {
+    let mut input = Object::new();
+    for field in wanted {
+        let key = format!("field.{}", field.name);
+        let value = match &field.kind {
+            FieldKind::Text | FieldKind::OneOf(_) => fields.text(&key),
+            FieldKind::Number | FieldKind::Flag | FieldKind::Json => fields.json(&key)?,
+        };
+        let Some(value) = value else { continue };
+        let fits = match field.kind {
+            FieldKind::Number => matches!(value, Value::Number(_)),
+            FieldKind::Flag => matches!(value, Value::Bool(_)),
+            FieldKind::Text | FieldKind::OneOf(_) | FieldKind::Json => true,
+        };
+        if !fits {
+            let wanted = if field.kind == FieldKind::Flag {
+                "true or false"
+            } else {
+                "a number"
+            };
+            return Err(Problem::bad(format!("{} must be {wanted}", quoted(&field.name))).into());
+        }
+        input.insert(Text::from(field.name.as_str()), value);
+    }
+    Ok(Some(input.into()))
+}
+
+/// Does something to a schedule, and leads back to the list.
+async fn schedule(page: Page, route: &'static str, action: &str, name: &str) -> Response {
+    let done = page.ask.post(route, &[name], None).await;
+    page.lead(done.map(|_| format!("/schedules?done={action}")))
+}
+
+/// `POST /schedules/{name}/pause`
+pub async fn pause_schedule(Path(name): Path<String>, form: Form) -> Response {
+    schedule(form.page, "/v1/schedules/{name}/pause", "pause", &name).await
+}
+
+/// `POST /schedules/{name}/resume`
+pub async fn resume_schedule(Path(name): Path<String>, form: Form) -> Response {
+    schedule(form.page, "/v1/schedules/{name}/resume", "resume", &name).await
+}
+
+/// `POST /schedules/{name}/run`
+pub async fn run_schedule(Path(name): Path<String>, form: Form) -> Response {
+    schedule(form.page, "/v1/schedules/{name}/run", "start", &name).await
+}

@@ -1,0 +1,98 @@
+//! Who may see a page, and the headers that all pages have.
+
+use super::answer::{Refusal, html, is_local};
+use super::page::frame;
+use super::routes::ROUTES;
+use super::session::Visitor;
+use crate::App;
+use crate::access::lacks;
+use crate::caller::Caller;
+use crate::routes::Route;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use starbridge_node::callbacks::Client;
+use std::net::IpAddr;
+
+/// What a page may load, and where it may stand.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+                      trusted-types starbridge";
+
+/// Whether a route is one of the console's.
+pub fn is_page(path: &str) -> bool {
+    ROUTES.iter().any(|route| route.path == path)
+}
+
+/// Lets a visitor in to a page, or says why not.
+pub async fn enter(app: App, client: IpAddr, mut request: Request, next: Next) -> Response {
+    let Some(sessions) = &app.sessions else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let visitor = sessions.visitor(&app.access, request.headers(), app.node.now());
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let method = match request.method() {
+        &Method::HEAD => &Method::GET,
+        method => method,
+    };
+    let mut routes = ROUTES.iter().filter(|route| Some(route.path) == path);
+    let route = routes.find(|route| route.method == method.as_str());
+    if let Some(refused) = route.and_then(|route| refused(&app, &visitor, route, &request)) {
+        return dressed(refused);
+    }
+    let caller = Caller(visitor.name().cloned());
+    let operator = caller.operator(request.headers());
+    let extensions = request.extensions_mut();
+    extensions.insert(caller);
+    extensions.insert(operator);
+    extensions.insert(Client(client));
+    extensions.insert(visitor);
+    dressed(next.run(request).await)
+}
+
+/// The answer to a visitor who may not see a page.
+fn refused(app: &App, visitor: &Visitor, route: &Route, request: &Request) -> Option<Response> {
+    let scope = route.scope?;
+    if visitor.may(scope) {
+        return None;
+    }
+    let here = request.uri().path_and_query().map_or("/", |here| here.as_str());
+    let frame = frame(app, visitor, request.headers(), request.uri());
+    if !matches!(visitor, Visitor::Stranger) {
+        return Some(Refusal::from(lacks(scope)).page(&frame));
+    }
+    if route.method != "GET" || !is_local(here) {
+        return Some(Redirect::to("/signin").into_response());
+    }
+    if is_from_elsewhere(request.headers()) {
+        // The link stands on another site, and a strict cookie does not come with it. It comes if our own page asks.
+        return Some(html(StatusCode::OK, starbridge_console::again(&frame, here)));
+    }
+    let to = starbridge_console::path_part(here);
+    Some(Redirect::to(&format!("/signin?to={to}")).into_response())
+}
+
+fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    matches!(site, Some("cross-site" | "same-site"))
+}
+
+/// An answer with the headers that all pages have.
+fn dressed(mut answer: Response) -> Response {
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    let headers = answer.headers_mut();
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    answer
+}

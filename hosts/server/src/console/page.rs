@@ -1,0 +1,82 @@
+//! A request for a page, and the answer to it.
+
+use super::answer::{Refusal, html, is_local};
+use super::ask::{Api, Asker};
+use super::session::{Visitor, cookie};
+use crate::App;
+use crate::scope::Scope;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use starbridge_console::{Frame, Language, Theme};
+use starbridge_node::node::Operator;
+use std::convert::Infallible;
+
+/// The cookies of what a visitor chose.
+pub const LANGUAGE: &str = "starbridge-language";
+pub const THEME: &str = "starbridge-theme";
+
+/// A request for a page.
+pub struct Page {
+    pub app: App,
+    pub frame: Frame,
+    pub ask: Asker,
+}
+
+impl FromRequestParts<App> for Page {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let visitor = parts.extensions.get::<Visitor>().cloned().unwrap_or(Visitor::Stranger);
+        let operator = parts.extensions.get::<Operator>().cloned();
+        let api = parts.extensions.get::<Api>().cloned();
+        Ok(Self {
+            app: app.clone(),
+            frame: frame(app, &visitor, &parts.headers, &parts.uri),
+            ask: Asker { api, visitor, operator },
+        })
+    }
+}
+
+impl Page {
+    /// An answer with a page, or why there is none.
+    pub fn answer(&self, page: Result<String, Refusal>) -> Response {
+        match page {
+            Ok(page) => html(StatusCode::OK, page),
+            Err(refusal) => refusal.page(&self.frame),
+        }
+    }
+
+    /// An answer that leads to a page, or why not.
+    pub fn lead(&self, to: Result<String, Refusal>) -> Response {
+        match to {
+            Ok(to) => Redirect::to(&to).into_response(),
+            Err(refusal) => refusal.page(&self.frame),
+        }
+    }
+}
+
+/// What a page has around it.
+pub fn frame(app: &App, visitor: &Visitor, headers: &HeaderMap, uri: &Uri) -> Frame {
+    const SCOPES: [Scope; 5] = [Scope::Read, Scope::Start, Scope::Worker, Scope::Operate, Scope::Admin];
+    let accepted = headers
+        .get(header::ACCEPT_LANGUAGE)
+        .and_then(|value| value.to_str().ok());
+    let chosen = cookie(headers, LANGUAGE).and_then(Language::parse);
+    let here = uri.path_and_query().map_or("/", |here| here.as_str());
+    let sessions = app.sessions.as_ref();
+    Frame {
+        language: chosen.unwrap_or_else(|| Language::of_browser(accepted.unwrap_or_default())),
+        theme: cookie(headers, THEME).and_then(Theme::parse).unwrap_or_default(),
+        here: if is_local(here) { here } else { "/" }.to_owned(),
+        who: visitor.name().map(ToString::to_string),
+        scopes: SCOPES
+            .into_iter()
+            .filter(|scope| visitor.may(*scope))
+            .map(Scope::as_str)
+            .collect(),
+        forgery: sessions.map(|sessions| sessions.forgery(visitor)).unwrap_or_default(),
+        now: app.node.now(),
+    }
+}

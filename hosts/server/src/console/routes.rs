@@ -1,0 +1,97 @@
+//! The pages' part of the table of routes.
+
+use super::{acts, pages, signing_in};
+use crate::App;
+use crate::routes::Route;
+use crate::scope::Scope;
+use axum::routing::{MethodRouter, get, post};
+
+/// What makes the handler of a route.
+type Make = fn() -> MethodRouter<App>;
+
+/// A page.
+const fn page(path: &'static str, scope: Option<Scope>, summary: &'static str, handler: Make) -> Route {
+    route("GET", path, scope, summary, handler)
+}
+
+/// A form that is sent.
+const fn act(path: &'static str, scope: Option<Scope>, summary: &'static str, handler: Make) -> Route {
+    route("POST", path, scope, summary, handler)
+}
+
+const fn route(
+    method: &'static str,
+    path: &'static str,
+    scope: Option<Scope>,
+    summary: &'static str,
+    handler: Make,
+) -> Route {
+    Route {
+        method,
+        path,
+        scope,
+        summary,
+        query: &[],
+        body: None,
+        answers: &[(200, "a page", Some("text/html"))],
+        handler: Some(handler),
+    }
+}
+
+const READ: Option<Scope> = Some(Scope::Read);
+const START: Option<Scope> = Some(Scope::Start);
+const OPERATE: Option<Scope> = Some(Scope::Operate);
+const ADMIN: Option<Scope> = Some(Scope::Admin);
+
+/// The console's routes.
+pub const ROUTES: &[Route] = &[
+    page("/", READ, "The overview", || get(pages::overview)),
+    page("/executions", READ, "The list of executions", || get(pages::executions)),
+    page("/executions/{id}", READ, "An execution", || get(pages::execution)),
+    page("/flows", READ, "The flows", || get(pages::flows)),
+    page("/flows/{name}", READ, "A flow, and how it is started", || {
+        get(pages::flow)
+    }),
+    page("/queues", READ, "The queues", || get(pages::queues)),
+    page("/keys", READ, "The concurrency keys", || get(pages::keys)),
+    page("/schedules", READ, "The schedules", || get(pages::schedules)),
+    page("/inbox", READ, "What asks a person", || get(pages::inbox)),
+    page("/bulk", READ, "The bulk jobs", || get(pages::bulk)),
+    page("/audit", ADMIN, "What operators did", || get(pages::audit)),
+    page("/signin", None, "The form that takes a token", || get(signing_in::form)),
+    page("/console/{file}", None, "A file that pages need", || get(pages::file)),
+    act("/signin", None, "Signs in", || post(signing_in::sign_in)),
+    act("/signout", None, "Signs out", || post(signing_in::sign_out)),
+    act("/settings", None, "Sets language and colours", || {
+        post(signing_in::settings)
+    }),
+    act("/flows/{name}/start", START, "Starts an execution", || {
+        post(acts::start)
+    }),
+    act("/executions/{id}/stop", OPERATE, "Stops it", || post(acts::stop)),
+    act("/executions/{id}/redrive", OPERATE, "Lets it go on", || {
+        post(acts::redrive)
+    }),
+    act("/executions/{id}/pause", OPERATE, "Pauses it", || post(acts::pause)),
+    act("/executions/{id}/resume", OPERATE, "Ends a pause", || {
+        post(acts::resume)
+    }),
+    act("/executions/{id}/skip", OPERATE, "Leaves out an undo", || {
+        post(acts::skip)
+    }),
+    act("/executions/{id}/resolve", OPERATE, "Decides for a step", || {
+        post(acts::resolve)
+    }),
+    act("/schedules/{name}/pause", OPERATE, "Pauses a schedule", || {
+        post(acts::pause_schedule)
+    }),
+    act("/schedules/{name}/resume", OPERATE, "Resumes a schedule", || {
+        post(acts::resume_schedule)
+    }),
+    act(
+        "/schedules/{name}/run",
+        OPERATE,
+        "Starts what a schedule starts",
+        || post(acts::run_schedule),
+    ),
+];

@@ -23,6 +23,7 @@ mod tasks;
 mod tests;
 mod waiting;
 
+pub use admission::check_keys;
 pub(crate) use admission::ended_message;
 pub(crate) use aside::MAX_TRIES;
 pub(crate) use batch::stored_turn;
@@ -30,7 +31,7 @@ pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
 pub use notices::{StatusChange, StepEvent};
 pub use operating::NotEnded;
-pub(crate) use recover::fold_up;
+pub(crate) use recover::{fold_up, kept_fork};
 pub use recover::{Loaded, load};
 pub use redefine::RedefineRequest;
 pub use start_request::{StartError, StartRequest, StartTime};
@@ -350,6 +351,7 @@ impl Shard {
                 after: request.after,
                 ancestors: origin.family.iter().skip(1).cloned().collect(),
                 admitted: false,
+                fork: None,
             };
             return self.keep_start(&id, flow, kept, &origin, now).map(|()| id);
         }

@@ -238,7 +238,10 @@ impl World {
     fn fetch(&mut self, id: &Text) {
         match self.kept.load(id).unwrap() {
             None => self.shard.absent(id.clone()),
-            Some(stored) if stored.has_not_begun() => self.shard.take_up_waiting(id, stored, self.now).unwrap(),
+            Some(stored) if stored.has_not_begun() => {
+                let fork = kept_fork(&self.kept, self.shard.flows(), &stored).unwrap();
+                self.shard.take_up_waiting(id, stored, fork, self.now).unwrap();
+            }
             Some(stored) => {
                 let flows = self.shard.flows().clone();
                 let loaded = fold_up(&self.kept, &flows, &Arc::default(), id, stored).unwrap();

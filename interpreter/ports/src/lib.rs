@@ -74,7 +74,7 @@ mod waiting_reason;
 
 pub use admission::{
     ADMISSION, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView, LinePlace,
-    NeededKey, OpenDependency, PoolKey, WATCH_EVENT, Waiter, WaiterAge, Waiters,
+    NeededKey, OpenDependency, PoolKey, SCHEDULE_POOL, WATCH_EVENT, Waiter, WaiterAge, Waiters,
 };
 pub use admissions::Admissions;
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, LOCAL_OPERATOR};

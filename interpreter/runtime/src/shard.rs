@@ -31,8 +31,8 @@ pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
 pub use notices::{StatusChange, StepEvent};
 pub use operating::NotEnded;
-pub(crate) use recover::{fold_up, kept_fork};
 pub use recover::{Loaded, load};
+pub(crate) use recover::{fold_up, kept_fork};
 pub use redefine::RedefineRequest;
 pub use start_request::{StartError, StartRequest, StartTime};
 pub use waiting::kept_input;
@@ -308,7 +308,8 @@ impl Shard {
             .flows
             .get(&request.flow, request.version)
             .ok_or(StartError::NoSuchFlow)?;
-        let keys = needed_keys(&flow, &request.flow, &request.input, &self.limits)?;
+        let mut keys = needed_keys(&flow, &request.flow, &request.input, &self.limits)?;
+        keys.extend(request.keys.iter().cloned());
         let seed = (self.id_source)(&request, now);
         let id = seed.id;
         let origin = self.origin(&id, &request);

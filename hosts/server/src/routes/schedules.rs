@@ -14,7 +14,16 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_node::node::{Operator, RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
 
-const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
+const MEMBERS: &[&str] = &[
+    "flow",
+    "cron",
+    "payload",
+    "overlap",
+    "catchUp",
+    "priority",
+    "startDeadlineSeconds",
+    "paused",
+];
 
 /// `PUT /v1/schedules/{name}`
 pub async fn put(
@@ -87,6 +96,9 @@ pub async fn run(State(app): State<App>, Extension(operator): Extension<Operator
 fn check(body: &Body) -> Answer<()> {
     for member in ["flow", "cron", "overlap", "catchUp"] {
         body.text(member)?;
+    }
+    for member in ["priority", "startDeadlineSeconds"] {
+        body.number(member)?;
     }
     body.flag("paused").map(drop)
 }

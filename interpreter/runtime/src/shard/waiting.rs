@@ -9,8 +9,8 @@ use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited, WaitedFor, WaitedKey};
 use starbridge_ports::{
-    Append, AuditEntry, DeclineReason, ExecutionRecord, KeptFork, KeptStart, Message, MessageBody, MessageId, RequestChange,
-    StoreError, StoredHistory,
+    Append, AuditEntry, DeclineReason, ExecutionRecord, KeptFork, KeptStart, Message, MessageBody, MessageId,
+    RequestChange, StoreError, StoredHistory,
 };
 use std::sync::Arc;
 

@@ -196,7 +196,8 @@ struct World {
 fn admitted_shard(steps: &str) -> (Shard, mpsc::UnboundedReceiver<AdmissionCommand>) {
     let (handle, inbox) = AdmissionHandle::new();
     let mut shard = shard_of_flow(MUTEX, steps);
-    let longer = format!(r#"{{"version": "v1", "type": "flow", {MUTEX}"steps": [{steps}, {{"type": "pass", "name": "end"}}]}}"#);
+    let longer =
+        format!(r#"{{"version": "v1", "type": "flow", {MUTEX}"steps": [{steps}, {{"type": "pass", "name": "end"}}]}}"#);
     let checked = starbridge_fdl::check(&Source::new("flow.json", longer), &Limits::default());
     shard.flows.put("f", checked.flow.unwrap());
     shard.admit_through(handle);

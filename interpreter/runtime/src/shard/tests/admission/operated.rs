@@ -181,7 +181,12 @@ fn fork_fails_if_what_it_goes_on_from_is_gone() {
     world.kept.executions.lock().unwrap().remove(&first);
     world.stop(&holder);
     assert_eq!(world.status(&fork), Status::Failed);
-    assert_eq!(world.count(&fork, "is not there any more"), 1, "{}", world.events(&fork));
+    assert_eq!(
+        world.count(&fork, "is not there any more"),
+        1,
+        "{}",
+        world.events(&fork)
+    );
     world.is_at_rest(0);
 }
 
@@ -194,7 +199,10 @@ fn fork_that_waits_is_stopped_without_a_step() {
     world.stop(&fork);
     assert_eq!(world.status(&fork), Status::Stopped);
     assert_eq!(
-        (world.count(&fork, "ExecutionStopped"), world.count(&fork, "StepEntered")),
+        (
+            world.count(&fork, "ExecutionStopped"),
+            world.count(&fork, "StepEntered")
+        ),
         (1, 0)
     );
     world.answers = true;
@@ -291,11 +299,7 @@ fn skip_story(crash: usize) -> usize {
     while world.status(&first) == Status::RollingBack {
         world.fail_call();
     }
-    assert_eq!(
-        world.status(&first),
-        Status::RollbackFailed,
-        "after a crash at {crash}"
-    );
+    assert_eq!(world.status(&first), Status::RollbackFailed, "after a crash at {crash}");
     let skip = Signal::Skip {
         by: None,
         cause: "done by hand".to_owned(),

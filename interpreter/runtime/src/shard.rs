@@ -338,7 +338,8 @@ impl Shard {
             StartTime::At(time) => time,
             StartTime::After(delay) => now.plus(delay),
         };
-        if self.admission.is_none() && !request.after.is_empty() {
+        let alone = !self.admission.as_ref().is_some_and(AdmissionHandle::knows_others);
+        if alone && !request.after.is_empty() {
             let what = "`after` can't be honoured here: it needs a server that runs all the time";
             return Err(StartError::NotSupported(what));
         }

@@ -4,10 +4,10 @@ use super::admission::needed_keys;
 use super::batch::stored_turn;
 use super::loaded::{LoadedExecution, Origin};
 use super::{Outgoing, Shard, StartRequest};
-use starbridge_flow::graph::Flow;
+use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{Event, EventId, EventKind, Fork, ForkError, Forked, Parent, State};
+use starbridge_machine::{EndBeforeStart, Event, EventId, EventKind, Fork, ForkError, Forked, Parent, State};
 use starbridge_ports::{Append, AuditEntry, KeptFork, KeptStart, MessageId, RequestChange};
 use std::sync::Arc;
 
@@ -117,6 +117,22 @@ impl Shard {
         let origin = fork_origin(id, request, now);
         self.keep(id, request.flow.clone(), kept, &origin, Some(request.clone()), now);
         Ok(())
+    }
+
+    /// Lets a fork begin that waited. It fails if what it goes on from is gone.
+    pub(super) fn begin_kept_fork(&mut self, id: &Text, of: &Text, message: Option<MessageId>, now: Timestamp) {
+        let fork = self.waiting.get_mut(id).and_then(|waiting| waiting.fork.take());
+        let forked = fork.map(|fork| self.guarded(id, now, |shard| shard.fork_as(id, &fork, message.clone(), now)));
+        let cause = match forked {
+            Some(Some(Ok(()))) => return,
+            // It is tried again.
+            Some(None) => return,
+            Some(Some(Err(error))) => format!("it can't go on from the history of `{of}` any more: {error}"),
+            None => format!("the execution `{of}`, from which it was to go on, is not there any more"),
+        };
+        let error = self.error_name(id, &FaultKind::Runtime);
+        // A start that is declined is always taken.
+        let _ = self.end_waiting(id, EndBeforeStart::Failed { error, cause }, message, now);
     }
 
     /// The fork as the machine makes it.

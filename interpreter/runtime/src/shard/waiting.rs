@@ -20,7 +20,7 @@ pub(super) struct WaitingStart {
     record: ExecutionRecord,
     kept: KeptStart,
     /// What it goes on from, if it is a fork and that was found.
-    fork: Option<ForkRequest>,
+    pub(super) fork: Option<ForkRequest>,
     /// How many of its appends are not durable yet.
     pub(super) unsettled: u32,
 }
@@ -342,7 +342,7 @@ impl Shard {
     fn begin_waiting(&mut self, id: &Text, message: Option<MessageId>, now: Timestamp) {
         let fork = self.waiting.get(id).and_then(|waiting| waiting.kept.fork.clone());
         if let Some(KeptFork { of, .. }) = fork {
-            return self.begin_fork(id, &of, message, now);
+            return self.begin_kept_fork(id, &of, message, now);
         }
         let Some(kept) = self.load_waiting(id) else {
             return;
@@ -362,24 +362,8 @@ impl Shard {
         }
     }
 
-    /// Lets a fork begin that waited. It fails if what it goes on from is gone.
-    fn begin_fork(&mut self, id: &Text, of: &Text, message: Option<MessageId>, now: Timestamp) {
-        let fork = self.waiting.get_mut(id).and_then(|waiting| waiting.fork.take());
-        let forked = fork.map(|fork| self.guarded(id, now, |shard| shard.fork_as(id, &fork, message.clone(), now)));
-        let cause = match forked {
-            Some(Some(Ok(()))) => return,
-            // It is tried again.
-            Some(None) => return,
-            Some(Some(Err(error))) => format!("it can't go on from the history of `{of}` any more: {error}"),
-            None => format!("the execution `{of}`, from which it was to go on, is not there any more"),
-        };
-        let error = self.error_name(id, &FaultKind::Runtime);
-        // A start that is declined is always taken.
-        let _ = self.end_waiting(id, EndBeforeStart::Failed { error, cause }, message, now);
-    }
-
     /// Ends an execution that waits to begin.
-    fn end_waiting(
+    pub(super) fn end_waiting(
         &mut self,
         id: &Text,
         end: EndBeforeStart,
@@ -469,6 +453,12 @@ impl Shard {
     /// The flow of an execution that is here and waits to begin.
     pub(super) fn waiting_flow(&self, execution: &str) -> Option<&Arc<Flow>> {
         self.waiting.get(execution).map(|waiting| &waiting.flow)
+    }
+
+    /// Whether somebody is here for whom admission was asked.
+    pub(crate) fn awaits_admission(&self) -> bool {
+        let mut statuses = self.waiting.values().map(|waiting| waiting.record.status);
+        statuses.any(|status| status != Status::Delayed)
     }
 
     /// Leaves those that wait to begin to the store, which has them. Returns them with the times to look at them.

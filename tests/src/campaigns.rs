@@ -1,5 +1,6 @@
 //! Campaigns: long runs that prove what `docs/reliability.md` promises. Each gives figures and says what is wrong.
 
+pub mod admissions;
 pub mod attack;
 pub mod crashes;
 pub mod failing;

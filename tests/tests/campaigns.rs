@@ -1,7 +1,7 @@
 //! What campaigns rest on: a seed decides everything, and bugs are found.
 
 use starbridge_tests::campaigns::simulation::simulate;
-use starbridge_tests::campaigns::{attack, leases, planted};
+use starbridge_tests::campaigns::{admissions, attack, leases, planted};
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
@@ -27,6 +27,35 @@ fn every_bug_of_queues_is_found() {
         let found = (1..=300).any(|seed| !leases::simulate(seed, Some(bug)).problems.is_empty());
         assert!(found, "{}", bug.as_str());
     }
+}
+
+#[test]
+fn every_bug_of_admission_is_found_by_the_law_it_breaks() {
+    for bug in admissions::Bug::ALL {
+        let found = (1..=300).any(|seed| admissions::broken_law(seed, bug) == Some(bug.breaks()));
+        assert!(found, "{}", bug.as_str());
+    }
+}
+
+#[test]
+fn nobody_is_forgotten_and_no_limit_is_exceeded() {
+    let findings = admissions::run(1, 1_500);
+    assert!(findings.problems.is_empty(), "{findings}");
+}
+
+#[test]
+fn lowest_priority_begins_behind_an_endless_stream_of_the_highest() {
+    for (older, limit, fair_share) in [(0, 1, 16), (0, 5, 16), (3, 1, 16), (7, 4, 3)] {
+        let most = admissions::bound(older, fair_share.into());
+        let (before, findings) = admissions::admissions_before(older, limit, fair_share, most + 1).unwrap();
+        assert!(findings.problems.is_empty(), "{findings}");
+        assert!(
+            before.is_some_and(|before| before <= most),
+            "{older} {limit} {fair_share}: {before:?}, more than {most}"
+        );
+    }
+    let (before, _) = admissions::admissions_before(0, 1, 0, 1_000).unwrap();
+    assert_eq!(before, None, "without the rule it waits as long as they come");
 }
 
 #[test]

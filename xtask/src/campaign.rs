@@ -6,11 +6,12 @@ use std::process::{Command, Stdio};
 
 const RELEASE: &str = "--release";
 /// Of each campaign, how much is run before a change goes in.
-pub const SLICES: [(&str, &[&str]); 9] = [
+pub const SLICES: [(&str, &[&str]); 10] = [
     ("attack", &["--slice", "--jobs", "2"]),
     ("crashes", &[]),
     ("simulate", &["--seeds", "1000"]),
     ("leases", &["--count", "100000"]),
+    ("admissions", &["--count", "10000"]),
     ("failing", &[]),
     ("torn", &["--count", "100"]),
     ("full-disk", &[]),
@@ -18,11 +19,12 @@ pub const SLICES: [(&str, &[&str]); 9] = [
     ("holds", &["--count", "3000"]),
 ];
 /// All of them.
-pub const ALL: [&str; 10] = [
+pub const ALL: [&str; 11] = [
     "attack",
     "crashes",
     "simulate",
     "leases",
+    "admissions",
     "planted",
     "failing",
     "torn",

@@ -28,6 +28,7 @@ usage: cargo xtask COMMAND
   crashes [--full]                  a crash at each moment of each conformance case, and a second one on the way back
   simulate [--seeds N] [--seed S]   executions on shards with faults, in simulated time: seeds 1 to N, or this one
   leases [--count N] [--seed S]     queues, workers and leases with faults, in simulated time: so many holds, or this seed
+  admissions [--count N] [--seed S] who may run, with faults, in simulated time: so many admissions, or this seed
   planted                           a table of bugs planted one at a time, and what found each
   failing [--full]                  a node over a store of which each operation fails once
   torn [--count N] [--seed S]       stores whose log is cut off or garbled

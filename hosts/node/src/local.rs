@@ -3,6 +3,7 @@
 
 mod durable;
 
+use crate::optional_connectors::OptionalConnectors;
 use crate::system::{EnvironmentSecrets, SystemClock, fresh_token_keys, new_seed};
 use starbridge_connector_command::{CommandConnector, CommandSettings};
 use starbridge_connector_http::{HttpConnector, HttpSettings};
@@ -33,7 +34,7 @@ pub struct LocalSettings {
     /// Settings for local programs; `None` if they may not be called.
     pub commands: Option<CommandSettings>,
     /// Connectors that exist only if they are configured.
-    pub optional_connectors: crate::optional_connectors::OptionalConnectors,
+    pub optional_connectors: OptionalConnectors,
     /// The store of the run; `None`: in memory.
     pub store: Option<Arc<dyn Store>>,
     /// Whether somebody decides for steps that wait for an operator.
@@ -123,6 +124,21 @@ impl std::fmt::Display for LocalError {
 
 impl std::error::Error for LocalError {}
 
+/// What carries the calls of a run.
+fn connectors(commands: Option<CommandSettings>, optional: &OptionalConnectors) -> Connectors {
+    let mut connectors = Connectors::new();
+    let http = HttpConnector::new(HttpSettings {
+        clock: Some(Arc::new(SystemClock)),
+        ..HttpSettings::default()
+    });
+    connectors.insert("http", Arc::new(http));
+    if let Some(commands) = commands {
+        connectors.insert("cmd", Arc::new(CommandConnector::new(commands)));
+    }
+    optional.insert_into(&mut connectors);
+    connectors
+}
+
 fn given_up() -> LocalError {
     LocalError::System("the run was given up in the middle".to_owned())
 }
@@ -157,21 +173,13 @@ impl LocalRun {
             Some(kept) => kept.token_keys()?,
         };
         let flows = kept.as_ref().map_or(settings.flows, durable::RunStore::flows);
-        let mut connectors = Connectors::new();
-        let http = HttpConnector::new(HttpSettings {
-            clock: Some(Arc::new(SystemClock)),
-            ..HttpSettings::default()
-        });
-        connectors.insert("http", Arc::new(http));
-        if let Some(commands) = settings.commands {
-            connectors.insert("cmd", Arc::new(CommandConnector::new(commands)));
-        }
-        settings.optional_connectors.insert_into(&mut connectors);
+        let connectors = connectors(settings.commands, &settings.optional_connectors);
+        let memory = Arc::new(MemoryStore::new());
         let deps = EngineDeps {
             queues: None,
             leases: None,
             history: match &kept {
-                None => Arc::new(MemoryStore::new()),
+                None => memory.clone(),
                 Some(kept) => kept.history(),
             },
             connectors,
@@ -195,8 +203,14 @@ impl LocalRun {
             fast_forward: settings.fast_forward,
             ..EngineSettings::default()
         };
+        let engine = Engine::new(shard, deps, engine_settings, inbox, observer);
+        // A store may have executions that hold slots and that nobody goes on with now.
+        let engine = match kept {
+            None => engine.admitting_here(memory)?,
+            Some(_) => engine,
+        };
         Ok(Self {
-            engine: Some(Engine::new(shard, deps, engine_settings, inbox, observer)),
+            engine: Some(engine),
             commands,
             tokens,
             kept,

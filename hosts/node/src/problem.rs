@@ -206,11 +206,7 @@ impl From<ForkRefusal> for Problem {
                 Self::missing("NoSuchFlow", format!("the flow `{flow}` has no version {version}"))
             }
             ForkRefusal::DoesNotFit(divergence) => (*divergence).into(),
-            ForkRefusal::NeedsSlot => Self::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "NotSupported",
-                "a redrive with another version can't wait for a slot, and this flow has concurrency keys, a limit or a pause: leave `version` out",
-            ),
+            ForkRefusal::InvalidKey(why) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidConcurrencyKey", why),
         }
     }
 }

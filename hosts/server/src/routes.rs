@@ -339,7 +339,7 @@ const ROUTES: &[Route] = &[
             (
                 422,
                 "`NotEnteredAgain`: an input is for a step that is not entered again; `DefinitionDoesNotFit`: with that version \
-                 something else would have been done",
+                 something else would have been done; `InvalidConcurrencyKey`: a key of that version can't be made of the input",
                 Some("Problem"),
             ),
         ],
@@ -358,7 +358,8 @@ const ROUTES: &[Route] = &[
             (409, "the name is taken", Some("Problem")),
             (
                 422,
-                "`DefinitionDoesNotFit`: with that version or input something else would have been done before the event",
+                "`DefinitionDoesNotFit`: with that version or input something else would have been done before the event; \
+                 `InvalidConcurrencyKey`: a key of the flow can't be made of the input",
                 Some("Problem"),
             ),
         ],

@@ -290,7 +290,7 @@ pub struct EditedInput {
 }
 
 /// The definition with which an execution goes on after a redrive, if it is another one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewDefinition {
     /// The version of the flow.
     pub version: u64,

@@ -12,6 +12,9 @@ pub const ADMISSION: &str = "@admission";
 /// The pool of the keys that stand for flows: `maxRunning` of a flow is the limit of its key, and a paused flow has the limit 0.
 pub const FLOW_POOL: &str = "@flow";
 
+/// The pool of the keys that stand for schedules: of one whose triggers wait for one another, one execution runs at a time.
+pub const SCHEDULE_POOL: &str = "@schedule";
+
 /// The number under which admission asks an execution for its end. No event has it, so it never meets the number of an answer.
 pub const WATCH_EVENT: EventId = EventId(u32::MAX as u64);
 

@@ -1,10 +1,10 @@
-//! Starts and redrives that are carried out later.
+//! Starts, forks and redrives that are carried out later.
 
 use crate::admission::{Dependency, NeededKey};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{EventId, StartRecord, Status};
+use starbridge_machine::{EventId, NewDefinition, StartRecord, Status};
 
 /// How an execution begins that waits to. As JSON it is the text of [`RequestChange::Keep`](crate::RequestChange::Keep).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,22 @@ pub struct KeptStart {
     /// Whether admission has admitted it while it was paused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admitted: bool,
+    /// The history it goes on from, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<KeptFork>,
+}
+
+/// Where a fork goes on from that waits to begin. The old history is read again when it does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptFork {
+    /// The id of the old execution.
+    pub of: Text,
+    /// The event to go on from.
+    pub event: EventId,
+    /// The name of the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Text>,
 }
 
 /// A redrive that waits to be admitted. As JSON it is the text of [`RequestChange::Replace`](crate::RequestChange::Replace).
@@ -49,4 +65,7 @@ pub struct KeptRedrive {
     /// The inputs that were given, each with the event of its step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<(EventId, Object)>,
+    /// The definition it goes on with, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<NewDefinition>,
 }

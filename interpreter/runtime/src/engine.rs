@@ -1,5 +1,6 @@
 //! The engine: drives a shard in real time, with a store and connectors. [`Engine`] says in which order to call it.
 
+mod admitting;
 mod aside;
 mod commands;
 mod dispatch;
@@ -21,6 +22,7 @@ use crate::secrets::Vault;
 use crate::shard::{Outgoing, PumpResult, Shard};
 use crate::suspect_lock::SuspectLock;
 use crate::tokens::TokenKeys;
+use admitting::AdmissionHere;
 use dispatch::{Calls, Done};
 use heartbeats::Heartbeats;
 use quiescence::{LeasedMode, Quiesce};
@@ -113,6 +115,8 @@ pub struct Engine {
     heartbeats: Heartbeats,
     sleepers: Sleepers,
     leased: Option<LeasedMode>,
+    /// Admission for this engine alone, if it has one.
+    admission: Option<AdmissionHere>,
     quiescence: Option<Quiesce>,
     /// Set when the engine only makes durable what it decides.
     paused: bool,
@@ -151,6 +155,7 @@ impl Engine {
             alone,
             writing: Writing::here(deps.history.clone()),
             leased: deps.leases.clone().map(LeasedMode::new),
+            admission: None,
             quiescence: None,
             paused: false,
             deps,
@@ -211,7 +216,7 @@ impl Engine {
 
     fn is_over(&self, execution: &str) -> bool {
         let ended = |id: &Text| self.shard.state(id).is_none_or(|state| state.status().is_ended());
-        ended(&Text::from(execution)) && self.shard.executions().all(ended)
+        ended(&Text::from(execution)) && self.shard.executions().all(ended) && !self.shard.awaits_admission()
     }
 
     /// Loads what is awake in the store (with leases, only what somebody asks for), then runs until it is drained.
@@ -272,7 +277,7 @@ impl Engine {
                         self.take_committed(&refusals)?;
                     }
                 }
-                PumpResult::Idle if !self.carry_out_all() => return Ok(()),
+                PumpResult::Idle if !self.carry_out_all() && !self.admit_here()? => return Ok(()),
                 PumpResult::Idle => continue,
             }
             self.carry_out_all();

@@ -85,7 +85,7 @@ pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use secrets::{SecretUse, Vault};
 pub use shard::{
     ExecutionSeed, ForkFailure, ForkRequest, Loaded, NotEnded, Outgoing, PumpResult, RedefineRequest, Shard,
-    StartError, StartRequest, StartTime, StatusChange, StepEvent, child_id, kept_input, load,
+    StartError, StartRequest, StartTime, StatusChange, StepEvent, check_keys, child_id, kept_input, load,
 };
 pub use starts::{note_end, note_start, note_stopping};
 pub use stored_events::{each_stored_event, read_stored, stored_events};

@@ -23,6 +23,7 @@ mod tasks;
 mod tests;
 mod waiting;
 
+pub use admission::check_keys;
 pub(crate) use admission::ended_message;
 pub(crate) use aside::MAX_TRIES;
 pub(crate) use batch::stored_turn;
@@ -30,8 +31,8 @@ pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
 pub use notices::{StatusChange, StepEvent};
 pub use operating::NotEnded;
-pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
+pub(crate) use recover::{fold_up, kept_fork};
 pub use redefine::RedefineRequest;
 pub use start_request::{StartError, StartRequest, StartTime};
 pub use waiting::kept_input;
@@ -307,7 +308,8 @@ impl Shard {
             .flows
             .get(&request.flow, request.version)
             .ok_or(StartError::NoSuchFlow)?;
-        let keys = needed_keys(&flow, &request.flow, &request.input, &self.limits)?;
+        let mut keys = needed_keys(&flow, &request.flow, &request.input, &self.limits)?;
+        keys.extend(request.keys.iter().cloned());
         let seed = (self.id_source)(&request, now);
         let id = seed.id;
         let origin = self.origin(&id, &request);
@@ -336,7 +338,8 @@ impl Shard {
             StartTime::At(time) => time,
             StartTime::After(delay) => now.plus(delay),
         };
-        if self.admission.is_none() && !request.after.is_empty() {
+        let alone = !self.admission.as_ref().is_some_and(AdmissionHandle::knows_others);
+        if alone && !request.after.is_empty() {
             let what = "`after` can't be honoured here: it needs a server that runs all the time";
             return Err(StartError::NotSupported(what));
         }
@@ -350,6 +353,7 @@ impl Shard {
                 after: request.after,
                 ancestors: origin.family.iter().skip(1).cloned().collect(),
                 admitted: false,
+                fork: None,
             };
             return self.keep_start(&id, flow, kept, &origin, now).map(|()| id);
         }

@@ -1,7 +1,7 @@
 //! Runs a campaign and prints its figures.
 
 use starbridge_tests::campaigns::{
-    Findings, attack, crashes, failing, full_disk, holds, kills, leases, planted, simulation, torn,
+    Findings, admissions, attack, crashes, failing, full_disk, holds, kills, leases, planted, simulation, torn,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ usage: campaign attack --program FILE [--only NAME] [--slice] [--jobs N] | --lis
        campaign failing [--full]
        campaign torn [--count N] [--seed S]
        campaign leases [--count N] [--seed S]
+       campaign admissions [--count N] [--seed S]
        campaign full-disk --program FILE
        campaign holds --program FILE [--count N] [--seed S]
        campaign holder --server URL --log FILE [--seed S]";
@@ -88,6 +89,10 @@ fn run(campaign: &str, options: &Options) -> Result<Findings, String> {
         "leases" => match options.contains_key("seed") {
             true => Ok(leases::simulate(number(options, "seed", 1)?, None)),
             false => Ok(leases::run(1, number(options, "count", 1_000_000)?)),
+        },
+        "admissions" => match options.contains_key("seed") {
+            true => Ok(admissions::simulate(number(options, "seed", 1)?, None)),
+            false => Ok(admissions::run(1, number(options, "count", 1_000_000)?)),
         },
         "kills" => run_kills(options),
         "holds" => run_holds(options),

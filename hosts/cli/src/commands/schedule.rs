@@ -75,6 +75,12 @@ struct PutOptions {
     /// What becomes of triggers that were missed
     #[arg(long, value_enum)]
     catch_up: Option<CatchUp>,
+    /// The priority of what it starts, 9 first; otherwise 5
+    #[arg(long, value_name = "0-9", value_parser = clap::value_parser!(u8).range(0..=9))]
+    priority: Option<u8>,
+    /// How long after its time an execution may begin at the latest; one that waits longer fails
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    start_deadline: Option<u64>,
     /// It starts nothing until it is resumed
     #[arg(long)]
     paused: bool,
@@ -148,6 +154,12 @@ fn put(client: &Client, options: &PutOptions) -> Result<(), Exit> {
     if let Some(catch_up) = options.catch_up.and_then(|catch_up| catch_up.to_possible_value()) {
         body.insert("catchUp".into(), word(catch_up));
     }
+    if let Some(priority) = options.priority {
+        body.insert("priority".into(), u32::from(priority).into());
+    }
+    if let Some(seconds) = options.start_deadline {
+        body.insert("startDeadlineSeconds".into(), seconds.into());
+    }
     if options.paused {
         body.insert("paused".into(), true.into());
     }
@@ -176,6 +188,7 @@ fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
             "latestTime" => entries.push(("triggered", time(value.as_str()))),
             "latestError" => entries.push(("error", value.to_plain_text())),
             "catchUp" => entries.push(("catch-up", value.to_plain_text())),
+            "startDeadlineSeconds" => entries.push(("start-deadline", value.to_plain_text())),
             _ => entries.push((key.as_str(), value.to_plain_text())),
         }
     }

@@ -41,8 +41,8 @@ pub enum ForkRefusal {
     },
     /// With that version or input something else would have been done before the event.
     DoesNotFit(Box<Divergence>),
-    /// The execution would have to wait for a slot, and a redrive with another version can't.
-    NeedsSlot,
+    /// A concurrency key of that version can't be made of the execution's input. The text says why.
+    InvalidKey(String),
 }
 
 impl From<QueryError> for ForkRefusal {

@@ -10,7 +10,7 @@ use starbridge_flow::value::Text;
 use starbridge_machine::history::{read_event, write_event};
 use starbridge_machine::{EditedInput, EventId, NewDefinition, Signal};
 use starbridge_ports::AuditEntry;
-use starbridge_runtime::{Command, RedefineRequest, Reply};
+use starbridge_runtime::{Command, RedefineRequest, Reply, check_keys};
 use tokio::sync::oneshot;
 
 /// The redrive with another version that an operator wants.
@@ -66,16 +66,13 @@ impl Node {
             return Ok(Redrive::Same(redrive(None)));
         }
         let old = self.flow_of(id, &record)?;
-        let governed = self
-            .admission
-            .as_ref()
-            .is_some_and(|admission| admission.governs(&record.flow));
-        if governed || !flow.concurrency.is_empty() || !old.concurrency.is_empty() {
-            return Err(ForkRefusal::NeedsSlot);
-        }
         let history = ExportedHistory::of_execution(self.store.as_ref(), old, &Text::from(id));
         let history = history.map_err(QueryError::from)?;
         let state = fold(&history, None).map_err(|_| QueryError::NoSuchEvent(EventId(0)))?;
+        if let Some(started) = state.started() {
+            let checked = check_keys(&flow, &started.flow, &started.input, &self.limits);
+            checked.map_err(|error| ForkRefusal::InvalidKey(error.to_string()))?;
+        }
         let Some((from, steps)) = state.redriven_steps(&history.flow) else {
             return Ok(Redrive::Same(redrive(None)));
         };

@@ -4,6 +4,8 @@
 //! started execution contains the schedule's name and the instant, so a trigger that is handled twice starts one
 //! execution.
 
+mod line;
+
 use super::queries::QueryError;
 use super::{Node, Operator};
 use crate::offload;
@@ -21,8 +23,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const KIND: &str = "schedule";
 /// The kind under which the store keeps how far schedules are handled.
 const PLACE: &str = "schedule-place";
-/// How many triggers may wait for earlier executions; the oldest are dropped first.
+/// Where there is no admission, so many triggers may wait for earlier executions. Later ones are dropped.
 const MAX_QUEUED_TRIGGERS: usize = 1_000;
+/// The highest priority.
+const PRIORITIES: u64 = 9;
 /// The longest time between two checks.
 const SWEEP: Millis = Millis(60_000);
 /// The same while triggers wait for earlier executions.
@@ -41,7 +45,12 @@ pub struct Scheduled {
     pub latest: Option<Text>,
     /// What came of its last trigger.
     outcome: Option<Outcome>,
+    /// Triggers that wait for earlier executions, where there is no admission in which their executions wait.
     queued: VecDeque<Timestamp>,
+    /// Whether the execution that it started last needs a slot of the schedule's key.
+    keyed: bool,
+    /// An execution that it started without its key, and for which those with the key wait.
+    before: Option<Text>,
 }
 
 /// What came of a trigger.
@@ -116,13 +125,31 @@ fn read(name: &str, members: &Object) -> Result<Schedule, String> {
         schedule.catch_up =
             CatchUp::parse(word).ok_or_else(|| format!("`catchUp` must be none or last, not {}", quoted(word)))?;
     }
+    let number = |key: &str| match members.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let read = value.as_number().and_then(|number| number.as_u64());
+            read.map(Some).ok_or_else(|| format!("`{key}` must be a whole number"))
+        }
+    };
+    if let Some(priority) = number("priority")? {
+        let fits = u8::try_from(priority).ok().filter(|_| priority <= PRIORITIES);
+        let wrong = || format!("`priority` must be from 0 to {PRIORITIES}, not {priority}");
+        schedule.priority = Some(fits.ok_or_else(wrong)?);
+    }
+    schedule.start_deadline = match number("startDeadlineSeconds")? {
+        Some(0) => {
+            return Err("`startDeadlineSeconds` must be at least 1: leave it out to wait without an end".to_owned());
+        }
+        seconds => seconds.map(Millis::from_secs),
+    };
     schedule.paused = members.get("paused") == Some(&Value::Bool(true));
     Ok(schedule)
 }
 
 /// Writes the members of a schedule.
 fn write(schedule: &Schedule) -> Object {
-    [
+    let mut members: Object = [
         ("flow".into(), Value::from(schedule.flow.clone())),
         ("cron".into(), schedule.expression.as_str().into()),
         ("payload".into(), schedule.payload.clone()),
@@ -131,7 +158,14 @@ fn write(schedule: &Schedule) -> Object {
         ("paused".into(), schedule.paused.into()),
     ]
     .into_iter()
-    .collect()
+    .collect();
+    if let Some(priority) = schedule.priority {
+        members.insert("priority".into(), u32::from(priority).into());
+    }
+    if let Some(deadline) = schedule.start_deadline {
+        members.insert("startDeadlineSeconds".into(), (deadline.0 / 1_000).into());
+    }
+    members
 }
 
 impl Scheduled {
@@ -171,6 +205,12 @@ impl Scheduled {
         }
         let queued: Vec<Value> = self.queued.iter().map(|time| time.to_string().into()).collect();
         place.insert("queued".into(), queued.into());
+        if self.keyed {
+            place.insert("keyed".into(), true.into());
+        }
+        if let Some(before) = &self.before {
+            place.insert("before".into(), before.clone().into());
+        }
         Value::from(place).to_json()
     }
 
@@ -185,6 +225,8 @@ impl Scheduled {
             time,
             error: place.get("error").and_then(Value::as_str).map(str::to_owned),
         });
+        self.keyed = place.get("keyed") == Some(&Value::Bool(true));
+        self.before = place.get("before").and_then(Value::as_text).cloned();
         let queued = place.get("queued").and_then(Value::as_array);
         self.queued = queued
             .map(|queued| queued.values().iter().filter_map(time).collect())
@@ -206,6 +248,7 @@ impl Node {
             if let Some(place) = self.store.get_value(PLACE, &name)? {
                 scheduled.come_to(&place);
             }
+            self.hold_line_as_kept(&scheduled.schedule)?;
             known.insert(name, scheduled);
         }
         Ok(())
@@ -223,7 +266,7 @@ impl Node {
             detail: write(&scheduled.schedule),
             ..self.audit_entry(operator, "put", AuditKind::Schedule, name)
         };
-        self.keep_schedule(name, scheduled, &audit)
+        self.keep_schedule(name, scheduled, &audit, operator)
     }
 
     /// Changes what is named of a schedule, and leaves the rest as it is. With another time, or when it is resumed, it triggers
@@ -264,11 +307,11 @@ impl Node {
             detail: changes.clone(),
             ..self.audit_entry(operator, action, AuditKind::Schedule, name)
         };
-        self.keep_schedule(name, scheduled, &audit)
+        self.keep_schedule(name, scheduled, &audit, operator)
     }
 
     /// Starts now what a schedule starts, also one that is paused; its triggers come as before. The execution has no name of its
-    /// own. It counts as started by the schedule: overlap is about it too.
+    /// own. It counts as started by the schedule: overlap is about it too. It waits for none that the schedule started before.
     ///
     /// # Errors
     ///
@@ -285,6 +328,7 @@ impl Node {
         let _changing = self.schedules.change();
         if let Some(mut kept) = self.schedule(name) {
             kept.latest = Some(started.snapshot.execution.clone());
+            kept.keyed = false;
             let audit = self.audit_entry(operator, "run", AuditKind::Schedule, name);
             let audit = audit.with("execution", started.snapshot.execution.clone());
             // The execution runs whatever the store says of its schedule now.
@@ -302,10 +346,17 @@ impl Node {
         }
     }
 
-    fn keep_schedule(&self, name: &str, scheduled: Scheduled, audit: &AuditEntry) -> Result<Scheduled, ScheduleError> {
+    fn keep_schedule(
+        &self,
+        name: &str,
+        scheduled: Scheduled,
+        audit: &AuditEntry,
+        operator: &Operator,
+    ) -> Result<Scheduled, ScheduleError> {
         self.store.put_value(PLACE, name, &scheduled.place(), None)?;
         let text = Value::from(write(&scheduled.schedule)).to_json();
         self.store.put_value(KIND, name, &text, Some(audit))?;
+        self.hold_line(&scheduled.schedule, &operator.by);
         self.schedules.lock().insert(name.to_owned(), scheduled.clone());
         self.schedules.changed.notify_one();
         Ok(scheduled)
@@ -321,7 +372,9 @@ impl Node {
         let audit = self.audit_entry(operator, "delete", AuditKind::Schedule, name);
         let was = self.store.delete_value(KIND, name, Some(&audit))?;
         self.store.delete_value(PLACE, name, None)?;
-        self.schedules.lock().remove(name);
+        if let Some(scheduled) = self.schedules.lock().remove(name) {
+            self.let_line_go(&scheduled.schedule, &operator.by);
+        }
         Ok(was)
     }
 
@@ -382,14 +435,16 @@ impl Node {
     }
 
     async fn fire(&self, mut scheduled: Scheduled, now: Timestamp) {
-        let running = scheduled.latest.as_ref().is_some_and(|latest| {
-            let record = self.store.record(latest);
-            // If it is not known, assume that it runs: two executions must not overlap.
-            record.map_or(true, |record| record.is_some_and(|record| record.ended.is_none()))
-        });
+        let running = scheduled
+            .latest
+            .as_ref()
+            .is_some_and(|latest| self.has_not_ended(latest));
         let firing = scheduled.schedule.fires(Some(scheduled.last), now, running);
         scheduled.last = firing.last;
         scheduled.next = firing.next;
+        if self.admission.is_some() && scheduled.schedule.overlap == Overlap::Queue {
+            return self.start_in_line(scheduled, firing.starts, running).await;
+        }
         let mut starts = Vec::new();
         for trigger in firing.starts {
             if trigger.queued && scheduled.queued.len() < MAX_QUEUED_TRIGGERS {
@@ -405,9 +460,11 @@ impl Node {
             starts.push(scheduled.schedule.trigger(*time));
         }
         for trigger in starts {
-            let error = match self.start_trigger(&scheduled.schedule, &trigger).await {
+            let start = start_of(&scheduled.schedule, &trigger);
+            let error = match self.start_trigger(&scheduled.schedule, &trigger, start).await {
                 Ok(Ok(execution)) => {
                     scheduled.latest = Some(execution);
+                    scheduled.keyed = false;
                     None
                 }
                 Ok(Err(error)) => Some(error),
@@ -442,8 +499,13 @@ impl Node {
     }
 
     /// Starts what a trigger says. Answers the execution, or why none could be started at all; `Err(())`: not now.
-    async fn start_trigger(&self, schedule: &Schedule, trigger: &Trigger) -> Result<Result<Text, String>, ()> {
-        match self.begin(start_of(schedule, trigger), false).await {
+    async fn start_trigger(
+        &self,
+        schedule: &Schedule,
+        trigger: &Trigger,
+        start: StartRequest,
+    ) -> Result<Result<Text, String>, ()> {
+        match self.begin(start, false).await {
             Ok(start) => Ok(Ok(start.snapshot.execution)),
             Err(StartFailure::Exists(execution)) => self.started_before(schedule, trigger, execution).await,
             Err(StartFailure::Busy | StartFailure::Stopping) => Err(()),
@@ -499,6 +561,8 @@ fn start_of(schedule: &Schedule, trigger: &Trigger) -> StartRequest {
         flow: schedule.flow.clone(),
         input: trigger.input.clone(),
         name: Some(trigger.name.clone()),
+        priority: schedule.priority,
+        deadline: schedule.start_deadline,
         ..StartRequest::default()
     }
 }
@@ -517,6 +581,8 @@ impl Scheduled {
             latest: None,
             outcome: None,
             queued: VecDeque::new(),
+            keyed: false,
+            before: None,
         }
     }
 }

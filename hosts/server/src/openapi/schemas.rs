@@ -491,6 +491,8 @@ fn schedules() -> Schemas {
         ("payload", json!({})),
         ("overlap", text()),
         ("catchUp", text()),
+        ("priority", number()),
+        ("startDeadlineSeconds", number()),
         ("paused", flag()),
     ];
     let mut schedule = settings.to_vec();

@@ -121,7 +121,16 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
+const MEMBERS: &[&str] = &[
+    "flow",
+    "cron",
+    "payload",
+    "overlap",
+    "catchUp",
+    "priority",
+    "startDeadlineSeconds",
+    "paused",
+];
 
 /// `PUT /v1/schedules/{name}`
 pub async fn put(
@@ -194,6 +203,9 @@ pub async fn run(State(app): State<App>, Extension(operator): Extension<Operator
 fn check(body: &Body) -> Answer<()> {
     for member in ["flow", "cron", "overlap", "catchUp"] {
         body.text(member)?;
+    }
+    for member in ["priority", "startDeadlineSeconds"] {
+        body.number(member)?;
     }
     body.flag("paused").map(drop)
 }

@@ -1,11 +1,12 @@
 //! Schedules: changed, paused, run by hand, and what came of their triggers.
 
 use crate::clock::StandingClock;
-use crate::harness::{Running, definition};
+use crate::harness::{Running, asleep, definition};
 use reqwest::Method;
 use serde_json::{Value, json};
 use starbridge_server::Access;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 async fn with_schedule() -> Running {
@@ -219,5 +220,125 @@ async fn a_trigger_whose_name_is_taken_by_another_input_has_started_nothing() {
             .as_str()
             .unwrap()
             .contains("starbridge_schedule_refusals_total 1")
+    );
+}
+
+/// A server whose clock stands, with a flow that sleeps and a schedule of it.
+async fn sleeping(overlap: &str) -> (Running, Arc<StandingClock>) {
+    let clock = StandingClock::new();
+    let own = clock.clone();
+    let server = Running::with(Access::default(), |settings| settings.clock = own).await;
+    server.flow("f", asleep()).await;
+    let schedule = json!({"flow": "f", "cron": "@every 1s", "overlap": overlap, "priority": 7});
+    assert_eq!(server.put("/v1/schedules/s", schedule).await.status, 200);
+    tokio::spawn(server.node.clone().keep_schedules());
+    (server, clock)
+}
+
+/// The statuses and ids of the executions, the oldest first, as soon as they stand so.
+async fn stand(server: &Running, statuses: &[&str]) -> Vec<String> {
+    let mut shown = json!(null);
+    for _ in 0..500 {
+        shown = server.get("/v1/executions").await.body;
+        let mut items = shown["items"].as_array().unwrap().clone();
+        items.reverse();
+        if items
+            .iter()
+            .map(|item| item["status"].as_str().unwrap())
+            .eq(statuses.iter().copied())
+        {
+            return items
+                .iter()
+                .map(|item| item["id"].as_str().unwrap().to_owned())
+                .collect();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{statuses:?}: {shown}");
+}
+
+async fn stop(server: &Running, id: &str) {
+    let stopped = server.post(&format!("/v1/executions/{id}/stop"), json!({})).await;
+    assert_eq!(stopped.status, 200, "{stopped:?}");
+}
+
+#[tokio::test]
+async fn triggers_of_a_queue_wait_for_the_key_of_the_schedule() {
+    let (server, clock) = sleeping("queue").await;
+    for waiting in 0..3 {
+        clock.pass(1_000);
+        let statuses: Vec<&str> = std::iter::once("Running")
+            .chain(["Queued"; 3])
+            .take(waiting + 1)
+            .collect();
+        stand(&server, &statuses).await;
+    }
+    let ids = stand(&server, &["Running", "Queued", "Queued"]).await;
+    let waiting = server.get(&format!("/v1/executions/{}", ids[1])).await.body;
+    assert_eq!(
+        (&waiting["priority"], &waiting["status"]),
+        (&json!(7), &json!("Queued"))
+    );
+    let key = server.get("/v1/keys/@schedule/s").await.body;
+    assert_eq!(
+        (&key["limit"], &key["holders"], &key["waiting"]),
+        (&json!(1), &json!([ids[0]]), &json!(2))
+    );
+    // Those in the line of a schedule that is paused wait on.
+    server.post("/v1/schedules/s/pause", json!({})).await;
+    stop(&server, &ids[0]).await;
+    stand(&server, &["Stopped", "Queued", "Queued"]).await;
+    let run = server.post("/v1/schedules/s/run", json!({})).await;
+    assert_eq!((run.status, &run.body["status"]), (201, &json!("Running")), "{run:?}");
+    stop(&server, run.body["id"].as_str().unwrap()).await;
+    server.post("/v1/schedules/s/resume", json!({})).await;
+    stand(&server, &["Stopped", "Running", "Queued", "Stopped"]).await;
+    stop(&server, &ids[1]).await;
+    stand(&server, &["Stopped", "Stopped", "Running", "Stopped"]).await;
+}
+
+#[tokio::test]
+async fn triggers_of_a_queue_wait_for_what_was_started_without_the_key() {
+    let (server, clock) = sleeping("allow").await;
+    clock.pass(1_000);
+    let first = stand(&server, &["Running"]).await;
+    let queue = json!({"overlap": "queue"});
+    assert_eq!(
+        server.ask(Method::PATCH, "/v1/schedules/s", Some(queue)).await.status,
+        200
+    );
+    clock.pass(1_000);
+    stand(&server, &["Running", "Blocked"]).await;
+    clock.pass(1_000);
+    stand(&server, &["Running", "Blocked", "Blocked"]).await;
+    stop(&server, &first[0]).await;
+    let ids = stand(&server, &["Stopped", "Running", "Blocked"]).await;
+    let key = server.get("/v1/keys/@schedule/s").await.body;
+    assert_eq!((&key["holders"], &key["waiting"]), (&json!([ids[1]]), &json!(1)));
+}
+
+#[tokio::test]
+async fn wrong_order_of_a_schedule_is_refused() {
+    let server = with_schedule().await;
+    let change = async |change: Value| server.ask(Method::PATCH, "/v1/schedules/nightly", Some(change)).await;
+    for (wrong, code) in [
+        (json!({"priority": 10}), (422, "InvalidSchedule")),
+        (json!({"priority": "high"}), (400, "BadRequest")),
+        (json!({"startDeadlineSeconds": 0}), (422, "InvalidSchedule")),
+        (json!({"startDeadlineSeconds": -1}), (400, "BadRequest")),
+    ] {
+        assert_eq!(change(wrong.clone()).await.code(), code, "{wrong}");
+    }
+    let given = change(json!({"priority": 0, "startDeadlineSeconds": 60})).await.body;
+    assert_eq!(
+        (&given["priority"], &given["startDeadlineSeconds"]),
+        (&json!(0), &json!(60))
+    );
+    let unset = change(json!({"priority": null, "startDeadlineSeconds": null}))
+        .await
+        .body;
+    assert_eq!(
+        (&unset["priority"], &unset["startDeadlineSeconds"]),
+        (&Value::Null, &Value::Null)
     );
 }

@@ -14,6 +14,8 @@ pub struct AdmissionHandle {
     governed: Arc<RwLock<BTreeSet<Text>>>,
     /// Flows and names of executions that somebody waits for and that were not there.
     awaited: Arc<RwLock<BTreeSet<(Text, Text)>>>,
+    /// Whether it decides for one run only, so that nobody else can come who is waited for.
+    one_run: bool,
 }
 
 impl AdmissionHandle {
@@ -24,8 +26,26 @@ impl AdmissionHandle {
             commands,
             governed: Arc::default(),
             awaited: Arc::default(),
+            one_run: false,
         };
         (handle, inbox)
+    }
+
+    /// The same for a run that is alone in its process.
+    pub(crate) fn of_one_run() -> (Self, mpsc::UnboundedReceiver<AdmissionCommand>) {
+        let (handle, inbox) = Self::new();
+        (
+            Self {
+                one_run: true,
+                ..handle
+            },
+            inbox,
+        )
+    }
+
+    /// Whether an execution may wait for others by their names and ids.
+    pub(crate) fn knows_others(&self) -> bool {
+        !self.one_run
     }
 
     /// Sends a command. It is dropped if admission has stopped.

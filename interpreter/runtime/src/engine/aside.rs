@@ -145,7 +145,8 @@ impl Engine {
         if stored.has_not_begun() {
             // It has no history to go on with: the stop enters no step.
             self.shard.take_back(id);
-            self.shard.hold_waiting(id, stored)?;
+            let fork = self.fork_to_begin(id, &stored)?;
+            self.shard.hold_waiting(id, stored, fork)?;
             return Ok(match self.shard.signal_audited(id, signal, audit, now) {
                 Ok(()) => Reply::Taken,
                 Err(rejection) => Reply::Rejected(rejection),

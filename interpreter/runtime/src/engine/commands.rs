@@ -233,9 +233,7 @@ impl From<ForkFailure> for StartFailure {
     fn from(failure: ForkFailure) -> Self {
         match failure {
             ForkFailure::Refused(error) => Self::NoFork(error),
-            ForkFailure::NeedsAdmission => Self::Refused(StartError::NotSupported(
-                "a fork can't wait for concurrency keys or `maxRunning` of its flow: start the flow anew",
-            )),
+            ForkFailure::InvalidKey(why) => Self::Refused(StartError::InvalidKey(why)),
             ForkFailure::Panicked(cause) => Self::Refused(StartError::Panicked(cause)),
         }
     }

@@ -1,7 +1,7 @@
 //! Loading executions from the store.
 
 use super::Engine;
-use crate::shard::fold_up;
+use crate::shard::{ForkRequest, fold_up, kept_fork};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind};
@@ -61,10 +61,11 @@ impl Engine {
         let is_suspect = stored.record.attempts >= SUSPECT && !stored.has_not_begun();
         let _alone = is_suspect.then(|| alone.enter(&id));
         self.expect_messages();
+        let fork = self.fork_to_begin(execution, &stored)?;
         let (history, limits) = (self.deps.history.clone(), self.shard.shared_limits());
         let taken = self.shard.guarded(&id, now, |shard| {
             if stored.has_not_begun() {
-                return shard.take_up_waiting(&id, stored, now);
+                return shard.take_up_waiting(&id, stored, fork, now);
             }
             let loaded = fold_up(history.as_ref(), shard.flows(), &limits, execution, stored)?;
             shard.recover(loaded);
@@ -82,6 +83,18 @@ impl Engine {
         }
         self.expect_heartbeats(execution)?;
         Ok(true)
+    }
+
+    /// What a fork goes on from that waits to begin and is not here yet.
+    pub(super) fn fork_to_begin(
+        &self,
+        execution: &str,
+        stored: &StoredHistory,
+    ) -> Result<Option<ForkRequest>, StoreError> {
+        if !stored.has_not_begun() || self.shard.waits_to_begin(execution) {
+            return Ok(None);
+        }
+        kept_fork(self.deps.history.as_ref(), self.shard.flows(), stored)
     }
 
     /// Makes the secrets of an execution's flow known for redaction: an earlier process may have sent them with calls

@@ -47,6 +47,10 @@ pub struct Schedule {
     pub overlap: Overlap,
     /// What happens with missed triggers.
     pub catch_up: CatchUp,
+    /// From 0 to 9, 9 first: the priority of the executions, and of their tasks that have none of their own.
+    pub priority: Option<u8>,
+    /// How long after its trigger an execution may begin at the latest.
+    pub start_deadline: Option<Millis>,
     /// Whether the schedule is paused. Triggers that pass meanwhile are not missed.
     pub paused: bool,
 }
@@ -147,6 +151,8 @@ impl Schedule {
             payload: Value::Null,
             overlap: Overlap::default(),
             catch_up: CatchUp::default(),
+            priority: None,
+            start_deadline: None,
             paused: false,
         })
     }

@@ -65,6 +65,15 @@ pub(super) fn needed_keys(
     Ok(keys)
 }
 
+/// Whether the concurrency keys of a flow can be made of this input.
+///
+/// # Errors
+///
+/// [`StartError::InvalidKey`] says which can't, and why.
+pub fn check_keys(flow: &Flow, name: &Text, input: &Object, limits: &Limits) -> Result<(), StartError> {
+    needed_keys(flow, name, input, limits).map(drop)
+}
+
 /// What admission is told of an execution that ended this way.
 pub(crate) fn ended_message(execution: &Text, event: EventId, status: Status) -> Message {
     message_to_admission(execution, event, MessageBody::Ended { status })

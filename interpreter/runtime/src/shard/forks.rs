@@ -4,11 +4,11 @@ use super::admission::needed_keys;
 use super::batch::stored_turn;
 use super::loaded::{LoadedExecution, Origin};
 use super::{Outgoing, Shard, StartRequest};
-use starbridge_flow::graph::Flow;
+use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{Event, EventId, EventKind, Fork, ForkError, Parent, State};
-use starbridge_ports::{Append, AuditEntry};
+use starbridge_machine::{EndBeforeStart, Event, EventId, EventKind, Fork, ForkError, Forked, Parent, State};
+use starbridge_ports::{Append, AuditEntry, KeptFork, KeptStart, MessageId, RequestChange};
 use std::sync::Arc;
 
 /// What to fork.
@@ -39,42 +39,104 @@ pub struct ForkRequest {
 pub enum ForkFailure {
     /// The history does not allow it, or the machine rejects it.
     Refused(ForkError),
-    /// The fork would have to be admitted.
-    NeedsAdmission,
+    /// A concurrency key of the flow can't be made of the input. The text says why.
+    InvalidKey(String),
     /// Making the fork panicked, and nothing of it was kept. The text is what the panic said.
     Panicked(Text),
 }
 
 impl Shard {
-    /// Begins a fork and returns its id. The fork has begun when [`Outgoing::Started`] leaves.
+    /// Begins a fork and returns its id. The fork has begun when [`Outgoing::Started`] leaves, and waits to be admitted when
+    /// [`Outgoing::Requested`] does.
     ///
     /// # Errors
     ///
     /// [`ForkFailure`] if the history does not allow the fork, the machine rejects it, or making it panics.
     pub fn fork(&mut self, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkFailure> {
-        if self.fork_must_ask(request) {
-            return Err(ForkFailure::NeedsAdmission);
-        }
+        let kept = self.fork_to_keep(request, now)?;
         let id = (self.id_source)(&StartRequest::default(), now).id;
-        let forked = self.guarded(&id, now, |shard| shard.fork_as(&id, request, now));
+        let forked = self.guarded(&id, now, |shard| match kept {
+            None => shard.fork_as(&id, request, None, now),
+            Some(kept) => shard.keep_fork(&id, request, kept, now),
+        });
         match forked {
-            Some(forked) => forked.map_err(ForkFailure::Refused),
+            Some(Ok(())) => Ok(id),
+            Some(Err(error)) => Err(ForkFailure::Refused(error)),
             None => Err(ForkFailure::Panicked(self.take_cause(&id).unwrap_or_default())),
         }
     }
 
-    /// Whether a fork has concurrency keys or its flow is limited. It would run beside those that hold its slots.
-    fn fork_must_ask(&self, request: &ForkRequest) -> bool {
+    /// What is kept of a fork that has to be admitted.
+    fn fork_to_keep(&self, request: &ForkRequest, now: Timestamp) -> Result<Option<KeptStart>, ForkFailure> {
         let first = request.events.first().map(|event| &event.detail);
         let Some(EventKind::ExecutionStarted(started)) = first else {
-            return false;
+            return Ok(None);
         };
         let keys = needed_keys(&request.flow, &started.flow, &started.input, self.limits());
-        keys.is_err() || self.must_ask(&started.flow, &keys.unwrap_or_default(), &[])
+        let keys = keys.map_err(|error| ForkFailure::InvalidKey(error.to_string()))?;
+        if !self.must_ask(&started.flow, &keys, &[]) {
+            return Ok(None);
+        }
+        let mut start = started.clone();
+        start.version = request.version.unwrap_or(start.version);
+        start.name = request.name.clone().unwrap_or_default();
+        // The key is the old execution's, and nobody waits for the fork.
+        start.parent = None;
+        start.terms.once_key = None;
+        start.terms.report_to = None;
+        let fork = KeptFork {
+            of: request.of.clone(),
+            event: request.event,
+            by: request.by.clone(),
+        };
+        Ok(Some(KeptStart {
+            start,
+            requested: now,
+            start_at: now,
+            deadline: None,
+            keys,
+            after: Vec::new(),
+            ancestors: Vec::new(),
+            admitted: false,
+            fork: Some(fork),
+        }))
     }
 
-    fn fork_as(&mut self, id: &Text, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkError> {
-        let id = id.clone();
+    /// Keeps a fork until it is admitted. It is refused now, or it is carried out.
+    fn keep_fork(
+        &mut self,
+        id: &Text,
+        request: &ForkRequest,
+        mut kept: KeptStart,
+        now: Timestamp,
+    ) -> Result<(), ForkError> {
+        self.forked(id, request, now)?;
+        if request.name.is_none() {
+            kept.start.name = id.clone();
+        }
+        let origin = fork_origin(id, request, now);
+        self.keep(id, request.flow.clone(), kept, &origin, Some(request.clone()), now);
+        Ok(())
+    }
+
+    /// Lets a fork begin that waited. It fails if what it goes on from is gone.
+    pub(super) fn begin_kept_fork(&mut self, id: &Text, of: &Text, message: Option<MessageId>, now: Timestamp) {
+        let fork = self.waiting.get_mut(id).and_then(|waiting| waiting.fork.take());
+        let forked = fork.map(|fork| self.guarded(id, now, |shard| shard.fork_as(id, &fork, message.clone(), now)));
+        let cause = match forked {
+            Some(Some(Ok(()))) => return,
+            // It is tried again.
+            Some(None) => return,
+            Some(Some(Err(error))) => format!("it can't go on from the history of `{of}` any more: {error}"),
+            None => format!("the execution `{of}`, from which it was to go on, is not there any more"),
+        };
+        let error = self.error_name(id, &FaultKind::Runtime);
+        // A start that is declined is always taken.
+        let _ = self.end_waiting(id, EndBeforeStart::Failed { error, cause }, message, now);
+    }
+
+    /// The fork as the machine makes it.
+    fn forked(&self, id: &Text, request: &ForkRequest, now: Timestamp) -> Result<Forked, ForkError> {
         let fork = Fork {
             of: request.of.clone(),
             event: request.event,
@@ -83,32 +145,36 @@ impl Shard {
             version: request.version,
             by: request.by.clone(),
         };
+        let (flow, old_flow) = (&request.flow, &request.old_flow);
+        State::fork(flow, old_flow, &request.events, &fork, self.limits.clone(), now)
+    }
+
+    /// Begins a fork. `message` says that it is admitted, if it waited.
+    pub(super) fn fork_as(
+        &mut self,
+        id: &Text,
+        request: &ForkRequest,
+        message: Option<MessageId>,
+        now: Timestamp,
+    ) -> Result<(), ForkError> {
         let flow = &request.flow;
-        let forked = State::fork(
-            flow,
-            &request.old_flow,
-            &request.events,
-            &fork,
-            self.limits.clone(),
-            now,
-        )?;
-        let origin = Origin {
-            family: vec![id.clone()],
-            forked: Some(Parent {
-                execution: request.of.clone(),
-                event: request.event,
-            }),
-            forked_time: Some(now),
-            ..Origin::default()
-        };
+        let forked = self.forked(id, request, now)?;
+        let origin = fork_origin(id, request, now);
         let mut live = LoadedExecution::new(flow.clone(), forked.state, origin);
         live.queues = self.fair_queue.is_some();
+        let (mut begins, mut received) = (RequestChange::None, message);
+        if let Some(waited) = self.waiting.remove(id) {
+            live.unsettled = waited.unsettled;
+            live.watched = true;
+            begins = RequestChange::Begin;
+        }
         let standing = live.standing();
         live.kept = Some(standing);
         let mut record = Some(live.record(standing));
         let calls: Vec<_> = live.state.calls_to_send_after(flow, EventId(0)).collect();
         let mut before = EventId(0);
-        let mut audit = request.audit.clone().map(|entry| entry.with("fork", id.clone()));
+        let waited = begins == RequestChange::Begin;
+        let mut audit = request.audit_of(id).filter(|_| !waited);
         for events in forked.turns {
             live.unsettled += 1;
             let turn = stored_turn(flow, before, &events);
@@ -119,6 +185,8 @@ impl Shard {
                 // The next turn brings one: the state here is that after the last of these turns.
                 checkpoint: None,
                 turn: Some(turn),
+                request: std::mem::take(&mut begins),
+                received: received.take().into_iter().collect(),
                 audit: audit.take().into_iter().collect(),
                 ..Append::default()
             });
@@ -131,14 +199,33 @@ impl Shard {
         self.executions.insert(id.clone(), live);
         // Its status is the one after the last of these turns.
         if let Some(mut last) = self.pending.pop() {
-            self.collect_notices(&id, None, &[], &mut last);
+            self.collect_notices(id, None, &[], &mut last);
             self.pending.push(last);
         }
         self.held.push(Outgoing::Started {
             execution: id.clone(),
             status: standing.status,
         });
-        self.take_up_calls(&id, calls, now, true);
-        Ok(id)
+        self.take_up_calls(id, calls, now, true);
+        Ok(())
+    }
+}
+
+impl ForkRequest {
+    /// What the audit list says of the fork that got this id.
+    pub(super) fn audit_of(&self, id: &Text) -> Option<AuditEntry> {
+        self.audit.clone().map(|entry| entry.with("fork", id.clone()))
+    }
+}
+
+fn fork_origin(id: &Text, request: &ForkRequest, now: Timestamp) -> Origin {
+    Origin {
+        family: vec![id.clone()],
+        forked: Some(Parent {
+            execution: request.of.clone(),
+            event: request.event,
+        }),
+        forked_time: Some(now),
+        ..Origin::default()
     }
 }

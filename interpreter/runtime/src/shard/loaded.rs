@@ -40,6 +40,8 @@ pub(super) struct LoadedExecution {
     pub(super) attempts: u32,
     /// Its redrive, if that waits to be admitted. It has ended.
     pub(super) asking: Option<KeptRedrive>,
+    /// The other definition that its redrive goes on with, if that waits and names one.
+    pub(super) other: Option<Box<Redefined>>,
     /// Whether admission is to be told of its end.
     pub(super) watched: bool,
     /// What its next turn does to what the store keeps of its start or redrive.
@@ -49,6 +51,12 @@ pub(super) struct LoadedExecution {
     events_since: u64,
     bytes_since: usize,
     checkpoint_bytes: usize,
+}
+
+/// A definition, and what a history folds to with it.
+pub(super) struct Redefined {
+    pub(super) flow: Arc<Flow>,
+    pub(super) state: State,
 }
 
 /// The part of an execution's record that changes as it runs.
@@ -108,12 +116,21 @@ impl LoadedExecution {
             listed_idle: false,
             attempts: 0,
             asking: None,
+            other: None,
             watched: false,
             change: RequestChange::None,
             taken_up: EventId(0),
             events_since: 0,
             bytes_since: 0,
             checkpoint_bytes: 0,
+        }
+    }
+
+    /// Lets it stand as it does with another definition. Returns how it stood.
+    pub(super) fn exchange(&mut self, with: Redefined) -> Redefined {
+        Redefined {
+            flow: std::mem::replace(&mut self.flow, with.flow),
+            state: std::mem::replace(&mut self.state, with.state),
         }
     }
 

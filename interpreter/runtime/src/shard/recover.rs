@@ -1,13 +1,13 @@
 //! Recovery: loading an execution from its history.
 
-use super::loaded::{LoadedExecution, Origin, StoredStatus};
-use super::{Outgoing, Shard};
+use super::loaded::{LoadedExecution, Origin, Redefined, StoredStatus};
+use super::{ForkRequest, Outgoing, Shard};
 use crate::flows::FlowTable;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::Text;
-use starbridge_machine::{EventId, State, history};
-use starbridge_ports::{ExecutionRecord, History, StoreError, StoredHistory};
+use starbridge_machine::{EventId, EventKind, State, history};
+use starbridge_ports::{ExecutionRecord, History, KeptRedrive, KeptStart, StoreError, StoredHistory};
 use std::sync::Arc;
 
 /// An execution that was loaded from a store.
@@ -20,6 +20,8 @@ pub struct Loaded {
     pub stored: StoredHistory,
     /// Its ancestors, the parent first, as far as executions may wait for one another.
     pub ancestors: Vec<Text>,
+    /// The other definition that its redrive goes on with, if that waits and names one.
+    pub(super) other: Option<Redefined>,
 }
 
 /// Loads an execution; `None` if it does not exist.
@@ -62,12 +64,78 @@ pub(crate) fn fold_up(
     }
     let state = folded.map_err(corrupt)?;
     let ancestors = ancestors(history, &stored.record, limits.child_depth)?;
+    let other = redefined(history, flows, limits, execution, &stored)?;
     Ok(Loaded {
         flow,
         state,
         stored,
         ancestors,
+        other,
     })
+}
+
+/// An execution as it stands with the definition that its redrive waits to go on with. Nothing if it waits for none, or its
+/// history does not fit that definition.
+fn redefined(
+    history: &dyn History,
+    flows: &FlowTable,
+    limits: &Arc<Limits>,
+    execution: &str,
+    stored: &StoredHistory,
+) -> Result<Option<Redefined>, StoreError> {
+    let kept = stored.request.as_deref().map(serde_json::from_str::<KeptRedrive>);
+    let Some(definition) = kept.and_then(Result::ok).and_then(|kept| kept.definition) else {
+        return Ok(None);
+    };
+    let flow = flows.running(&stored.record.flow, definition.version);
+    let Some(flow) = flow.filter(|flow| flow.hash == definition.hash) else {
+        return Ok(None);
+    };
+    let whole = history.load_whole(execution)?.unwrap_or_default();
+    let state = fold(execution, &flow, &whole, limits).ok();
+    Ok(state.map(|state| Redefined { flow, state }))
+}
+
+/// What a fork goes on from that waits to begin. Nothing if it is no fork, or if what it goes on from is gone or does not fit
+/// its flow.
+pub(crate) fn kept_fork(
+    history: &dyn History,
+    flows: &FlowTable,
+    stored: &StoredHistory,
+) -> Result<Option<ForkRequest>, StoreError> {
+    let kept = stored.request.as_deref().map(serde_json::from_str::<KeptStart>);
+    let Some((Some(fork), start)) = kept.and_then(Result::ok).map(|kept| (kept.fork, kept.start)) else {
+        return Ok(None);
+    };
+    let flow = flows.running(&stored.record.flow, stored.record.version);
+    let (Some(flow), Some(old)) = (flow, history.load_whole(&fork.of)?) else {
+        return Ok(None);
+    };
+    let mut events = Vec::new();
+    for turn in old.turns.iter().take_while(|turn| turn.first <= fork.event) {
+        match history::read_turn(&flow, turn.first, turn.time, &turn.text) {
+            Ok(read) => events.extend(read),
+            Err(_) => return Ok(None),
+        }
+    }
+    // An operator may have given another input.
+    if let Some(first) = events.first_mut()
+        && let EventKind::ExecutionStarted(started) = &mut first.detail
+    {
+        started.input = start.input;
+        started.tokens = start.tokens;
+    }
+    Ok(Some(ForkRequest {
+        of: fork.of,
+        old_flow: flow.clone(),
+        flow,
+        version: Some(start.version),
+        events,
+        event: fork.event,
+        name: Some(start.name),
+        audit: None,
+        by: fork.by,
+    }))
 }
 
 /// The ancestors of an execution, at most `most`. An ancestor that was deleted ends the line.
@@ -112,6 +180,7 @@ impl Shard {
             state,
             stored,
             ancestors,
+            other,
         } = loaded;
         let id = state.execution().clone();
         let record = &stored.record;
@@ -135,6 +204,7 @@ impl Shard {
         live.attempts = record.attempts;
         live.watched = record.watched;
         live.asking = stored.request.as_ref().and_then(|text| serde_json::from_str(text).ok());
+        live.other = other.map(Box::new);
         live.taken_up = taken_up;
         live.queues = self.fair_queue.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;

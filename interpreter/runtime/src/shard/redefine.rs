@@ -1,6 +1,7 @@
 //! Redrives with another definition (section "operating executions").
 
 use super::Shard;
+use super::loaded::Redefined;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -24,7 +25,8 @@ pub struct RedefineRequest {
 }
 
 impl Shard {
-    /// Lets a loaded execution that ended without success go on with another definition, of which its history is from now on.
+    /// Lets a loaded execution that ended without success go on with another definition, of which its history is from then on.
+    /// If it has to be admitted, it waits with its old history.
     ///
     /// # Errors
     ///
@@ -46,28 +48,43 @@ impl Shard {
         if let Some(at) = state.broken_at() {
             return Err(Rejection::Broken { at });
         }
-        let old_flow = std::mem::replace(&mut live.flow, request.flow);
-        let old_state = std::mem::replace(&mut live.state, state);
-        let given = self.signal_audited(id, request.signal, request.audit, now);
-        let live = self.executions.get_mut(id);
-        match (&given, live) {
-            (Err(_), Some(live)) => {
-                live.flow = old_flow;
-                live.state = old_state;
-            }
-            (Ok(()), Some(live)) => {
-                // INVARIANT: an earlier checkpoint has the step numbers of the old definition.
-                let checkpoint = live.state.checkpoint(&live.flow);
-                live.noted_checkpoint(checkpoint.len());
-                let turns = self.pending.iter_mut().rev();
-                let own = turns
-                    .into_iter()
-                    .find(|append| append.execution == *id && append.turn.is_some());
-                if let Some(append) = own {
-                    append.checkpoint = Some(checkpoint);
-                }
-            }
-            (_, None) => {}
+        let RedefineRequest {
+            execution,
+            flow,
+            signal,
+            audit,
+            ..
+        } = request;
+        self.turn_with(&execution, Redefined { flow, state }, |shard| {
+            shard.signal_audited(&execution, signal, audit, now)
+        })
+    }
+
+    /// Gives an execution a signal with another definition. If it takes the signal, it runs that definition from then on; if the
+    /// signal waits to be admitted, the definition waits with it.
+    pub(super) fn turn_with(
+        &mut self,
+        id: &Text,
+        other: Redefined,
+        give: impl FnOnce(&mut Self) -> Result<(), Rejection>,
+    ) -> Result<(), Rejection> {
+        let live = self.executions.get_mut(id).ok_or(Rejection::Unknown)?;
+        let own = live.exchange(other);
+        let given = give(self);
+        let Some(live) = self.executions.get_mut(id) else {
+            return given;
+        };
+        if given.is_err() || live.asking.is_some() {
+            let other = live.exchange(own);
+            live.other = given.is_ok().then(|| Box::new(other));
+            return given;
+        }
+        // INVARIANT: an earlier checkpoint has the step numbers of the old definition.
+        let checkpoint = live.state.checkpoint(&live.flow);
+        live.noted_checkpoint(checkpoint.len());
+        let mut turns = self.pending.iter_mut().rev();
+        if let Some(append) = turns.find(|append| append.execution == *id && append.turn.is_some()) {
+            append.checkpoint = Some(checkpoint);
         }
         given
     }

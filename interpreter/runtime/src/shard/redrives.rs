@@ -28,10 +28,6 @@ impl Shard {
             return None;
         };
         let ask = self.ask_of_redrive(live, now)?;
-        if definition.is_some() {
-            // What is kept of a redrive that waits names no definition.
-            return Some(Err(Rejection::NotRedrivable));
-        }
         let former = live.state.status();
         // It is refused now, or it is carried out.
         let mut tried = live.state.clone();
@@ -44,6 +40,7 @@ impl Shard {
             former,
             by: by.clone(),
             inputs: inputs.iter().map(|edit| (edit.event, edit.input.clone())).collect(),
+            definition: definition.clone(),
         };
         let question = message_to_admission(id, kept.asked, MessageBody::Ask(Box::new(ask)));
         let text = serde_json::to_string(&kept).unwrap_or_default();
@@ -78,6 +75,7 @@ impl Shard {
         let audit = self.audited.take();
         let live = self.executions.get_mut(id)?;
         live.asking = asking;
+        live.other = None;
         live.watched = true;
         let standing = live.standing();
         live.kept = Some(standing);
@@ -103,13 +101,19 @@ impl Shard {
         let signal = Signal::Redrive {
             by: kept.by.clone(),
             inputs: kept.inputs.iter().cloned().map(edited).collect(),
-            definition: None,
+            definition: kept.definition.clone(),
         };
         let turn = self.guarded(&to, now, |shard| {
-            if let Some(live) = shard.executions.get_mut(&to) {
-                live.change = RequestChange::Begin;
+            let live = shard.executions.get_mut(&to).ok_or(Rejection::Unknown)?;
+            live.change = RequestChange::Begin;
+            let other = live.other.take();
+            let give = |shard: &mut Self| shard.turn(&to, signal, Some(id.clone()), now);
+            match (other, &kept.definition) {
+                (_, None) => give(shard),
+                (Some(other), Some(_)) => shard.turn_with(&to, *other, give),
+                // That definition is gone, or the history does not fit it.
+                (None, Some(_)) => Err(Rejection::NotRedrivable),
             }
-            shard.turn(&to, signal, Some(id.clone()), now)
         });
         if let Some(Err(_)) = turn {
             self.give_up_asking(&to, kept, id);

@@ -4,7 +4,7 @@ use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Parent, Rejection, TokenGrant};
-use starbridge_ports::Dependency;
+use starbridge_ports::{Dependency, NeededKey};
 
 /// What an execution is started with.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +43,8 @@ pub struct StartRequest {
     pub deadline: Option<Millis>,
     /// The executions that have to end first.
     pub after: Vec<Dependency>,
+    /// Concurrency keys of which it needs a slot, beside those of the flow.
+    pub keys: Vec<NeededKey>,
 }
 
 /// When an execution may begin.

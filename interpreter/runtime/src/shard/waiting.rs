@@ -3,14 +3,14 @@
 
 use super::admission::{ASKED_AT_START, ask_of_start, message_to_admission};
 use super::loaded::{LoadedExecution, Origin};
-use super::{Outgoing, Shard, StartError};
+use super::{ForkRequest, Outgoing, Shard, StartError};
 use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited, WaitedFor, WaitedKey};
 use starbridge_ports::{
-    Append, AuditEntry, DeclineReason, ExecutionRecord, KeptStart, Message, MessageBody, MessageId, RequestChange,
-    StoreError, StoredHistory,
+    Append, AuditEntry, DeclineReason, ExecutionRecord, KeptFork, KeptStart, Message, MessageBody, MessageId,
+    RequestChange, StoreError, StoredHistory,
 };
 use std::sync::Arc;
 
@@ -19,8 +19,10 @@ pub(super) struct WaitingStart {
     flow: Arc<Flow>,
     record: ExecutionRecord,
     kept: KeptStart,
+    /// What it goes on from, if it is a fork and that was found.
+    pub(super) fork: Option<ForkRequest>,
     /// How many of its appends are not durable yet.
-    unsettled: u32,
+    pub(super) unsettled: u32,
 }
 
 /// What becomes of a start at a time.
@@ -95,6 +97,20 @@ impl Shard {
             Some(checked) => checked?,
             None => return Err(StartError::Panicked(self.take_cause(id).unwrap_or_default())),
         }
+        self.keep(id, flow, kept, origin, None, now);
+        Ok(())
+    }
+
+    /// Keeps what is checked until its time, or until it is admitted. For a fork, `fork` is what it goes on from.
+    pub(super) fn keep(
+        &mut self,
+        id: &Text,
+        flow: Arc<Flow>,
+        kept: KeptStart,
+        origin: &Origin,
+        fork: Option<ForkRequest>,
+        now: Timestamp,
+    ) {
         let mut record = record_of(&kept, origin, now);
         let question = (kept.start_at <= now).then(|| question(id, &kept, &mut record, now));
         let text = serde_json::to_string(&kept).unwrap_or_default();
@@ -107,16 +123,17 @@ impl Shard {
             record: Some(record.clone()),
             request: RequestChange::Keep(text),
             sent,
+            audit: fork.iter().filter_map(|fork| fork.audit_of(id)).collect(),
             ..Append::default()
         });
         let waiting = WaitingStart {
             flow,
             record,
             kept,
+            fork,
             unsettled: 1,
         };
         self.waiting.insert(id.clone(), waiting);
-        Ok(())
     }
 
     /// Takes an execution that waits to begin, as it was read. It begins if it is time, and ends if it is too late.
@@ -124,15 +141,21 @@ impl Shard {
         &mut self,
         id: &Text,
         stored: StoredHistory,
+        fork: Option<ForkRequest>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.hold_waiting(id, stored)?;
+        self.hold_waiting(id, stored, fork)?;
         self.look_at_waiting(id, now);
         Ok(())
     }
 
     /// Takes an execution that waits to begin, as it was read. It does not begin, even if it is time.
-    pub(crate) fn hold_waiting(&mut self, id: &Text, stored: StoredHistory) -> Result<(), StoreError> {
+    pub(crate) fn hold_waiting(
+        &mut self,
+        id: &Text,
+        stored: StoredHistory,
+        fork: Option<ForkRequest>,
+    ) -> Result<(), StoreError> {
         let corrupt = |why: &str| StoreError::Corrupt(format!("execution {id}: {why}"));
         let record = stored.record;
         let text = stored.request.ok_or_else(|| corrupt("how it begins is gone"))?;
@@ -143,6 +166,7 @@ impl Shard {
             flow,
             record,
             kept,
+            fork,
             unsettled: 0,
         };
         if !self.waits_to_begin(id) {
@@ -316,6 +340,10 @@ impl Shard {
     }
 
     fn begin_waiting(&mut self, id: &Text, message: Option<MessageId>, now: Timestamp) {
+        let fork = self.waiting.get(id).and_then(|waiting| waiting.kept.fork.clone());
+        if let Some(KeptFork { of, .. }) = fork {
+            return self.begin_kept_fork(id, &of, message, now);
+        }
         let Some(kept) = self.load_waiting(id) else {
             return;
         };
@@ -335,7 +363,7 @@ impl Shard {
     }
 
     /// Ends an execution that waits to begin.
-    fn end_waiting(
+    pub(super) fn end_waiting(
         &mut self,
         id: &Text,
         end: EndBeforeStart,
@@ -357,7 +385,8 @@ impl Shard {
             root: record.root.clone(),
             depth: record.depth,
             awaited: record.awaited,
-            ..Origin::default()
+            forked: record.forked.clone(),
+            forked_time: record.forked.as_ref().map(|_| record.started),
         };
         let state = State::new(id.clone(), self.limits.clone());
         let mut live = LoadedExecution::new(waiting.flow, state, origin);
@@ -424,6 +453,12 @@ impl Shard {
     /// The flow of an execution that is here and waits to begin.
     pub(super) fn waiting_flow(&self, execution: &str) -> Option<&Arc<Flow>> {
         self.waiting.get(execution).map(|waiting| &waiting.flow)
+    }
+
+    /// Whether somebody is here for whom admission was asked.
+    pub(crate) fn awaits_admission(&self) -> bool {
+        let mut statuses = self.waiting.values().map(|waiting| waiting.record.status);
+        statuses.any(|status| status != Status::Delayed)
     }
 
     /// Leaves those that wait to begin to the store, which has them. Returns them with the times to look at them.
@@ -501,6 +536,7 @@ fn record_of(kept: &KeptStart, origin: &Origin, now: Timestamp) -> ExecutionReco
         root: origin.root.clone(),
         depth: origin.depth,
         awaited: origin.awaited,
+        forked: origin.forked.clone(),
         ..ExecutionRecord::default()
     }
 }
@@ -524,6 +560,7 @@ mod tests {
             after: Vec::new(),
             ancestors: Vec::new(),
             admitted: false,
+            fork: None,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Executions that wait for admission, with a crash after any append. Admission itself is a small one here that is always
 //! right; only its messages matter.
 
+mod operated;
+
 use super::*;
 use crate::admission::AdmissionCommand;
 use starbridge_flow::time::Millis;
@@ -177,6 +179,7 @@ fn answer(to: &Text, event: EventId, body: MessageBody) -> Message {
 
 /// A shard over what is durable. It crashes after the append or the decision with the number `crash`.
 struct World {
+    steps: &'static str,
     shard: Shard,
     kept: Kept,
     admission: Simple,
@@ -189,17 +192,27 @@ struct World {
     now: Timestamp,
 }
 
-fn admitted_shard() -> (Shard, mpsc::UnboundedReceiver<AdmissionCommand>) {
+/// A shard with a flow of these steps, and as its second version one that a pass step ends.
+fn admitted_shard(steps: &str) -> (Shard, mpsc::UnboundedReceiver<AdmissionCommand>) {
     let (handle, inbox) = AdmissionHandle::new();
-    let mut shard = shard_of_flow(MUTEX, CALL);
+    let mut shard = shard_of_flow(MUTEX, steps);
+    let longer =
+        format!(r#"{{"version": "v1", "type": "flow", {MUTEX}"steps": [{steps}, {{"type": "pass", "name": "end"}}]}}"#);
+    let checked = starbridge_fdl::check(&Source::new("flow.json", longer), &Limits::default());
+    shard.flows.put("f", checked.flow.unwrap());
     shard.admit_through(handle);
     (shard, inbox)
 }
 
 impl World {
     fn new(crash: usize) -> Self {
-        let (shard, inbox) = admitted_shard();
+        Self::of(crash, CALL)
+    }
+
+    fn of(crash: usize, steps: &'static str) -> Self {
+        let (shard, inbox) = admitted_shard(steps);
         Self {
+            steps,
             shard,
             kept: Kept::default(),
             admission: Simple::default(),
@@ -219,7 +232,7 @@ impl World {
         if self.writes != self.crash {
             return false;
         }
-        (self.shard, self.inbox) = admitted_shard();
+        (self.shard, self.inbox) = admitted_shard(self.steps);
         self.calls.clear();
         for id in self.kept.awake().unwrap() {
             self.fetch(&id);
@@ -238,7 +251,10 @@ impl World {
     fn fetch(&mut self, id: &Text) {
         match self.kept.load(id).unwrap() {
             None => self.shard.absent(id.clone()),
-            Some(stored) if stored.has_not_begun() => self.shard.take_up_waiting(id, stored, self.now).unwrap(),
+            Some(stored) if stored.has_not_begun() => {
+                let fork = kept_fork(&self.kept, self.shard.flows(), &stored).unwrap();
+                self.shard.take_up_waiting(id, stored, fork, self.now).unwrap();
+            }
             Some(stored) => {
                 let flows = self.shard.flows().clone();
                 let loaded = fold_up(&self.kept, &flows, &Arc::default(), id, stored).unwrap();
@@ -292,6 +308,7 @@ impl World {
     fn start(&mut self, shard: &str, change: impl FnOnce(&mut StartRequest)) -> Text {
         let mut request = StartRequest {
             flow: "f".into(),
+            version: Some(1),
             input: [("shard".into(), shard.into())].into_iter().collect(),
             name: Some(format!("n{}", self.kept.executions.lock().unwrap().len()).into()),
             ..StartRequest::default()
@@ -323,7 +340,8 @@ impl World {
 
     /// The events of an execution.
     fn events(&self, id: &str) -> String {
-        let (flow, _) = self.shard.flows().get("f", None).unwrap();
+        let version = self.kept.record(id).version;
+        let flow = self.shard.flows().running("f", version).unwrap();
         let kept = self.kept.load(id).unwrap().unwrap();
         let turns = kept.turns.iter();
         let events = turns.flat_map(|turn| read_turn(&flow, turn.first, turn.time, &turn.text).unwrap());

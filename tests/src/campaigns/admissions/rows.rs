@@ -10,12 +10,12 @@ use starbridge_ports::{
 };
 use std::collections::BTreeSet;
 
-pub struct Rows<'a> {
-    pub store: &'a MemoryStore,
-    pub bug: Option<Bug>,
+pub(super) struct Rows<'a> {
+    pub(super) store: &'a MemoryStore,
+    pub(super) bug: Option<Bug>,
     /// Names that were looked for before they were kept.
-    pub missed: &'a BTreeSet<Text>,
-    pub restarted: bool,
+    pub(super) missed: &'a BTreeSet<Text>,
+    pub(super) restarted: bool,
 }
 
 impl Listing for Rows<'_> {

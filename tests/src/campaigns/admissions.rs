@@ -1,0 +1,86 @@
+//! Admission over a store, with random keys, dependencies, children, redrives, forks, schedules, limits and orders, executions
+//! that end and are stopped at any time, and a process that ends at any point. What is proved: no limit is exceeded, nobody is
+//! passed or forgotten, no slot is kept by one that has ended, and whoever has a claim gets the next free slots.
+
+mod bug;
+mod laws;
+mod rows;
+mod stream;
+mod world;
+
+pub use bug::{Bug, Law};
+pub use stream::{admissions_before, bound};
+
+use super::{Findings, on_all_processors};
+use std::sync::atomic::{AtomicU64, Ordering};
+use world::World;
+
+/// Steps of a world before it comes to rest.
+const STEPS: u32 = 400;
+const ADMISSIONS: &str = "admissions";
+/// What must happen sometimes.
+const KINDS: [&str; 11] = [
+    ADMISSIONS,
+    "claims",
+    "claims that were followed to their end",
+    "deadlocks declined",
+    "cycles declined",
+    "declined",
+    "restarts",
+    "redrives",
+    "redrives taken back",
+    "forks",
+    "triggers of schedules",
+];
+
+/// Simulates seeds from one on until so many executions were admitted.
+pub fn run(first: u64, admissions: u64) -> Findings {
+    let next = AtomicU64::new(first);
+    let made = AtomicU64::new(0);
+    let work = || {
+        let mut findings = Findings::default();
+        while made.load(Ordering::Relaxed) < admissions && findings.problems.len() < 20 {
+            let found = simulate(next.fetch_add(1, Ordering::Relaxed), None);
+            made.fetch_add(found.of(ADMISSIONS), Ordering::Relaxed);
+            findings.add(found);
+        }
+        findings
+    };
+    let mut findings = on_all_processors(work);
+    for kind in KINDS {
+        if findings.of(kind) == 0 {
+            findings.problem(format!("it never came to this: {kind}"));
+        }
+    }
+    findings
+}
+
+/// Simulates one seed, with a bug planted or without.
+pub fn simulate(seed: u64, planted: Option<Bug>) -> Findings {
+    let world = run_world(seed, planted);
+    let mut findings = world.findings;
+    for (law, problem) in world.problems {
+        findings.problem(format!(
+            "{}: {problem}\n    again with: cargo xtask admissions --seed {seed}",
+            law.as_str()
+        ));
+    }
+    findings.count("seeds", 1);
+    findings
+}
+
+/// The law that is broken first with a bug planted, if one is.
+pub fn broken_law(seed: u64, planted: Bug) -> Option<Law> {
+    let world = run_world(seed, Some(planted));
+    world.problems.first().map(|(law, _)| *law)
+}
+
+fn run_world(seed: u64, planted: Option<Bug>) -> World {
+    match World::new(seed, planted) {
+        Ok(mut world) => {
+            world.run(STEPS);
+            world
+        }
+        Err(error) => World::failed(&error),
+    }
+}

@@ -1,0 +1,94 @@
+//! Bugs that are planted to see whether they are found, and the laws that find them.
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// The slots of one that has ended stay taken.
+    SlotLeaked,
+    /// That a line is still to be looked at is not kept.
+    WakeUpLost,
+    /// A start does not count who holds slots.
+    LimitExceededAtRestart,
+    /// Lines are read from their ends.
+    OrderReversed,
+    /// A start does not look who has claims.
+    ClaimIgnored,
+    /// A name is looked up before it is noted that somebody waits for it.
+    NameLookedUpFirst,
+}
+
+/// What must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// No key has more holders than its limit.
+    Limit,
+    /// Whoever needs no more and stands before another one is admitted before.
+    Order,
+    /// What is reserved for a claim is not given to others, and the oldest claim is admitted after one release of each key.
+    Claim,
+    /// Who waits for a slot waits at a key that is full, or something durable will look.
+    WakeUp,
+    /// Who waits for others hears of their ends.
+    Dependency,
+    /// Who has ended holds nothing.
+    Release,
+    /// Executions are told what they asked for, once.
+    Answer,
+    /// When nobody comes any more, all are admitted or declined, and nothing is kept.
+    Rest,
+    /// The store works.
+    Store,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::SlotLeaked,
+        Self::WakeUpLost,
+        Self::LimitExceededAtRestart,
+        Self::OrderReversed,
+        Self::ClaimIgnored,
+        Self::NameLookedUpFirst,
+    ];
+
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SlotLeaked => "the slots of one that has ended stay taken",
+            Self::WakeUpLost => "it is not kept that a line is still to be looked at",
+            Self::LimitExceededAtRestart => "a start does not count who holds slots",
+            Self::OrderReversed => "lines are read from their ends",
+            Self::ClaimIgnored => "a start does not look who has claims",
+            Self::NameLookedUpFirst => "a name is looked up before it is noted that somebody waits for it",
+        }
+    }
+
+    /// The law that it breaks.
+    pub fn breaks(self) -> Law {
+        match self {
+            Self::SlotLeaked => Law::Release,
+            Self::WakeUpLost => Law::WakeUp,
+            Self::LimitExceededAtRestart => Law::Limit,
+            Self::OrderReversed => Law::Order,
+            Self::ClaimIgnored => Law::Claim,
+            Self::NameLookedUpFirst => Law::Dependency,
+        }
+    }
+}
+
+impl Law {
+    /// The law in a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::Order => "order",
+            Self::Claim => "claim",
+            Self::WakeUp => "wake-up",
+            Self::Dependency => "dependency",
+            Self::Release => "release",
+            Self::Answer => "answer",
+            Self::Rest => "rest",
+            Self::Store => "store",
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! One of the lowest priority behind a stream of the highest that never ends.
+
+use super::Findings;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_machine::{EventId, Status};
+use starbridge_memory::MemoryStore;
+use starbridge_ports::{
+    ADMISSION, Append, Ask, ExecutionRecord, History, Message, MessageBody, MessageId, NeededKey, PoolKey,
+    RequestChange, StoreError,
+};
+use starbridge_runtime::{Admission, AdmissionSettings};
+use std::collections::VecDeque;
+
+const LAST: u8 = 0;
+const FIRST: u8 = 9;
+
+/// How many may be admitted through a key before one behind which nobody older of its priority stands but these.
+///
+/// After each `fair_share` admissions the oldest waiter gets a claim, and the next slot is its own. So it is the turn of one with
+/// `older` before it after `older + 1` times as many, and one more admission takes the slot for it.
+pub fn bound(older: u64, fair_share: u64) -> u64 {
+    (older + 1) * fair_share
+}
+
+/// How many are admitted before the youngest of those of priority 0, `older` of which came before it; at most `most` are waited
+/// for. A key has `limit` slots. There are always some of priority 9 that wait.
+///
+/// # Errors
+///
+/// The error of the store.
+pub fn admissions_before(
+    older: u64,
+    limit: u64,
+    fair_share: u32,
+    most: u64,
+) -> Result<(Option<u64>, Findings), StoreError> {
+    let mut stream = Stream::new(limit, fair_share)?;
+    for _ in 0..limit {
+        stream.ask(FIRST)?;
+    }
+    stream.decide()?;
+    for _ in 0..older {
+        stream.ask(LAST)?;
+    }
+    let youngest = stream.ask(LAST)?;
+    let mut before = 0;
+    while before < most {
+        stream.ask(FIRST)?;
+        stream.ask(FIRST)?;
+        stream.decide()?;
+        if let Some(ends) = stream.running.pop_front() {
+            stream.end(&ends)?;
+        }
+        for admitted in stream.decide()? {
+            if admitted == youngest {
+                return Ok((Some(before), stream.findings));
+            }
+            before += 1;
+        }
+    }
+    Ok((None, stream.findings))
+}
+
+struct Stream {
+    store: MemoryStore,
+    admission: Admission,
+    limit: u64,
+    asked: u64,
+    running: VecDeque<Text>,
+    findings: Findings,
+}
+
+impl Stream {
+    fn new(limit: u64, fair_share: u32) -> Result<Self, StoreError> {
+        let store = MemoryStore::new();
+        let settings = AdmissionSettings {
+            fair_share,
+            ..AdmissionSettings::default()
+        };
+        let admission = Admission::resume(settings, &store)?;
+        Ok(Self {
+            store,
+            admission,
+            limit,
+            asked: 0,
+            running: VecDeque::new(),
+            findings: Findings::default(),
+        })
+    }
+
+    fn ask(&mut self, priority: u8) -> Result<Text, StoreError> {
+        self.asked += 1;
+        let id = Text::from(format!("e{}", self.asked));
+        let key = PoolKey {
+            pool: "shared".into(),
+            key: "a".into(),
+        };
+        let requested = i64::try_from(self.asked).unwrap_or(i64::MAX);
+        let ask = Ask {
+            flow: "f".into(),
+            keys: vec![NeededKey { key, limit: self.limit }],
+            after: Vec::new(),
+            priority,
+            order: requested,
+            requested: Timestamp(requested),
+            ancestors: Vec::new(),
+        };
+        let record = ExecutionRecord {
+            flow: "f".into(),
+            name: id.clone(),
+            status: Status::Queued,
+            ..ExecutionRecord::default()
+        };
+        self.tell(&id, 1, MessageBody::Ask(Box::new(ask)), Some(record))?;
+        Ok(id)
+    }
+
+    fn end(&mut self, id: &Text) -> Result<(), StoreError> {
+        let status = Status::Succeeded;
+        self.tell(id, 2, MessageBody::Ended { status }, None)
+    }
+
+    fn tell(
+        &mut self,
+        id: &Text,
+        event: u64,
+        body: MessageBody,
+        record: Option<ExecutionRecord>,
+    ) -> Result<(), StoreError> {
+        let message = Message {
+            id: MessageId {
+                from: id.clone(),
+                event: EventId(event),
+                to: ADMISSION.into(),
+            },
+            body,
+        };
+        let begins = record.is_some();
+        let append = Append {
+            execution: id.clone(),
+            record,
+            request: match begins {
+                true => RequestChange::Keep(String::new()),
+                false => RequestChange::None,
+            },
+            sent: vec![message.clone()],
+            ..Append::default()
+        };
+        self.store.append(&[append])?;
+        self.admission.deliver(message);
+        Ok(())
+    }
+
+    /// Those who are admitted now.
+    fn decide(&mut self) -> Result<Vec<Text>, StoreError> {
+        let mut admitted = Vec::new();
+        while !self.admission.is_idle() {
+            let append = self.admission.poll(&self.store)?.append;
+            let admits = append.sent.iter().filter(|sent| sent.body == MessageBody::Admit);
+            admitted.extend(admits.map(|sent| sent.id.to.clone()));
+            self.store.append(&[append])?;
+            self.admission.settle();
+        }
+        self.running.extend(admitted.iter().cloned());
+        let running = u64::try_from(self.running.len()).unwrap_or(u64::MAX);
+        if running > self.limit {
+            self.findings.problem(format!("{running} run, and {} may", self.limit));
+        }
+        Ok(admitted)
+    }
+}

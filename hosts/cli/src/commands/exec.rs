@@ -474,8 +474,15 @@ fn refused(output: Output, error: &LocalError) -> Exit {
 /// What was done, and what would be done instead.
 fn difference(divergence: &Divergence) -> String {
     let event = |event: &Option<Object>| {
-        let event = event.as_ref().map(|event| Value::from(event.clone()).to_json());
-        event.unwrap_or_else(|| "nothing".to_owned())
+        let Some(event) = event else {
+            return "nothing".to_owned();
+        };
+        let word = |key: &str| event.get(key).and_then(Value::as_str);
+        let kind = word("type").unwrap_or_default();
+        match word("step") {
+            Some(step) => format!("`{kind}` of `{step}`"),
+            None => format!("`{kind}`"),
+        }
     };
     match &divergence.refused {
         Some(why) => format!("{why}; nothing is changed"),

@@ -235,7 +235,11 @@ mod tests {
         let event: Value = serde_json::from_str(event).unwrap();
         let asked = read(&event).map_err(|failure| failure.kind).unwrap();
         for member in START {
-            assert_eq!(asked.start.get(member), event.as_object().unwrap().get(member), "{member}");
+            assert_eq!(
+                asked.start.get(member),
+                event.as_object().unwrap().get(member),
+                "{member}"
+            );
         }
         assert!(asked.history && asked.start.get("history").is_none());
         assert!(read(&serde_json::from_str(r#"{"flow": "order", "prioritty": 9}"#).unwrap()).is_err());

@@ -178,7 +178,7 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
 fn say(kind: Kind, service: &Service, program: &Path) {
     println!("export {}='{}'", kind.variable(), program.display());
     match kind {
-        Kind::Redis => println!("export REDIS_URL={}", service.url()),
+        Kind::Redis => println!("export REDIS_URL={0} STARBRIDGE_REDIS_URL={0}", service.url()),
         Kind::Ministack => println!(
             "export AWS_ENDPOINT_URL={} AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_REGION=us-east-1",
             service.url()

@@ -101,13 +101,23 @@ pub fn add_resources(map: &mut ResourceMap, entries: &[String], output: Output) 
 /// The resource map of a server's configuration.
 pub fn resources_of(file: &Path, output: Output) -> Result<ResourceMap, Exit> {
     let wrong = |what: String| bad(output, &format!("`{}`: {what}", file.display()), "");
+    config_of(file, output)?.resource_map().map_err(wrong)
+}
+
+/// The limits of a server's configuration.
+pub fn limits_of(file: &Path, output: Output) -> Result<Limits, Exit> {
+    Ok(config_of(file, output)?.limits)
+}
+
+/// A server's configuration, without what the environment says.
+fn config_of(file: &Path, output: Output) -> Result<Config, Exit> {
+    let wrong = |what: String| bad(output, &format!("`{}`: {what}", file.display()), "");
     let text = bytes_of(file).and_then(|bytes| {
         let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8");
         String::from_utf8(bytes).map_err(not_text)
     });
     let text = text.map_err(|error| wrong(format!("can't be read: {}", reason(&error))))?;
-    let config = Config::read(&text, std::iter::empty()).map_err(|error| wrong(error.trim_end().to_owned()))?;
-    config.resource_map().map_err(wrong)
+    Config::read(&text, std::iter::empty()).map_err(|error| wrong(error.trim_end().to_owned()))
 }
 
 /// Checks a definition. What is found is said; with errors the exit is [`Exit::Bad`].

@@ -12,10 +12,8 @@ use starbridge_node::leased_store::DURABILITY;
 use starbridge_server::execution_shape;
 use std::path::Path;
 
-/// The members that a direct invocation may have.
-const MEMBERS: [&str; 16] = [
-    "flow",
-    "definition",
+/// The members that are those of a start.
+const START: [&str; 12] = [
     "input",
     "name",
     "version",
@@ -27,10 +25,10 @@ const MEMBERS: [&str; 16] = [
     "delaySeconds",
     "startDeadlineSeconds",
     "after",
-    "async",
-    "durability",
-    "history",
+    "traceparent",
 ];
+/// The other members that a direct invocation may have.
+const OWN: [&str; 5] = ["flow", "definition", "async", "durability", "history"];
 /// The name of the flow if a definition comes without one.
 const UNNAMED: &str = "inline";
 /// How many events one page has.
@@ -134,8 +132,9 @@ fn read(event: &Value) -> Result<Asked, Failure> {
     let empty = Object::new();
     let members = event.as_object().unwrap_or(&empty);
     for (key, _) in members {
-        if !MEMBERS.contains(&key.as_str()) {
-            let hint = nearest(key.as_str(), MEMBERS).map(|meant| format!(": did you mean `{meant}`?"));
+        let known = || START.into_iter().chain(OWN);
+        if !known().any(|known| known == key.as_str()) {
+            let hint = nearest(key.as_str(), known()).map(|meant| format!(": did you mean `{meant}`?"));
             return Err(bad(format!(
                 "an event has no member `{key}`{}",
                 hint.unwrap_or_default()
@@ -164,7 +163,7 @@ fn read(event: &Value) -> Result<Asked, Failure> {
         Some(_) => return Err(bad("`durability` must be `standard` or `express`".to_owned())),
     };
     let mut start = Object::new();
-    for key in ["input", "name", "version", "labels"] {
+    for key in START {
         if let Some(value) = members.get(key) {
             start.insert(key.into(), value.clone());
         }
@@ -220,5 +219,29 @@ impl Running {
             Some(_) => Ok(self.node.refresh_flow(flow)?),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_of_a_start_reaches_it() {
+        let event = r#"{"flow": "order", "history": true, "input": {"id": 7}, "name": "o-7", "version": 2, "labels": {"a": "b"},
+            "onceKey": "k", "priority": 9, "orderTime": 3, "startAt": "2030-01-01T00:00:00Z", "delaySeconds": 5,
+            "startDeadlineSeconds": 60, "after": ["o-6"],
+            "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}"#;
+        let event: Value = serde_json::from_str(event).unwrap();
+        let asked = read(&event).map_err(|failure| failure.kind).unwrap();
+        for member in START {
+            assert_eq!(
+                asked.start.get(member),
+                event.as_object().unwrap().get(member),
+                "{member}"
+            );
+        }
+        assert!(asked.history && asked.start.get("history").is_none());
+        assert!(read(&serde_json::from_str(r#"{"flow": "order", "prioritty": 9}"#).unwrap()).is_err());
     }
 }

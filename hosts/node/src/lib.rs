@@ -39,6 +39,7 @@ mod codes;
 pub mod config;
 pub mod escaping;
 pub mod export;
+mod fit;
 mod flow_loading;
 pub mod json;
 pub mod leased_store;

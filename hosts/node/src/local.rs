@@ -4,13 +4,14 @@
 mod durable;
 
 use crate::optional_connectors::OptionalConnectors;
+use crate::replay::Divergence;
 use crate::system::{EnvironmentSecrets, SystemClock, fresh_token_keys, new_seed};
 use starbridge_connector_command::{CommandConnector, CommandSettings};
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::{Limits, is_execution_name};
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{EventId, Rejection, Signal, State};
+use starbridge_machine::{EventId, NewDefinition, Rejection, Signal, State};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Store, StoreError};
 use starbridge_runtime::{
@@ -45,7 +46,7 @@ pub struct LocalSettings {
 
 /// A flow that runs in this process.
 ///
-/// Call it in this order: [`LocalRun::new`], [`LocalRun::begin`], [`LocalRun::run`]. While it runs, send reports and
+/// Call it in this order: [`LocalRun::new`], [`LocalRun::begin`] or [`LocalRun::redrive`], [`LocalRun::run`]. While it runs, send reports and
 /// stops to [`LocalRun::commands`]. Afterwards [`LocalRun::state`] has the result.
 pub struct LocalRun {
     /// `None` after a run was dropped half way.
@@ -82,6 +83,15 @@ pub enum LocalError {
     NeedsOperator,
     /// The execution can't be redriven.
     NotRedriven(Rejection),
+    /// There is no execution to redrive.
+    NothingToRedrive,
+    /// With the definition that is given something else would have been done.
+    DoesNotFit {
+        /// The name of the execution.
+        name: String,
+        /// The first difference.
+        divergence: Box<Divergence>,
+    },
     /// The start was refused.
     Start(StartError),
     /// The text is not a name for an execution.
@@ -106,6 +116,12 @@ impl std::fmt::Display for LocalError {
         match self {
             Self::NeedsOperator => f.write_str("the flow has a `catch` with `manual`, and there is nobody to ask"),
             Self::NotRedriven(rejection) => rejection.fmt(f),
+            Self::NothingToRedrive => f.write_str("there is no execution of that name to go on with"),
+            Self::DoesNotFit { name, divergence } => write!(
+                f,
+                "the definition does not fit what `{name}` has done: something else would be done from event {} on",
+                divergence.event
+            ),
             Self::Start(error) => error.fmt(f),
             Self::Name(name) => write!(
                 f,
@@ -141,6 +157,15 @@ fn connectors(commands: Option<CommandSettings>, optional: &OptionalConnectors) 
 
 fn given_up() -> LocalError {
     LocalError::System("the run was given up in the middle".to_owned())
+}
+
+/// A redrive, with another definition where one is named.
+fn redriven_with(definition: Option<NewDefinition>) -> Signal {
+    Signal::Redrive {
+        by: None,
+        inputs: Vec::new(),
+        definition,
+    }
 }
 
 impl LocalRun {
@@ -241,7 +266,7 @@ impl LocalRun {
     /// if the execution with that name differs, [`LocalError::Name`] if the name is not allowed,
     /// [`LocalError::Store`] if the store fails.
     pub fn begin(&mut self, flow: &str, input: Option<Object>, name: Option<&str>) -> Result<LocalStart, LocalError> {
-        if let Some(begun) = self.take_up(flow, input.as_ref(), name)? {
+        if let Some(begun) = self.take_up(flow, input.as_ref(), name, false)? {
             return Ok(begun);
         }
         if let Some(name) = name.filter(|name| !is_execution_name(name)) {
@@ -259,21 +284,27 @@ impl LocalRun {
         started.map(LocalStart::New).map_err(LocalError::Start)
     }
 
-    /// Lets an execution that ended without success go on. Call it after [`LocalRun::begin`].
+    /// Lets the execution with that name go on if it ended without success, in place of [`LocalRun::begin`]. If it was
+    /// started with another definition, the one that is given must fit what was done.
     ///
     /// # Errors
     ///
-    /// [`LocalError::NotRedriven`] if it succeeded or has not ended.
-    pub fn redrive(&mut self, execution: &str) -> Result<(), LocalError> {
+    /// [`LocalError::NothingToRedrive`] if there is none, [`LocalError::NotRedriven`] if it succeeded or has not ended,
+    /// [`LocalError::DoesNotFit`] if the definition does not fit, [`LocalError::OtherInput`] if it was started with another
+    /// input, [`LocalError::Store`] if the store fails.
+    pub fn redrive(&mut self, flow: &str, input: Option<Object>, name: Option<&str>) -> Result<Text, LocalError> {
+        let begun = self.take_up(flow, input.as_ref(), name, true)?;
+        let execution = begun.ok_or(LocalError::NothingToRedrive)?.id().clone();
+        if let Some(request) = self.redefinition(&execution)? {
+            let engine = self.engine.as_mut().ok_or_else(given_up)?;
+            let now = engine.now();
+            let taken = engine.shard_mut().redefine(request, now);
+            return taken.map(|()| execution).map_err(LocalError::NotRedriven);
+        }
         let engine = self.engine.as_mut().ok_or_else(given_up)?;
-        let redrive = Signal::Redrive {
-            by: None,
-            inputs: Vec::new(),
-            definition: None,
-        };
         let now = engine.now();
-        let taken = engine.shard_mut().signal(execution, redrive, now);
-        taken.map_err(LocalError::NotRedriven)
+        let taken = engine.shard_mut().signal(&execution, redriven_with(None), now);
+        taken.map(|()| execution).map_err(LocalError::NotRedriven)
     }
 
     /// Runs until the execution and its children have ended.

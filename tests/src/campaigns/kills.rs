@@ -2,7 +2,9 @@
 //! knows what left the server and what the server acknowledged, and in the end the histories are held against that.
 
 mod audit;
+mod ledger;
 mod load;
+mod operators;
 mod process;
 mod told;
 mod witness;
@@ -10,6 +12,7 @@ mod witness;
 use super::{Chance, Findings};
 pub(super) use audit::{audit as audit_server, hold_against, wait_for_ends};
 pub(super) use load::{FLOWS, Load, definition, put_flows};
+use operators::Operators;
 pub(super) use process::{Place, Process};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -44,8 +47,10 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
 
     let mut process = Process::start(&place).await?;
     put_flows(&place.url()).await?;
+    operators::put_flows(&place.url()).await?;
     load::put_schedule(&place.url()).await?;
     let load = Load::start(&place.url(), &witness);
+    let operators = Operators::start(&place.url(), &witness);
     for _ in 0..options.kills {
         let after = u64::from(chance.from(1, LATEST));
         tokio::time::sleep(Duration::from_millis(after)).await;
@@ -63,6 +68,7 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
         findings.count("milliseconds from start to ready, in all", took);
     }
     let started = load.finish(PATIENCE).await;
+    let operated = operators.finish(&mut findings).await;
     load::discard_schedule(&place.url()).await?;
     let waited = Instant::now();
     wait_for_ends(&place.url(), PATIENCE, &mut findings).await;
@@ -72,6 +78,7 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
     );
     witness.settle(PATIENCE).await;
     audit::audit(&place.url(), &started, &witness, &mut findings).await;
+    operated.audit(&place.url(), &witness, &mut findings).await;
     told::audit(&place.url(), &witness, PATIENCE, &mut findings).await;
     findings.problems.extend(process.stop().await?);
     audit::nothing_left_behind(&place.database(), &mut findings);

@@ -19,15 +19,21 @@ use std::time::{Duration, Instant};
 
 /// The ports that pages and files name.
 const PORTS: [&str; 3] = ["9000", "7879", "7878"];
-const STARBRIDGE: [&str; 3] = ["cargo run -- ", "cargo run --features aws -- ", "starbridge "];
+const STARBRIDGE: [&str; 4] = [
+    "cargo run -- ",
+    "cargo run --features aws -- ",
+    "cargo run --features redis -- ",
+    "starbridge ",
+];
 /// Other programs that pages may use, through a shell.
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 19] = [
     "cat",
     "chmod",
     "cp",
     "curl",
     "echo",
     "export",
+    "grep",
     "head",
     "jq",
     "ls",
@@ -36,6 +42,7 @@ const TOOLS: [&str; 17] = [
     "printf",
     "rm",
     "sha256sum",
+    "sort",
     "sqlite3",
     "tail",
     "wc",
@@ -233,7 +240,9 @@ impl Stage {
         folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
         let mut shell = self.program("sh -c");
         shell
-            .arg(self.with_own_ports(line).replace(STARBRIDGE[0], "starbridge "))
+            .arg(STARBRIDGE.iter().fold(self.with_own_ports(line), |line, start| {
+                line.replace(start, "starbridge ")
+            }))
             .env("PATH", std::env::join_paths(folders).unwrap());
         shell
     }
@@ -246,10 +255,11 @@ impl Stage {
         };
         let mut printed = self.run(command);
         // What is looked at may not have come so far yet.
-        let looks = STARBRIDGE.iter().any(|start| {
-            let looks = |at: &&str| command.starts_with(&format!("{start}{at} "));
-            ["list", "show", "history", "queue"].iter().any(looks)
-        });
+        let looks = command.starts_with("grep ")
+            || STARBRIDGE.iter().any(|start| {
+                let looks = |at: &&str| command.starts_with(&format!("{start}{at} "));
+                ["list", "show", "history", "queue"].iter().any(looks)
+            });
         let begun = Instant::now();
         while looks && !printed.fits(output) && begun.elapsed() < PATIENCE {
             pause();

@@ -24,6 +24,7 @@ use starbridge_node::export::export_event;
 use starbridge_node::local::{LocalError, LocalRun, LocalSettings, LocalStart};
 use starbridge_node::optional_connectors::OptionalConnectors;
 use starbridge_node::programs::{CommandSettings, Heard, Printed};
+use starbridge_node::replay::Divergence;
 use starbridge_node::stores::open_store;
 use starbridge_node::supported_resources::SupportedResources;
 use starbridge_node::system::reason;
@@ -58,6 +59,9 @@ pub struct Options {
     /// A flow that may be started as a child, under its file's name or NAME; may be given several times
     #[arg(long = "flow", value_name = "[NAME=]FILE")]
     pub flows: Vec<String>,
+    /// The bounds of data and histories: the `[limits]` of a server's configuration, a TOML file
+    #[arg(long, value_name = "CONFIG", conflicts_with = "mock")]
+    pub limits: Option<PathBuf>,
     /// Answers tasks from a test file, in virtual time
     #[arg(long, value_name = "FILE")]
     pub mock: Option<PathBuf>,
@@ -76,7 +80,7 @@ pub struct Options {
     /// Keeps the state every so many events at least, so that taking it up reads less
     #[arg(long, value_name = "EVENTS", requires = "db", value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: Option<u64>,
-    /// Lets the run go on if it failed before, where it failed
+    /// Lets the run go on if it failed before, where it failed; the file may have changed since, in what is not done yet
     #[arg(long, requires_all = ["db", "name"])]
     pub redrive: bool,
     /// Writes the history to a file, one event a line; `-` writes it to stdout, before the result
@@ -139,6 +143,7 @@ struct Prepared {
     input: Option<Object>,
     resources: ResourceMap,
     optional_connectors: OptionalConnectors,
+    limits: Limits,
 }
 
 fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
@@ -165,6 +170,10 @@ fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
         input: read_input(options.input.as_deref(), options.input_file.as_deref(), output)?,
         resources,
         optional_connectors,
+        limits: match &options.limits {
+            Some(file) => definitions::limits_of(file, output)?,
+            None => Limits::default(),
+        },
     })
 }
 
@@ -241,7 +250,7 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
     let settings = LocalSettings {
         flows,
         resources: prepared.resources,
-        limits: Limits::default(),
+        limits: prepared.limits,
         fast_forward: options.fast_forward,
         commands: options.allow_commands.then(|| commands(options, &watch)),
         optional_connectors: prepared.optional_connectors,
@@ -415,22 +424,23 @@ fn begin(
     flow: &str,
     input: Option<Object>,
 ) -> Result<LocalStart, Exit> {
-    let begun = run.begin(flow, input, options.name.as_deref());
-    let begun = begun.map_err(|error| refused(output, &error))?;
-    if !options.redrive {
-        return Ok(begun);
-    }
-    if let LocalStart::New(_) = begun {
-        let name = options.name.as_deref().unwrap_or_default();
-        let message = format!("there is no execution `{name}` of `{flow}` to go on with");
-        return Err(bad(
-            output,
-            &message,
-            "nothing was started: leave `--redrive` out to start it",
-        ));
-    }
-    run.redrive(begun.id()).map_err(|error| refused(output, &error))?;
-    Ok(LocalStart::TakenUp(begun.id().clone()))
+    let name = options.name.as_deref();
+    let begun = match options.redrive {
+        true => run.redrive(flow, input, name).map(LocalStart::TakenUp),
+        false => run.begin(flow, input, name),
+    };
+    begun.map_err(|error| match error {
+        LocalError::NothingToRedrive => {
+            let name = name.unwrap_or_default();
+            let message = format!("there is no execution `{name}` of `{flow}` to go on with");
+            bad(
+                output,
+                &message,
+                "nothing was started: leave `--redrive` out to start it",
+            )
+        }
+        error => refused(output, &error),
+    })
 }
 
 fn refused(output: Output, error: &LocalError) -> Exit {
@@ -440,13 +450,17 @@ fn refused(output: Output, error: &LocalError) -> Exit {
             &error.to_string(),
             "nothing was started: run it on a terminal and without `--fast-forward`, or on a server",
         ),
-        LocalError::NotRedriven(_) => bad(output, &error.to_string(), "leave `--redrive` out to see where it is"),
+        LocalError::DoesNotFit { divergence, .. } => bad(output, &error.to_string(), &difference(divergence)),
+        LocalError::NothingToRedrive | LocalError::NotRedriven(_) => {
+            bad(output, &error.to_string(), "leave `--redrive` out to see where it is")
+        }
         LocalError::Start(_) => bad(output, &error.to_string(), "nothing was started"),
         LocalError::Name(_) => bad(output, &error.to_string(), "nothing was started"),
         LocalError::OtherDefinition { .. } => bad(
             output,
             &error.to_string(),
-            "go on with the definition it was started with, or start another one under another `--name`",
+            "go on with the definition it was started with, start another one under another `--name`, or let one that failed \
+             go on with this one by `--redrive`",
         ),
         LocalError::OtherInput(_) => bad(
             output,
@@ -454,6 +468,29 @@ fn refused(output: Output, error: &LocalError) -> Exit {
             "leave the input out to go on, or start another one under another `--name`",
         ),
         LocalError::System(_) | LocalError::Store(_) => fault(output, &error.to_string(), ""),
+    }
+}
+
+/// What was done, and what would be done instead.
+fn difference(divergence: &Divergence) -> String {
+    let event = |event: &Option<Object>| {
+        let Some(event) = event else {
+            return "nothing".to_owned();
+        };
+        let word = |key: &str| event.get(key).and_then(Value::as_str);
+        let kind = word("type").unwrap_or_default();
+        match word("step") {
+            Some(step) => format!("`{kind}` of `{step}`"),
+            None => format!("`{kind}`"),
+        }
+    };
+    match &divergence.refused {
+        Some(why) => format!("{why}; nothing is changed"),
+        None => format!(
+            "what was done is {}, and it would be {}; nothing is changed",
+            event(&divergence.recorded),
+            event(&divergence.expected)
+        ),
     }
 }
 

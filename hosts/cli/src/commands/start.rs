@@ -62,6 +62,9 @@ pub struct Options {
     /// Begins when this execution has ended, whatever its end; may be given several times
     #[arg(long, value_name = "EXECUTION")]
     pub after_end: Vec<String>,
+    /// The trace it belongs to, as W3C writes it; programs that flows run find theirs in TRACEPARENT
+    #[arg(long, value_name = "TRACEPARENT")]
+    pub traceparent: Option<String>,
     /// Waits for the end, so long at most
     #[arg(long, value_name = "SECONDS")]
     pub wait: Option<u64>,
@@ -161,6 +164,7 @@ fn request(options: &Options, output: Output) -> Result<Object, Exit> {
         ("startAt", options.start_at.as_deref().map(Value::from)),
         ("delaySeconds", options.delay.map(Value::from)),
         ("startDeadlineSeconds", options.start_deadline.map(Value::from)),
+        ("traceparent", options.traceparent.as_deref().map(Value::from)),
     ];
     for (member, value) in terms {
         if let Some(value) = value {

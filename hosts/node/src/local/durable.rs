@@ -1,14 +1,16 @@
 //! Runs with a store: begun once, and continued as often as needed.
 
-use super::{LocalError, LocalRun, LocalStart};
+use super::{LocalError, LocalRun, LocalStart, redriven_with};
+use crate::export::ExportedHistory;
+use crate::fit::{Misfit, fit};
 use crate::flow_loading;
 use crate::node::{NodeError, token_keys};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{CallToSend, Event, State, Status};
+use starbridge_machine::{CallToSend, Event, NewDefinition, Rejection, State, Status};
 use starbridge_ports::{ExecutionRecord, History, Query, Store, StoreError};
-use starbridge_runtime::{Engine, FlowTable, TokenKeys, stored_events};
+use starbridge_runtime::{Engine, FlowTable, RedefineRequest, TokenKeys, stored_events};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -22,6 +24,7 @@ pub(super) struct RunStore {
     flows: FlowTable,
     /// The flows that were given.
     given: FlowTable,
+    limits: Limits,
 }
 
 impl From<NodeError> for LocalError {
@@ -42,7 +45,13 @@ impl From<StoreError> for LocalError {
 impl RunStore {
     pub(super) fn open(store: Arc<dyn Store>, given: FlowTable, limits: &Limits) -> Result<Self, LocalError> {
         let flows = flow_loading::load(store.as_ref(), limits)?;
-        Ok(Self { store, flows, given })
+        let limits = limits.clone();
+        Ok(Self {
+            store,
+            flows,
+            given,
+            limits,
+        })
     }
 
     pub(super) fn token_keys(&self) -> Result<TokenKeys, LocalError> {
@@ -79,15 +88,28 @@ impl RunStore {
         }
     }
 
-    /// Checks that an execution was started with the flow and the input that are given now.
-    fn check(&self, id: &Text, record: &ExecutionRecord, input: Option<&Object>) -> Result<(), LocalError> {
+    /// The flow that an execution runs, and the one that was given under its name.
+    fn ran_and_given(&self, record: &ExecutionRecord) -> Result<(Arc<Flow>, Arc<Flow>), LocalError> {
         let ran = self.flows.running(&record.flow, record.version);
         let given = self.given.get(&record.flow, None);
         let (Some(ran), Some((given, _))) = (ran, given) else {
             let message = format!("version {} of the flow `{}` is gone", record.version, record.flow);
             return Err(LocalError::Store(StoreError::Corrupt(message)));
         };
-        if ran.hash != given.hash {
+        Ok((ran, given))
+    }
+
+    /// Checks that an execution was started with the flow and the input that are given now; to be redriven it may have been
+    /// started with another flow.
+    fn check(
+        &self,
+        id: &Text,
+        record: &ExecutionRecord,
+        input: Option<&Object>,
+        is_redriven: bool,
+    ) -> Result<(), LocalError> {
+        let (ran, given) = self.ran_and_given(record)?;
+        if ran.hash != given.hash && !is_redriven {
             return Err(LocalError::OtherDefinition {
                 name: record.name.to_string(),
                 version: record.version,
@@ -115,6 +137,7 @@ impl LocalRun {
         flow: &str,
         input: Option<&Object>,
         name: Option<&str>,
+        is_redriven: bool,
     ) -> Result<Option<LocalStart>, LocalError> {
         let engine = self.engine.as_mut().ok_or_else(super::given_up)?;
         let now = engine.now();
@@ -129,8 +152,11 @@ impl LocalRun {
         if let Some(id) = &known {
             record = kept.store.record(id)?;
             if let Some(record) = &record {
-                kept.check(id, record, input)?;
+                kept.check(id, record, input, is_redriven)?;
             }
+        }
+        if is_redriven && record.is_none() {
+            return Ok(None);
         }
         for (name, flow) in kept.given.latest() {
             let is_same = |record: &ExecutionRecord| record.flow.as_str() == name;
@@ -162,6 +188,45 @@ impl LocalRun {
         Ok(Some(match record.ended {
             None => LocalStart::TakenUp(id),
             Some(_) => LocalStart::Ended(id),
+        }))
+    }
+
+    /// The request to redrive an execution with the definition that is given, where that is another one than its own. The
+    /// definition is stored if it fits.
+    pub(super) fn redefinition(&mut self, execution: &Text) -> Result<Option<RedefineRequest>, LocalError> {
+        let now = self.engine.as_ref().ok_or_else(super::given_up)?.now();
+        let Some(kept) = &self.kept else {
+            return Ok(None);
+        };
+        let Some(record) = kept.store.record(execution)? else {
+            return Ok(None);
+        };
+        let (ran, given) = kept.ran_and_given(&record)?;
+        if ran.hash == given.hash || record.ended.is_none() {
+            return Ok(None);
+        }
+        let history = ExportedHistory::of_execution(kept.store.as_ref(), ran, execution)?;
+        let events = match fit(&history, &given, &kept.limits) {
+            Ok(Some(events)) => events,
+            Ok(None) => return Ok(None),
+            Err(Misfit::Broken(at)) => return Err(LocalError::NotRedriven(Rejection::Broken { at })),
+            Err(Misfit::Differs(divergence)) => {
+                return Err(LocalError::DoesNotFit {
+                    name: record.name.to_string(),
+                    divergence,
+                });
+            }
+        };
+        let text = given.definition.to_json();
+        let (version, _) = kept.store.put_flow(&record.flow, &text, &given.hash, now, None)?;
+        kept.flows.set(&record.flow, version, given.clone());
+        let hash = given.hash.clone();
+        Ok(Some(RedefineRequest {
+            execution: execution.clone(),
+            events,
+            signal: redriven_with(Some(NewDefinition { version, hash })),
+            audit: None,
+            flow: given,
         }))
     }
 

@@ -4,11 +4,9 @@ use super::operating::ForkRefusal;
 use super::queries::QueryError;
 use super::{Node, NotTaken};
 use crate::export::ExportedHistory;
-use crate::replay::{Divergence, fold, replay_before};
-use starbridge_flow::graph::{Flow, StepId};
+use crate::fit::{Misfit, fit};
 use starbridge_flow::value::Text;
-use starbridge_machine::history::{read_event, write_event};
-use starbridge_machine::{EditedInput, EventId, NewDefinition, Signal};
+use starbridge_machine::{EditedInput, NewDefinition, Signal};
 use starbridge_ports::AuditEntry;
 use starbridge_runtime::{Command, RedefineRequest, Reply, check_keys};
 use tokio::sync::oneshot;
@@ -73,35 +71,19 @@ impl Node {
             let checked = check_keys(&flow, &started.flow, &started.input, &self.limits);
             checked.map_err(|error| ForkRefusal::InvalidKey(error.to_string()))?;
         }
-        let Some((from, steps)) = state.redriven_steps(&history.flow) else {
-            return Ok(Redrive::Same(redrive(None)));
+        let events = match fit(&history, &flow, &self.limits) {
+            Ok(Some(events)) => events,
+            Ok(None) => return Ok(Redrive::Same(redrive(None))),
+            Err(Misfit::Broken(at)) => return Err(QueryError::NoSuchEvent(at).into()),
+            Err(Misfit::Differs(divergence)) => return Err(ForkRefusal::DoesNotFit(divergence)),
         };
-        let replayed = replay_before(&history, &flow, self.limits.as_ref().clone(), from);
-        if let Some(divergence) = replayed.divergence {
-            return Err(ForkRefusal::DoesNotFit(Box::new(divergence)));
-        }
-        let again = replayed.state.redriven_steps(&flow);
-        let again = again.map(|(_, steps)| names(&flow, &steps)).unwrap_or_default();
-        let wanted_steps = names(&history.flow, &steps);
-        if again != wanted_steps {
-            return Err(ForkRefusal::DoesNotFit(Box::new(other_steps(
-                &history,
-                from,
-                &wanted_steps,
-                &again,
-            ))));
-        }
-        let events = history.events.iter().map(|event| {
-            let written = write_event(&history.flow, event);
-            read_event(&flow, &written.into()).map_err(|_| ForkRefusal::Query(QueryError::NoSuchEvent(event.id)))
-        });
         let definition = NewDefinition {
             version,
             hash: flow.hash.clone(),
         };
         Ok(Redrive::Other(Box::new(RedefineRequest {
             execution: Text::from(id),
-            events: events.collect::<Result<_, _>>()?,
+            events,
             signal: redrive(Some(definition)),
             audit: wanted.audit,
             flow,
@@ -119,34 +101,5 @@ impl Node {
         let request = Box::new(request);
         self.owners.owner_of(&execution, Command::Redefine { request, reply })?;
         answer.await.map_err(|_| NotTaken::Stopping)
-    }
-}
-
-fn names(flow: &Flow, steps: &[StepId]) -> Vec<Text> {
-    let name = |step: &StepId| flow.step(*step).map(|step| step.name.clone()).unwrap_or_default();
-    steps.iter().map(name).collect()
-}
-
-/// The difference where other steps would be entered again.
-fn other_steps(history: &ExportedHistory, from: EventId, wanted: &[Text], again: &[Text]) -> Divergence {
-    let place = usize::try_from(from.0).unwrap_or(0).saturating_sub(1);
-    let event = history.events.get(place);
-    let listed = |steps: &[Text]| match steps {
-        [] => "none".to_owned(),
-        steps => steps
-            .iter()
-            .map(|step| format!("`{step}`"))
-            .collect::<Vec<_>>()
-            .join(", "),
-    };
-    Divergence {
-        event: from,
-        recorded: event.map(|event| write_event(&history.flow, event)),
-        expected: None,
-        refused: Some(format!(
-            "the steps to enter again are {}, and with that version {}",
-            listed(wanted),
-            listed(again)
-        )),
     }
 }

@@ -319,3 +319,18 @@ pub async fn redrive_goes_on_with_another_version_that_fits() {
         .await;
     assert_eq!((fork.status, &fork.body["version"]), (201, &json!(4)), "{fork:?}");
 }
+
+#[tokio::test]
+async fn what_has_succeeded_is_not_undone_by_a_stop() {
+    let server = Running::start().await;
+    server.flow("f", json!([{"type": "pass", "name": "a"}])).await;
+    let id = started(&server, "f", json!({})).await;
+    stands(&server, &id, "Succeeded").await;
+    for rollback in [false, true] {
+        let stopped = server
+            .post(&format!("/v1/executions/{id}/stop"), json!({"rollback": rollback}))
+            .await;
+        assert_eq!(stopped.code(), (409, "AlreadyEnded"), "{rollback}: {stopped:?}");
+    }
+    assert_eq!(stands(&server, &id, "Succeeded").await["error"], json!(null));
+}

@@ -8,7 +8,7 @@ use serde_json::json;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Event, EventId, EventKind};
+use starbridge_machine::{Event, EventId, EventKind, copied};
 use starbridge_node::export::ExportedHistory;
 use starbridge_node::replay::replay;
 use starbridge_ports::{History, Notices};
@@ -216,7 +216,13 @@ fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>,
     if let Some(divergence) = replayed.divergence {
         findings.problem(format!("{id}: replay parts at {divergence:?}"));
     }
+    // What was over when a fork was made, another execution called.
+    let before = history.events.get(..copied(&history.events)).unwrap_or_default();
+    let before = laws::calls(before);
     for (call, fate) in laws::calls(&history.events) {
+        if before.get(&call).is_some_and(|fate| fate.ends > 0) {
+            continue;
+        }
         let key = format!("{id}/{call}");
         let event = usize::try_from(call.0).ok().and_then(|at| history.events.get(at - 1));
         if event.is_some_and(is_for_child) {

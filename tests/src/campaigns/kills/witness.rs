@@ -1,5 +1,6 @@
 //! The witness: functions outside the server, which note every call and every report that was acknowledged.
 
+use super::ledger::Ledger;
 use crate::client;
 use axum::Router;
 use axum::body::Bytes;
@@ -60,6 +61,7 @@ pub(in crate::campaigns) struct Witness {
     book: Mutex<Book>,
     /// What it was told of executions, in the order it came.
     told_of: Mutex<Vec<Told>>,
+    ledger: Mutex<Ledger>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -85,6 +87,7 @@ impl Witness {
             server,
             book: Mutex::default(),
             told_of: Mutex::default(),
+            ledger: Mutex::default(),
         });
         let router = Router::new()
             .route("/notified", post(notified))
@@ -107,6 +110,21 @@ impl Witness {
 
     pub(super) fn told_of(&self) -> MutexGuard<'_, Vec<Told>> {
         self.told_of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What there is of each job.
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what a call is for, at once: whoever called may be gone before it is answered. Whether it went well.
+    fn carry_out(&self, path: &str, key: &str, sent: &Bytes) -> bool {
+        let sent: Value = serde_json::from_slice(sent).unwrap_or_default();
+        match path {
+            "/make" => self.ledger().make(key, &sent),
+            "/take" => self.ledger().take(&sent),
+            _ => true,
+        }
     }
 
     /// Waits until all reports have an answer.
@@ -221,6 +239,7 @@ async fn answer(
 ) -> (StatusCode, String) {
     let key = text_of(&headers, "idempotency-key");
     let first = witness.note(&key, &headers, &sent);
+    let went_well = witness.carry_out(uri.path(), &key, &sent);
     let number = number_of(&key);
     if uri.path() == "/later" && first {
         // At once: whoever called may be gone before it is answered.
@@ -241,6 +260,7 @@ async fn answer(
             StatusCode::INTERNAL_SERVER_ERROR,
             json!({"error": "Flaky", "cause": key}),
         ),
+        "/make" | "/take" if !went_well => (StatusCode::CONFLICT, json!({"error": "Witness.Refused", "cause": key})),
         "/broken" => (StatusCode::BAD_REQUEST, json!({"error": "Broken", "cause": key})),
         "/later" => (StatusCode::ACCEPTED, json!({"taken": key})),
         _ => (StatusCode::OK, json!({"key": key})),

@@ -112,6 +112,7 @@ impl State {
             }
             Signal::Redrive { by, inputs, definition } => self.take_redrive(turn, by, inputs, definition),
             Signal::Skip { by, cause } => self.take_skip(turn, by, &cause),
+            Signal::Reorder { by, order } => self.take_reorder(turn, by, order),
             change @ (Signal::Pause { .. } | Signal::Resume { .. }) => self.change_pause(turn, change),
             Signal::Fork { of, event, name, by } => {
                 if event > self.data.last {

@@ -1,7 +1,7 @@
 //! Replay: feeding the recorded signals back must give the recorded events.
 
 use crate::event::{Event, EventId, EventKind};
-use crate::signal::{EndBeforeStart, Signal, Timer};
+use crate::signal::{EndBeforeStart, NewOrder, Signal, Timer};
 use crate::state::State;
 use starbridge_flow::graph::{FaultKind, Flow};
 
@@ -25,6 +25,7 @@ impl Event {
                 | EventKind::RollbackSkipped { .. }
                 | EventKind::ExecutionPaused { .. }
                 | EventKind::ExecutionResumed { .. }
+                | EventKind::ExecutionReordered { .. }
                 | EventKind::ExecutionForked { .. }
                 | EventKind::TurnContinued
         )
@@ -100,6 +101,18 @@ impl State {
             EventKind::ExecutionResumed { by } => Signal::Resume {
                 by: (!by.is_empty()).then(|| by.to_string()),
                 with_parent: false,
+            },
+            EventKind::ExecutionReordered {
+                priority,
+                order_time,
+                by,
+            } => Signal::Reorder {
+                by: (!by.is_empty()).then(|| by.to_string()),
+                order: NewOrder {
+                    priority: *priority,
+                    order_time: *order_time,
+                    ..NewOrder::default()
+                },
             },
             _ => return recorded_report(event),
         })

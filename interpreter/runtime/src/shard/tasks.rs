@@ -107,6 +107,36 @@ impl Shard {
         Some(task)
     }
 
+    /// Puts the tasks that nobody holds into their queues anew, because their order has changed. Those of a paused execution are in none.
+    pub(super) fn reorder_tasks(&mut self, id: &Text, append: &mut Append, now: Timestamp) {
+        if self.is_paused(id) {
+            return;
+        }
+        let Some(live) = self.executions.get(id) else {
+            return;
+        };
+        let stands = |call: &EventId| append.queued.iter().all(|task| task.call != *call);
+        let queues = live.queued.iter().filter(|(call, _)| stands(call));
+        let calls: Vec<_> = queues
+            .filter_map(|(call, queue)| Some((queue.clone(), live.state.call_to_send(&live.flow, *call)?)))
+            .collect();
+        for (queue, call) in calls {
+            let number = call.call;
+            let since = self.state(id).and_then(|state| state.queued_since(number));
+            let Some(mut task) = self.task(id, queue.clone(), call, now) else {
+                continue;
+            };
+            task.since = since.unwrap_or(now);
+            append.withdrawn.push(number);
+            append.queued.push(task);
+            self.held.push(Outgoing::Withdrawn {
+                queue,
+                execution: id.clone(),
+                call: number,
+            });
+        }
+    }
+
     /// Adds to an append which tasks end with these events, and which of them failed for good.
     pub(super) fn end_tasks(&mut self, id: &Text, events: &[Event], append: &mut Append) {
         if events

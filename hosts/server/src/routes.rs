@@ -7,12 +7,14 @@ mod flows;
 mod history;
 mod keys;
 mod operating;
+mod order;
 mod queues;
 mod route;
 mod schedules;
 mod service;
 mod start_terms;
 mod waiting;
+mod why;
 
 pub use route::{Route, largest_body};
 
@@ -23,11 +25,11 @@ use route::PAGE;
 
 /// All routes.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    let areas = [queues::ROUTES, keys::ROUTES, bulk::ROUTES];
+    let areas = [queues::ROUTES, keys::ROUTES, bulk::ROUTES, order::ROUTES, why::ROUTES];
     ROUTES.iter().chain(areas.into_iter().flatten())
 }
 
-/// All routes but those of queues, concurrency keys and bulk jobs.
+/// All routes but those of queues, concurrency keys, bulk jobs, the order and reasons.
 const ROUTES: &[Route] = &[
     Route {
         method: "GET",

@@ -46,6 +46,8 @@ mod mailbox;
 mod notifications;
 #[path = "api/operators.rs"]
 mod operators;
+#[path = "api/order.rs"]
+mod order;
 #[path = "api/outside.rs"]
 mod outside;
 #[path = "api/pausing.rs"]

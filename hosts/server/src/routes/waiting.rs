@@ -15,7 +15,7 @@ const MAX_POSITION: u64 = 10_000;
 pub(super) fn waiting_for(store: &dyn Store, id: &str, record: &ExecutionRecord) -> Result<Value, StoreError> {
     let waiter = store.waiter(id)?;
     let told = match &waiter {
-        Some(waiter) if !waiter.open.is_empty() => dependencies(store, waiter)?,
+        Some(waiter) if !waiter.open.is_empty() => dependencies(store, id, waiter)?,
         Some(waiter) => match &waiter.parked {
             Some(key) => parked(store, waiter, key)?,
             None => undecided(),
@@ -53,13 +53,13 @@ fn undecided() -> Told {
     }
 }
 
-fn dependencies(store: &dyn Store, waiter: &Waiter) -> Result<Told, StoreError> {
+fn dependencies(store: &dyn Store, id: &str, waiter: &Waiter) -> Result<Told, StoreError> {
     let mut shapes: Vec<Value> = Vec::new();
     let mut act = None;
     for open in waiter.open.iter().take(SHOWN) {
         let OpenDependency { dependency, bound } = open;
         let mut shape = Object::new();
-        let id = match &dependency.flow {
+        let of = match &dependency.flow {
             Some(flow) => {
                 shape.insert("flow".into(), flow.clone().into());
                 shape.insert("name".into(), dependency.execution.clone().into());
@@ -67,13 +67,13 @@ fn dependencies(store: &dyn Store, waiter: &Waiter) -> Result<Told, StoreError> 
             }
             None => Some(&dependency.execution),
         };
-        let record = id.map(|id| store.record(id)).transpose()?.flatten();
-        if let Some(id) = id {
-            shape.insert("execution".into(), id.clone().into());
+        let record = of.map(|id| store.record(id)).transpose()?.flatten();
+        if let Some(of) = of {
+            shape.insert("execution".into(), of.clone().into());
         }
         let status = record.map_or("notThere", |record| record.status.as_str());
         shape.insert("status".into(), status.into());
-        if let (None, Some(flow), None) = (id, &dependency.flow, &act) {
+        if let (None, Some(flow), None) = (of, &dependency.flow, &act) {
             let name = &dependency.execution;
             act = Some(format!("starbridge start {flow} --name {name}"));
         }
@@ -90,7 +90,8 @@ fn dependencies(store: &dyn Store, waiter: &Waiter) -> Result<Told, StoreError> 
     Ok(Told {
         reason: WaitingReason::Dependency,
         text,
-        act,
+        // Those that run will end; the only act left is not to wait for them.
+        act: act.or_else(|| Some(format!("starbridge order {id} --no-after"))),
         members,
     })
 }

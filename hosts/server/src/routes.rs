@@ -156,10 +156,8 @@ const ROUTES: &[Route] = &[
         query: &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),
-            (
-                "reason",
-                "why it does not go on: `broken`, `manual`, `paused`, `startTime`",
-            ),
+            ("reason", "why it does not go on, as `waitingFor` says"),
+            ("reasonOf", "of this key, flow or execution"),
             ("name", "whose name begins so"),
             ("parent", "started by the execution with this id"),
             (

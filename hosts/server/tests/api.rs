@@ -76,3 +76,5 @@ mod starts;
 mod steps;
 #[path = "api/waiters.rs"]
 mod waiters;
+#[path = "api/why.rs"]
+mod why;

@@ -106,8 +106,7 @@ impl State {
                 if !self.must_continue() {
                     return Err(Rejection::NothingToDo);
                 }
-                let place = self.flow_place(self.data.last);
-                self.emit(turn, place, EventKind::TurnContinued);
+                self.emit(turn, self.flow_place(self.data.last), EventKind::TurnContinued);
                 Ok(())
             }
             Signal::Redrive { by, inputs, definition } => self.take_redrive(turn, by, inputs, definition),

@@ -108,11 +108,7 @@ impl State {
                 by,
             } => Signal::Reorder {
                 by: (!by.is_empty()).then(|| by.to_string()),
-                order: NewOrder {
-                    priority: *priority,
-                    order_time: *order_time,
-                    ..NewOrder::default()
-                },
+                order: recorded_order(*priority, *order_time),
             },
             _ => return recorded_report(event),
         })
@@ -132,6 +128,14 @@ impl State {
         self.due(event.time)
             .find(|timer| timer.set_by == set_by)
             .map(|Timer { due, set_by }| Signal::TimerDue(Timer { due, set_by }))
+    }
+}
+
+fn recorded_order(priority: Option<u8>, order_time: Option<i64>) -> NewOrder {
+    NewOrder {
+        priority,
+        order_time,
+        ..NewOrder::default()
     }
 }
 

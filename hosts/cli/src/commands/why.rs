@@ -30,7 +30,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }
-    finish(output, shown(&answer.object()).trim_end(), Ok(()))
+    output.print(&shown(&answer.object()))
 }
 
 fn shown(answer: &Object) -> String {

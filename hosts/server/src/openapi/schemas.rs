@@ -294,6 +294,7 @@ fn execution() -> Value {
         ("text!", text()),
         ("since!", time()),
         ("until", time()),
+        ("of", text()),
         ("by", text()),
         ("cause", text()),
         ("act!", or_null(text())),

@@ -93,7 +93,7 @@ async fn one_that_waits_in_a_line_goes_before_others() {
 }
 
 #[tokio::test]
-async fn one_that_waits_for_a_time_or_for_others_begins_when_asked() {
+pub async fn one_that_waits_for_a_time_or_for_others_begins_when_asked() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let delayed = started(&server, "f", json!({"delaySeconds": 3600})).await;
@@ -146,7 +146,7 @@ async fn tasks_that_nobody_holds_go_in_the_new_order() {
 }
 
 #[tokio::test]
-async fn what_means_nothing_is_refused() {
+pub async fn what_means_nothing_is_refused() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let id = started(&server, "f", json!({})).await;

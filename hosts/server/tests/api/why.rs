@@ -156,7 +156,7 @@ async fn lines_of_keys_and_flows_are_told_apart_in_lists() {
 }
 
 #[tokio::test]
-async fn a_task_says_its_queue_and_then_its_worker_through_the_parent() {
+pub async fn a_task_says_its_queue_and_then_its_worker_through_the_parent() {
     let server = Running::start().await;
     server.flow("child", task("queue:jobs")).await;
     let call = json!([{"type": "task", "name": "call", "resourceArn": "flow:child", "pattern": "sync"}]);

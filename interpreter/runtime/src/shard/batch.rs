@@ -39,7 +39,7 @@ pub(crate) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Tur
 }
 
 /// Whether a turn changes the order of its execution.
-fn is_reordered(turn: &[Event]) -> bool {
+pub(super) fn is_reordered(turn: &[Event]) -> bool {
     let first = turn.first().map(|event| &event.detail);
     matches!(first, Some(EventKind::ExecutionReordered { .. }))
 }
@@ -105,9 +105,6 @@ impl Shard {
         self.collect_notices(id, told, &events, &mut append);
         append.sent.extend(self.child_cancellations(id, &events));
         self.spread_pause(id, &pause, &events, &mut append);
-        if is_reordered(&events) {
-            self.reorder_tasks(id, &mut append, now);
-        }
         self.hold_what_follows(id, &append, events);
         self.hold_calls(id, calls);
         if ended {

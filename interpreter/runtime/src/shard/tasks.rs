@@ -1,6 +1,7 @@
 //! Tasks of worker queues (section "worker queues"). A call to `queue:NAME` becomes a task, which is stored with the
 //! call's turn and removed with the turn that ends the call. It is not sent: workers poll for it.
 
+use super::batch::is_reordered;
 use super::{Outgoing, Shard};
 use crate::queues::FairQueue;
 use crate::references::{references_in, write_references};
@@ -108,7 +109,7 @@ impl Shard {
     }
 
     /// Puts the tasks that nobody holds into their queues anew, because their order has changed. Those of a paused execution are in none.
-    pub(super) fn reorder_tasks(&mut self, id: &Text, append: &mut Append, now: Timestamp) {
+    fn reorder_tasks(&mut self, id: &Text, append: &mut Append, now: Timestamp) {
         if self.is_paused(id) {
             return;
         }
@@ -139,6 +140,9 @@ impl Shard {
 
     /// Adds to an append which tasks end with these events, and which of them failed for good.
     pub(super) fn end_tasks(&mut self, id: &Text, events: &[Event], append: &mut Append) {
+        if let Some(first) = events.first().filter(|_| is_reordered(events)) {
+            self.reorder_tasks(id, append, first.time);
+        }
         if events
             .iter()
             .any(|event| matches!(event.detail, EventKind::ExecutionRedriven { .. }))

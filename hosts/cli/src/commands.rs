@@ -19,6 +19,7 @@ mod logs;
 mod man;
 #[cfg(feature = "server")]
 mod openapi;
+mod order;
 mod pause;
 mod queue;
 mod redrive;
@@ -35,6 +36,7 @@ mod start;
 mod stop;
 mod test;
 mod validate;
+mod why;
 mod worker;
 
 use crate::exit::Exit;
@@ -83,10 +85,12 @@ commands! {
         start Start
         list List
         show Show
+        why Why
         history History
         logs Logs
         stop Stop
         pause Pause
+        order Order
         resume Resume
         redrive Redrive
         skip Skip

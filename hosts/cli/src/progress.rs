@@ -292,6 +292,14 @@ impl Progress {
             EventKind::ExecutionResumed { .. } if scene.is_main => {
                 self.line(&format!("{} goes on after the pause", mark('▶')));
             }
+            EventKind::ExecutionReordered {
+                priority, order_time, ..
+            } if scene.is_main => {
+                let priority = priority.map(|priority| format!(", priority {priority}"));
+                let order = order_time.map(|order| format!(", order {order}"));
+                let (priority, order) = (priority.unwrap_or_default(), order.unwrap_or_default());
+                self.line(&format!("{} goes in another order{priority}{order}", mark('↻')));
+            }
             EventKind::ExecutionRedriven { .. } if scene.is_main => {
                 let names = scene.flow.name.as_deref().unwrap_or("the flow");
                 self.line(&format!("{} {} goes on", mark('↻'), escaped(names)));

@@ -128,6 +128,10 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
     if let Some(waiting) = waiting(execution) {
         entries.push(("waits for", waiting));
     }
+    let told = execution.get("waitingFor").and_then(Value::as_object);
+    if let Some(act) = told.and_then(|told| text(told, "act")) {
+        entries.push(("act", act.to_owned()));
+    }
     let (started, ended) = (text(execution, "startedTime"), text(execution, "endedTime"));
     if let Some(requested) = text(execution, "requestedTime") {
         entries.push(("requested", time(Some(requested))));

@@ -1,6 +1,7 @@
 //! The configuration of a server: one TOML file. Each setting has a default and can be overridden by the environment
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
+mod admission;
 mod console;
 mod lambda;
 mod mistakes;
@@ -11,6 +12,7 @@ mod secrets;
 mod sqs;
 mod token_key;
 
+pub use admission::AdmissionConfig;
 pub use console::ConsoleConfig;
 pub use lambda::LambdaConfig;
 pub use redis::RedisConfig;
@@ -65,6 +67,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// How long the audit list is kept.
     pub audit: AuditConfig,
+    /// How admission chooses.
+    pub admission: AdmissionConfig,
     /// The log.
     pub log: LogConfig,
     /// The interpreter as a function of AWS Lambda.
@@ -471,6 +475,7 @@ impl Config {
             secret_use: self.secret_use(),
             token_keys: self.token_keys(&*self.secrets())?,
             worker_queues: true,
+            admission: self.admission.settings(),
             leased: None,
             clock: Arc::new(SystemClock),
         })

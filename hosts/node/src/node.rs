@@ -61,8 +61,8 @@ use starbridge_machine::Signal;
 use starbridge_ports::{AuditEntry, Clock, Secrets, Store};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
-    AdmissionHandle, Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report, ResourceMap, SecretUse,
-    Snapshot, StartFailure, StartRequest, TokenKeys, Vault,
+    AdmissionHandle, AdmissionSettings, Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report,
+    ResourceMap, SecretUse, Snapshot, StartFailure, StartRequest, TokenKeys, Vault,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +104,8 @@ pub struct NodeSettings {
     pub token_keys: Vec<[u8; 32]>,
     /// Whether calls to `queue:NAME` become tasks for workers. This needs a node that runs all the time.
     pub worker_queues: bool,
+    /// How admission chooses among those that wait.
+    pub admission: AdmissionSettings,
     /// Set if executions are leased: the node then has them for a time only, and only those it asks for.
     pub leased: Option<LeaseSettings>,
     /// The clock.

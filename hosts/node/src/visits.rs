@@ -2,7 +2,7 @@
 
 mod row;
 
-pub use row::Row;
+pub use row::{OpenWait, Row};
 
 use row::Status;
 use starbridge_flow::graph::{Flow, StepId};
@@ -64,6 +64,8 @@ pub struct Visits {
     more: bool,
     /// 1, and one more with each redrive.
     run: u32,
+    /// Since when it is paused.
+    paused: Option<Timestamp>,
     /// Time of the latest event.
     time: Timestamp,
 }
@@ -84,6 +86,7 @@ impl Visits {
             seen: 0,
             more: false,
             run: 1,
+            paused: None,
             time: Timestamp::default(),
         }
     }
@@ -113,6 +116,8 @@ impl Visits {
                 self.end_all(before);
                 self.run += 1;
             }
+            EventKind::ExecutionPaused { .. } => self.paused = Some(event.time),
+            EventKind::ExecutionResumed { .. } | EventKind::ExecutionStopped { .. } => self.end_pause(event.time),
             EventKind::ExecutionForked { .. } => self.postpone(flow, event.time.since(before)),
             _ => {}
         }
@@ -240,6 +245,12 @@ impl Visits {
     fn end_all(&mut self, time: Timestamp) {
         for row in self.rows.values_mut() {
             row.give_up(time);
+        }
+    }
+
+    fn end_pause(&mut self, now: Timestamp) {
+        if let Some(since) = self.paused.take() {
+            self.rows.values_mut().for_each(|row| row.end_pause(now.since(since)));
         }
     }
 

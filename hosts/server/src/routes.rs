@@ -7,12 +7,14 @@ mod flows;
 mod history;
 mod keys;
 mod operating;
+mod order;
 mod queues;
 mod route;
 mod schedules;
 mod service;
 mod start_terms;
 mod waiting;
+mod why;
 
 pub use route::{Route, largest_body};
 
@@ -23,11 +25,18 @@ use route::PAGE;
 
 /// All routes.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    let areas = [queues::ROUTES, keys::ROUTES, bulk::ROUTES, schedules::ROUTES];
+    let areas = [
+        queues::ROUTES,
+        keys::ROUTES,
+        bulk::ROUTES,
+        schedules::ROUTES,
+        order::ROUTES,
+        why::ROUTES,
+    ];
     ROUTES.iter().chain(areas.into_iter().flatten())
 }
 
-/// All routes but those of queues, concurrency keys, bulk jobs and schedules.
+/// All routes but those of queues, concurrency keys, bulk jobs, schedules, the order and reasons.
 const ROUTES: &[Route] = &[
     Route {
         method: "GET",
@@ -154,10 +163,8 @@ const ROUTES: &[Route] = &[
         query: &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),
-            (
-                "reason",
-                "why it does not go on: `broken`, `manual`, `paused`, `startTime`",
-            ),
+            ("reason", "why it does not go on, as `waitingFor` says"),
+            ("reasonOf", "of this key, flow or execution"),
             ("name", "whose name begins so"),
             ("parent", "started by the execution with this id"),
             (

@@ -102,12 +102,8 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
     if let Some(labels) = &record.labels {
         set("labels", labels.clone().into());
     }
-    if let Some(broken) = &record.broken {
-        set("waitingFor", waiting_for(id, broken));
-    } else if let Some(paused) = &record.paused {
-        set("waitingFor", waiting_for_resume(id, paused));
-    } else if let Some(shape) = waiting_before_start(record) {
-        set("waitingFor", shape);
+    if let Some(reason) = reason_of(id, record) {
+        set("waitingFor", reason);
     }
     if let Some(parent) = &record.parent {
         let parent: Object = [
@@ -131,6 +127,17 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
         set("forkedFrom", forked.into());
     }
     shape
+}
+
+/// Why an execution does not go on, as far as its record says.
+pub fn reason_of(id: &str, record: &ExecutionRecord) -> Option<Value> {
+    if let Some(broken) = &record.broken {
+        return Some(waiting_for(id, broken));
+    }
+    match &record.paused {
+        Some(paused) => Some(waiting_for_resume(id, paused)),
+        None => waiting_before_start(id, record),
+    }
 }
 
 /// Why an execution is set aside, and what can be done.
@@ -170,7 +177,7 @@ fn waiting_for_resume(id: &str, paused: &RecordedPause) -> Value {
 }
 
 /// Why an execution has not begun, or does not go on that was redriven.
-fn waiting_before_start(record: &ExecutionRecord) -> Option<Value> {
+fn waiting_before_start(id: &str, record: &ExecutionRecord) -> Option<Value> {
     let (reason, text) = match record.status {
         Status::Delayed => (WaitingReason::StartTime, "its time to begin has not come"),
         Status::Blocked => (WaitingReason::Dependency, "executions it waits for have not ended"),
@@ -188,7 +195,14 @@ fn waiting_before_start(record: &ExecutionRecord) -> Option<Value> {
     if let Some(until) = record.wake_at {
         set("until", until.to_string().into());
     }
-    set("act", Value::Null);
+    set(
+        "act",
+        match reason {
+            WaitingReason::StartTime => format!("starbridge order {id} --now").into(),
+            WaitingReason::Dependency => format!("starbridge order {id} --no-after").into(),
+            _ => Value::Null,
+        },
+    );
     Some(members.into())
 }
 

@@ -49,6 +49,8 @@ mod mailbox;
 mod notifications;
 #[path = "api/operators.rs"]
 mod operators;
+#[path = "api/order.rs"]
+mod order;
 #[path = "api/outside.rs"]
 mod outside;
 #[path = "api/pausing.rs"]
@@ -77,3 +79,5 @@ mod starts;
 mod steps;
 #[path = "api/waiters.rs"]
 mod waiters;
+#[path = "api/why.rs"]
+mod why;

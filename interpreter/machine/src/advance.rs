@@ -106,12 +106,12 @@ impl State {
                 if !self.must_continue() {
                     return Err(Rejection::NothingToDo);
                 }
-                let place = self.flow_place(self.data.last);
-                self.emit(turn, place, EventKind::TurnContinued);
+                self.emit(turn, self.flow_place(self.data.last), EventKind::TurnContinued);
                 Ok(())
             }
             Signal::Redrive { by, inputs, definition } => self.take_redrive(turn, by, inputs, definition),
             Signal::Skip { by, cause } => self.take_skip(turn, by, &cause),
+            Signal::Reorder { by, order } => self.take_reorder(turn, by, order),
             change @ (Signal::Pause { .. } | Signal::Resume { .. }) => self.change_pause(turn, change),
             Signal::Fork { of, event, name, by } => {
                 if event > self.data.last {

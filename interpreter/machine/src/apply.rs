@@ -97,6 +97,9 @@ impl State {
                 Some(self.fold_paused(event, by, cause, *with_parent))
             }
             EventKind::ExecutionResumed { .. } => Some(self.fold_resumed(event)),
+            EventKind::ExecutionReordered {
+                priority, order_time, ..
+            } => Some(self.fold_reordered(*priority, *order_time)),
             EventKind::ExecutionForked { name, .. } => Some(self.fold_forked(flow, event, name)),
             _ => None,
         }

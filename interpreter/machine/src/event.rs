@@ -502,6 +502,12 @@ pub enum EventKind {
     ExecutionPaused { by: Text, cause: Text, with_parent: bool },
     /// † The pause is over.
     ExecutionResumed { by: Text },
+    /// † It and its tasks go in another order from now on. What is `None` stays as it is.
+    ExecutionReordered {
+        priority: Option<u8>,
+        order_time: Option<i64>,
+        by: Text,
+    },
     /// † This execution goes on from an event of another one.
     ExecutionForked {
         execution: Text,

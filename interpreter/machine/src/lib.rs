@@ -75,6 +75,7 @@ pub mod history;
 mod inspect;
 mod pause;
 mod references;
+mod reorder;
 mod replay;
 mod retry;
 mod signal;
@@ -92,7 +93,7 @@ pub use event::{
 pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::{FailedRollback, ManualRequest, OpenStep, StepState};
 pub use replay::turn_length;
-pub use signal::{EndBeforeStart, Rejection, Signal, Timer};
+pub use signal::{EndBeforeStart, NewOrder, Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, Paused, State, Status};
 pub use turn::cut;
 pub use turn::{TURN_BYTES, TURN_EVENTS};

@@ -1,7 +1,7 @@
 //! Replay: feeding the recorded signals back must give the recorded events.
 
 use crate::event::{Event, EventId, EventKind};
-use crate::signal::{EndBeforeStart, Signal, Timer};
+use crate::signal::{EndBeforeStart, NewOrder, Signal, Timer};
 use crate::state::State;
 use starbridge_flow::graph::{FaultKind, Flow};
 
@@ -25,6 +25,7 @@ impl Event {
                 | EventKind::RollbackSkipped { .. }
                 | EventKind::ExecutionPaused { .. }
                 | EventKind::ExecutionResumed { .. }
+                | EventKind::ExecutionReordered { .. }
                 | EventKind::ExecutionForked { .. }
                 | EventKind::TurnContinued
         )
@@ -101,6 +102,14 @@ impl State {
                 by: (!by.is_empty()).then(|| by.to_string()),
                 with_parent: false,
             },
+            EventKind::ExecutionReordered {
+                priority,
+                order_time,
+                by,
+            } => Signal::Reorder {
+                by: (!by.is_empty()).then(|| by.to_string()),
+                order: recorded_order(*priority, *order_time),
+            },
             _ => return recorded_report(event),
         })
     }
@@ -119,6 +128,14 @@ impl State {
         self.due(event.time)
             .find(|timer| timer.set_by == set_by)
             .map(|Timer { due, set_by }| Signal::TimerDue(Timer { due, set_by }))
+    }
+}
+
+fn recorded_order(priority: Option<u8>, order_time: Option<i64>) -> NewOrder {
+    NewOrder {
+        priority,
+        order_time,
+        ..NewOrder::default()
     }
 }
 

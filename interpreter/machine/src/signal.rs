@@ -144,6 +144,13 @@ pub enum Signal {
         /// Whether it is because the execution that waits for this one was paused.
         with_parent: bool,
     },
+    /// Go in another order, with the tasks that nobody holds.
+    Reorder {
+        /// The name of the operator.
+        by: Option<String>,
+        /// What changes.
+        order: NewOrder,
+    },
     /// Go on after a pause.
     Resume {
         /// The name of the operator.
@@ -151,6 +158,19 @@ pub enum Signal {
         /// Whether it is because the execution that waits for this one goes on. A pause of its own then stays.
         with_parent: bool,
     },
+}
+
+/// What an operator changes of the order of an execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewOrder {
+    /// From 0 to 9, 9 first; `None`: as before.
+    pub priority: Option<u8>,
+    /// Within a priority the smaller goes first; `None`: as before.
+    pub order_time: Option<i64>,
+    /// Whether the time at which it is to begin has come. Only one that has not begun can take that.
+    pub start_now: bool,
+    /// Whether it no longer waits for other executions. Only one that has not begun can take that.
+    pub drop_after: bool,
 }
 
 /// How an execution ends that waited to begin.

@@ -327,6 +327,8 @@ impl ExecutionRecord {
         self.ended = later.ended;
         self.awaited = later.awaited;
         self.watched = later.watched;
+        self.priority = later.priority;
+        self.order_time = later.order_time;
         self.failure.clone_from(&later.failure);
         self.rollback.clone_from(&later.rollback);
         self.attempts = later.attempts;

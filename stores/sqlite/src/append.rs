@@ -309,7 +309,7 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
         .prepare_cached(
             "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
                 cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14,
-                paused = ?15, reason = ?16, watched = ?17
+                paused = ?15, reason = ?16, watched = ?17, priority = ?18, order_time = ?19
              WHERE number = ?1",
         )?
         .execute(params![
@@ -330,6 +330,8 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
             to_json(record.paused.as_ref()),
             record.waiting_reason().map(WaitingReason::number),
             record.watched,
+            record.priority,
+            record.order_time,
         ])
         .map(drop)
 }

@@ -9,6 +9,7 @@
 //! | `skip: CAUSE` | the undo that failed is left out |
 //! | `fork: N`, `executionName`? | a new execution goes on from the turn of event N of the one before |
 //! | `resolve: {action, …}` | the step that waits for an operator is resolved |
+//! | `reorder: {priority?, orderTime?, startNow?, after?}` | it goes in another order |
 //! | `laterSeconds`? | how much later that is |
 //! | `mocks`, `stop`, `expect` | as in a case; mocks and the time of the stop begin anew |
 //! | `from`?, `again`? | what the event of a redrive must say |
@@ -25,7 +26,7 @@ use serde_json::Value;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Millis;
-use starbridge_machine::{EditedInput, Event, EventId};
+use starbridge_machine::{EditedInput, Event, EventId, NewOrder};
 use starbridge_simulator::{Case, Expect, TestFile, compare};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +44,7 @@ enum Act {
         name: String,
     },
     Resolve(Value),
+    Reorder(NewOrder),
 }
 
 /// What begins a leg, and what its event must say.
@@ -229,6 +231,15 @@ fn read_inputs(inputs: &Value) -> Result<Vec<EditedInput>, String> {
     inputs.as_array().into_iter().flatten().map(read).collect()
 }
 
+fn read_order(order: &Value) -> NewOrder {
+    NewOrder {
+        priority: order["priority"].as_u64().and_then(|priority| priority.try_into().ok()),
+        order_time: order["orderTime"].as_i64(),
+        start_now: order["startNow"] == true,
+        drop_after: order.get("after").is_some(),
+    }
+}
+
 /// A leg: what is its own is taken out, what is left is a case.
 fn read_leg(file: &Value, mut leg: Value) -> Result<Leg, String> {
     let members = leg.as_object_mut().ok_or("a leg is an object")?;
@@ -236,6 +247,7 @@ fn read_leg(file: &Value, mut leg: Value) -> Result<Leg, String> {
     let by = take("by").and_then(|by| by.as_str().map(str::to_owned));
     let name = take("executionName");
     let inputs = take("inputs").map_or_else(|| Ok(Vec::new()), |inputs| read_inputs(&inputs))?;
+    let reorder = take("reorder");
     let act = match (take("redrive"), take("fork"), take("resolve"), take("skip")) {
         (Some(Value::Bool(true)), None, None, None) => Act::Redrive { by, inputs },
         (None, None, None, Some(Value::String(cause))) => Act::Skip(cause),
@@ -244,7 +256,8 @@ fn read_leg(file: &Value, mut leg: Value) -> Result<Leg, String> {
             name: name.as_ref().and_then(Value::as_str).unwrap_or("fork").to_owned(),
         },
         (None, None, Some(resolution), None) => Act::Resolve(resolution),
-        _ => return Err("a leg has one of `redrive`, `skip`, `fork` and `resolve`".to_owned()),
+        (None, None, None, None) if reorder.is_some() => Act::Reorder(read_order(&reorder.unwrap_or_default())),
+        _ => return Err("a leg has one of `redrive`, `skip`, `fork`, `resolve` and `reorder`".to_owned()),
     };
     let later = take("laterSeconds").and_then(|seconds| seconds.as_f64()).unwrap_or(0.0);
     let from = take("from").and_then(|from| from.as_u64());

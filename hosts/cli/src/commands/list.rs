@@ -25,9 +25,12 @@ pub struct Options {
     /// In this state; may be given several times
     #[arg(long, value_name = "STATUS", value_parser = statuses(), ignore_case = true)]
     pub status: Vec<String>,
-    /// That do not go on for this reason: broken (set aside), manual, paused or startTime
+    /// That do not go on for this reason: broken (set aside), manual, paused, startTime, dependency, key, flowLimit, flowPaused or admission
     #[arg(long, value_name = "REASON")]
     pub reason: Option<String>,
+    /// That wait for this key, flow or execution (FLOW/NAME)
+    #[arg(long, value_name = "KEY", requires = "reason")]
+    pub of: Option<String>,
     /// Whose name begins so
     #[arg(long)]
     pub name: Option<String>,
@@ -90,6 +93,7 @@ fn query(options: &Options, output: Output) -> Result<Vec<(&'static str, String)
     let single = [
         ("flow", &options.flow),
         ("reason", &options.reason),
+        ("reasonOf", &options.of),
         ("name", &options.name),
         ("from", &options.from),
         ("to", &options.to),

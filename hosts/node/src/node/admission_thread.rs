@@ -23,12 +23,12 @@ impl SharedAdmission {
     /// The engine of admission, which goes on from what the store has.
     pub(super) fn engine(
         self,
+        settings: AdmissionSettings,
         store: &Arc<dyn Store>,
         writer: &Writer,
         owners: Vec<mpsc::Sender<Command>>,
     ) -> Result<AdmissionEngine, StoreError> {
         let deliver: Deliver = Box::new(move |message| deliver(&owners, message));
-        let settings = AdmissionSettings::default();
         let rows: Arc<dyn Admissions> = store.clone();
         let history: &dyn History = store.as_ref();
         AdmissionEngine::new(settings, (rows, history), deliver, &self.handle, self.inbox, writer)

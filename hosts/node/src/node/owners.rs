@@ -69,7 +69,7 @@ impl Owners {
             Some(_) => crate::stores::in_memory(),
         };
         let admission_handle = admission.handle.clone();
-        let admission = admission.engine(&admission_of, &writer, inboxes.clone())?;
+        let admission = admission.engine(start.settings.admission, &admission_of, &writer, inboxes.clone())?;
         for (which, (owner, inbox)) in owners.into_iter().zip(ends).enumerate() {
             let (writer, end, left) = (writer.clone(), end.clone(), left.clone());
             spawn(&format!("owner-{which}"), move |name| {

@@ -1,5 +1,9 @@
 //! One visit of a step, as it is shown.
 
+mod waits;
+
+pub use waits::OpenWait;
+
 use crate::json::object;
 use starbridge_flow::graph::{Flow, Pattern, StepId, StepKind, Wait};
 use starbridge_flow::time::{Millis, Timestamp};
@@ -57,6 +61,8 @@ pub struct Row {
     status: Status,
     attempts: u32,
     entered: Timestamp,
+    /// When its status last changed.
+    changed: Timestamp,
     ended: Option<Timestamp>,
     /// Until when it waits: for a retry, for the next call of a poll, for a time.
     until: Option<Timestamp>,
@@ -74,6 +80,7 @@ struct Call {
     since: Timestamp,
     resource: Text,
     reported: bool,
+    timeout_at: Option<Timestamp>,
     child: Option<Text>,
 }
 
@@ -84,6 +91,7 @@ impl Call {
             since,
             resource: scheduled.resource.clone(),
             reported: scheduled.pattern == Pattern::WaitForCallback,
+            timeout_at: scheduled.timeout_at,
             child: None,
         }
     }
@@ -115,9 +123,11 @@ struct Undo {
     status: Status,
     attempts: u32,
     started: Timestamp,
+    changed: Timestamp,
     ended: Option<Timestamp>,
     until: Option<Timestamp>,
     failure: Option<Failure>,
+    call: Option<Call>,
 }
 
 impl Row {
@@ -136,6 +146,7 @@ impl Row {
             status: Status::Entered,
             attempts: 0,
             entered: event.time,
+            changed: event.time,
             ended: None,
             until: None,
             failure: None,
@@ -161,6 +172,9 @@ impl Row {
     }
 
     pub(super) fn see(&mut self, event: &Event) {
+        if !matches!(event.detail, EventKind::TaskSubmitted { .. }) {
+            self.changed = event.time;
+        }
         match &event.detail {
             EventKind::StepStarted { attempt, .. } => {
                 self.attempts = *attempt;
@@ -250,6 +264,14 @@ impl Row {
         }
     }
 
+    /// The pause is over: the call that is out times out later by its length.
+    pub(super) fn end_pause(&mut self, length: Millis) {
+        let undo = self.undo.as_mut().and_then(|undo| undo.call.as_mut());
+        for call in self.call.iter_mut().chain(undo) {
+            call.timeout_at = call.timeout_at.map(|at| at.plus(length));
+        }
+    }
+
     /// What is inside of it goes on in that run.
     pub(super) fn go_on(&mut self, run: u32) {
         if self.run < run && matches!(self.status, Status::Cancelled | Status::Failed) {
@@ -286,11 +308,16 @@ impl Row {
                 status: Status::Entered,
                 attempts: 0,
                 started: event.time,
+                changed: event.time,
                 ended: None,
                 until: None,
                 failure: None,
+                call: None,
             })
         });
+        if !matches!(event.detail, EventKind::TaskSubmitted { .. }) {
+            undo.changed = event.time;
+        }
         match &event.detail {
             EventKind::RollbackStarted { .. } => {
                 undo.status = Status::Running;
@@ -318,9 +345,17 @@ impl Row {
                 undo.status = Status::Polling;
                 undo.until = Some(*due);
             }
-            EventKind::TaskScheduled(_) => {
+            EventKind::TaskScheduled(scheduled) => {
                 undo.status = Status::Running;
                 undo.until = None;
+                undo.call = Some(Call::of(scheduled, event.id, event.time));
+            }
+            EventKind::TaskSubmitted {
+                execution: Some(child), ..
+            } => {
+                if let Some(call) = &mut undo.call {
+                    call.child = Some(child.clone());
+                }
             }
             EventKind::RollbackSucceeded => {
                 undo.status = Status::Succeeded;

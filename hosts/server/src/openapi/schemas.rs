@@ -6,6 +6,7 @@ use starbridge_node::node::BulkAction;
 
 /// All codes of problems.
 const CODES: &[&str] = &[
+    "AlreadyBegun",
     "AlreadyEnded",
     "AlreadyResolved",
     "BadReport",
@@ -257,6 +258,25 @@ fn operating() -> Schemas {
         ("Skip", shape(&[("cause", text())])),
         ("Pause", shape(&[("cause", text())])),
         ("Resume", shape(&[])),
+        (
+            "Why",
+            shape(&[
+                ("execution!", text()),
+                ("status!", text()),
+                ("waitingFor!", or_null(object())),
+                ("open!", number()),
+                ("waits!", list(object())),
+            ]),
+        ),
+        (
+            "Order",
+            shape(&[
+                ("priority", number()),
+                ("orderTime", json!({"type": ["integer", "string"]})),
+                ("startNow", flag()),
+                ("after", json!({"type": "array", "maxItems": 0})),
+            ]),
+        ),
     ]
 }
 
@@ -274,6 +294,7 @@ fn execution() -> Value {
         ("text!", text()),
         ("since!", time()),
         ("until", time()),
+        ("of", text()),
         ("by", text()),
         ("cause", text()),
         ("act!", or_null(text())),

@@ -2,7 +2,7 @@
 
 use super::flows::no_such_flow;
 use super::start_terms::{read_terms, traceparent_of};
-use super::waiting::waiting_for;
+use super::waiting::{Brief, Briefs, OF_ADMISSION, waiting_for};
 use crate::App;
 use crate::answers::{Found, Room, aside, find};
 use crate::body::Sent;
@@ -371,7 +371,7 @@ pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, Str
 /// `GET /v1/executions`
 pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     const KNOWN: &[&str] = &[
-        "flow", "status", "reason", "name", "parent", "root", "label", "from", "to", "cursor", "limit",
+        "flow", "status", "reason", "reasonOf", "name", "parent", "root", "label", "from", "to", "cursor", "limit",
     ];
     let query = Query::of(query.0, KNOWN)?;
     let mut statuses = Vec::new();
@@ -392,12 +392,20 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         labels.push((Text::from(key), Text::from(value)));
     }
     let reason = query.get("reason").map(reason_of).transpose()?;
+    let wanted_of = reason_object(&query, reason)?;
+    let admission = reason.filter(|reason| OF_ADMISSION.contains(reason));
+    if admission.is_some() {
+        statuses = waiting_statuses(&statuses);
+        if statuses.is_empty() {
+            return app.answers.value(StatusCode::OK, shapes::page(Vec::new(), None)).await;
+        }
+    }
     let wanted = starbridge_ports::Query {
         flow: query.get("flow").map(Text::from),
         statuses,
         broken: reason == Some(WaitingReason::Broken),
         reasons: reason
-            .filter(|reason| *reason != WaitingReason::Broken)
+            .filter(|reason| *reason != WaitingReason::Broken && admission.is_none())
             .into_iter()
             .collect(),
         name: query.get("name").map(Text::from),
@@ -411,11 +419,23 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     };
     let page = aside(&app.node, move |node| {
         let page = node.store().list(&wanted)?;
-        let items = page
-            .items
-            .iter()
-            .map(|listed| shapes::record(&listed.id, &listed.record).into());
-        Ok::<_, StoreError>(shapes::page(items.collect(), page.next.map(Value::from)))
+        let mut briefs = Briefs::new(node.store().as_ref());
+        let mut items = Vec::with_capacity(page.items.len());
+        for listed in &page.items {
+            let brief = briefs.of(&listed.id, &listed.record)?;
+            let fits = admission.is_none_or(|reason| {
+                let of = |brief: &Brief| wanted_of.is_none() || brief.of == wanted_of;
+                brief.as_ref().is_some_and(|brief| brief.reason == reason && of(brief))
+            });
+            if fits {
+                let mut shape = shapes::record(&listed.id, &listed.record);
+                if let Some(brief) = brief {
+                    brief.tell(&listed.id, &listed.record, &mut shape);
+                }
+                items.push(shape.into());
+            }
+        }
+        Ok::<_, StoreError>(shapes::page(items, page.next.map(Value::from)))
     });
     app.answers.value(StatusCode::OK, page.await??).await
 }
@@ -428,11 +448,35 @@ fn family(query: &Query, key: &str) -> Answer<Option<Text>> {
     Ok(query.get(key).map(Text::from))
 }
 
+/// Of those that wait to be admitted, the statuses that are asked for.
+fn waiting_statuses(asked: &[Status]) -> Vec<Status> {
+    let waiting = [Status::Queued, Status::Blocked].into_iter();
+    waiting
+        .filter(|status| asked.is_empty() || asked.contains(status))
+        .collect()
+}
+
+/// The key, flow or execution that is waited for.
+fn reason_object(query: &Query, reason: Option<WaitingReason>) -> Answer<Option<Text>> {
+    let of = query.get("reasonOf").map(Text::from);
+    let has_object = reason.is_some_and(|reason| OF_ADMISSION.contains(&reason) && reason != WaitingReason::Admission);
+    if of.is_some() && !has_object {
+        let detail =
+            "`reasonOf` goes with a `reason` that has an object: `dependency`, `key`, `flowLimit` or `flowPaused`";
+        return Err(Problem::bad(detail));
+    }
+    Ok(of)
+}
+
 fn reason_of(word: &str) -> Answer<WaitingReason> {
-    WaitingReason::parse_listed(word).ok_or_else(|| {
-        let (word, known) = (quoted(word), WaitingReason::listed_words());
-        Problem::bad(format!("there is no reason {word} to ask for: known are {known}"))
-    })
+    let of_admission = OF_ADMISSION.iter().copied().find(|reason| reason.as_str() == word);
+    of_admission
+        .or_else(|| WaitingReason::parse_listed(word))
+        .ok_or_else(|| {
+            let words = OF_ADMISSION.map(WaitingReason::as_str).join(", ");
+            let (word, known) = (quoted(word), format!("{}, {words}", WaitingReason::listed_words()));
+            Problem::bad(format!("there is no reason {word} to ask for: known are {known}"))
+        })
 }
 
 fn status_of(word: &str) -> Answer<Status> {

@@ -233,7 +233,7 @@ pub async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parame
 }
 
 /// Queues that steps are said more of.
-const QUEUES: usize = 1_000;
+pub(super) const QUEUES: usize = 1_000;
 
 /// How a queue stands, for whoever waits for one of its workers.
 fn queue_in_words(view: &QueueView) -> String {

@@ -319,7 +319,7 @@ pub async fn delete(
 const DATA: [&str; 3] = ["input", "inputs", "output"];
 
 /// What the audit list says of a request about an execution: its members are the detail, but for data.
-fn audit(app: &App, operator: &Operator, action: &str, id: &str, body: &Body) -> AuditEntry {
+pub(super) fn audit(app: &App, operator: &Operator, action: &str, id: &str, body: &Body) -> AuditEntry {
     let members = body.members().iter().filter(|(key, _)| !DATA.contains(&key.as_str()));
     let short = |(key, value): (&Text, &Value)| {
         let value = value
@@ -340,7 +340,7 @@ async fn give(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer 
 }
 
 /// The answer to what was asked of an execution: the execution after it.
-async fn answered(app: &App, id: &str, reply: Reply) -> Answer {
+pub(super) async fn answered(app: &App, id: &str, reply: Reply) -> Answer {
     let id = Text::from(id);
     let status = match reply {
         Reply::Taken => StatusCode::OK,

@@ -79,7 +79,7 @@ fn is_traceparent(text: &str) -> bool {
     version != "ff" && !zero(trace) && !zero(parent) && (version != "00" || more.is_none()) && text.len() <= LONGEST
 }
 
-fn priority(body: &Body) -> Answer<Option<u8>> {
+pub(super) fn priority(body: &Body) -> Answer<Option<u8>> {
     let given = body.number("priority")?;
     match given.filter(|priority| *priority > PRIORITIES) {
         Some(priority) => Err(Problem::bad(format!(
@@ -90,7 +90,7 @@ fn priority(body: &Body) -> Answer<Option<u8>> {
 }
 
 /// A whole number, or the milliseconds since 1970 of a time.
-fn order_time(body: &Body) -> Answer<Option<i64>> {
+pub(super) fn order_time(body: &Body) -> Answer<Option<i64>> {
     let Some(value) = body.get("orderTime") else {
         return Ok(None);
     };

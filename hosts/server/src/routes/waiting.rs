@@ -2,9 +2,11 @@
 
 use super::keys::set_limit;
 use starbridge_flow::value::{Object, Text, Value};
+use starbridge_machine::Status;
 use starbridge_ports::{
-    ExecutionRecord, FLOW_POOL, KeyView, OpenDependency, PoolKey, Store, StoreError, Waiter, WaitingReason,
+    Dependency, ExecutionRecord, FLOW_POOL, KeyView, OpenDependency, PoolKey, Store, StoreError, Waiter, WaitingReason,
 };
+use std::collections::HashMap;
 
 /// How many holders of a key, and how many open dependencies, are shown.
 const SHOWN: usize = 10;
@@ -15,7 +17,7 @@ const MAX_POSITION: u64 = 10_000;
 pub(super) fn waiting_for(store: &dyn Store, id: &str, record: &ExecutionRecord) -> Result<Value, StoreError> {
     let waiter = store.waiter(id)?;
     let told = match &waiter {
-        Some(waiter) if !waiter.open.is_empty() => dependencies(store, waiter)?,
+        Some(waiter) if !waiter.open.is_empty() => dependencies(store, id, waiter)?,
         Some(waiter) => match &waiter.parked {
             Some(key) => parked(store, waiter, key)?,
             None => undecided(),
@@ -36,6 +38,104 @@ pub(super) fn waiting_for(store: &dyn Store, id: &str, record: &ExecutionRecord)
     Ok(shape.into())
 }
 
+/// The reasons of those that wait to be admitted. They follow from what admission keeps, and records do not have them.
+pub(super) const OF_ADMISSION: [WaitingReason; 5] = [
+    WaitingReason::Dependency,
+    WaitingReason::Key,
+    WaitingReason::FlowLimit,
+    WaitingReason::FlowPaused,
+    WaitingReason::Admission,
+];
+
+/// Why one of a list waits to be admitted.
+pub(super) struct Brief {
+    pub(super) reason: WaitingReason,
+    /// The key, the flow, or the first of the executions.
+    pub(super) of: Option<Text>,
+    text: String,
+}
+
+/// What those of a list wait for. What is known of flows is asked for once.
+pub(super) struct Briefs<'a> {
+    store: &'a dyn Store,
+    paused: HashMap<PoolKey, bool>,
+}
+
+impl<'a> Briefs<'a> {
+    pub(super) fn new(store: &'a dyn Store) -> Self {
+        Self {
+            store,
+            paused: HashMap::new(),
+        }
+    }
+
+    /// Why it waits to be admitted; `None` if it does not, or something else comes first.
+    pub(super) fn of(&mut self, id: &str, record: &ExecutionRecord) -> Result<Option<Brief>, StoreError> {
+        let waits = matches!(record.status, Status::Queued | Status::Blocked);
+        if !waits || record.broken.is_some() || record.paused.is_some() {
+            return Ok(None);
+        }
+        let waiter = self.store.waiter(id)?;
+        if let Some(open) = waiter.as_ref().and_then(|waiter| waiter.open.first()) {
+            let Dependency { flow, execution, .. } = &open.dependency;
+            let of = match flow {
+                Some(flow) => Text::from(format!("{flow}/{execution}")),
+                None => execution.clone(),
+            };
+            let text = format!("the execution `{of}`, which it waits for, has not ended");
+            return Ok(Some(brief(WaitingReason::Dependency, Some(of), text)));
+        }
+        let Some(key) = waiter.and_then(|waiter| waiter.parked) else {
+            let text = "whether it may run is not decided yet".to_owned();
+            return Ok(Some(brief(WaitingReason::Admission, None, text)));
+        };
+        let PoolKey { pool, key: of } = &key;
+        if *pool != *FLOW_POOL {
+            let text = format!("it stands in the line of the key `{of}` in the pool `{pool}`");
+            return Ok(Some(brief(WaitingReason::Key, Some(of.clone()), text)));
+        }
+        let paused = match self.paused.get(&key) {
+            Some(paused) => *paused,
+            None => {
+                let paused = self.store.key(&key)?.kept.paused.is_some();
+                self.paused.insert(key.clone(), paused);
+                paused
+            }
+        };
+        let of = of.clone();
+        let (reason, text) = match paused {
+            true => (WaitingReason::FlowPaused, format!("the flow `{of}` is paused")),
+            false => (
+                WaitingReason::FlowLimit,
+                format!("as many executions of the flow `{of}` run as may"),
+            ),
+        };
+        Ok(Some(brief(reason, Some(of), text)))
+    }
+}
+
+fn brief(reason: WaitingReason, of: Option<Text>, text: String) -> Brief {
+    Brief { reason, of, text }
+}
+
+impl Brief {
+    /// Puts it into the shape of an execution.
+    pub(super) fn tell(self, id: &str, record: &ExecutionRecord, shape: &mut Object) {
+        let mut told = Object::new();
+        told.insert("reason".into(), self.reason.as_str().into());
+        told.insert("text".into(), self.text.into());
+        told.insert("since".into(), record.asked().to_string().into());
+        if let Some(until) = record.wake_at {
+            told.insert("until".into(), until.to_string().into());
+        }
+        if let Some(of) = self.of {
+            told.insert("of".into(), of.into());
+        }
+        told.insert("act".into(), format!("starbridge why {id}").into());
+        shape.insert("waitingFor".into(), told.into());
+    }
+}
+
 /// A reason with its words.
 struct Told {
     reason: WaitingReason,
@@ -53,13 +153,13 @@ fn undecided() -> Told {
     }
 }
 
-fn dependencies(store: &dyn Store, waiter: &Waiter) -> Result<Told, StoreError> {
+fn dependencies(store: &dyn Store, id: &str, waiter: &Waiter) -> Result<Told, StoreError> {
     let mut shapes: Vec<Value> = Vec::new();
     let mut act = None;
     for open in waiter.open.iter().take(SHOWN) {
         let OpenDependency { dependency, bound } = open;
         let mut shape = Object::new();
-        let id = match &dependency.flow {
+        let of = match &dependency.flow {
             Some(flow) => {
                 shape.insert("flow".into(), flow.clone().into());
                 shape.insert("name".into(), dependency.execution.clone().into());
@@ -67,13 +167,13 @@ fn dependencies(store: &dyn Store, waiter: &Waiter) -> Result<Told, StoreError> 
             }
             None => Some(&dependency.execution),
         };
-        let record = id.map(|id| store.record(id)).transpose()?.flatten();
-        if let Some(id) = id {
-            shape.insert("execution".into(), id.clone().into());
+        let record = of.map(|id| store.record(id)).transpose()?.flatten();
+        if let Some(of) = of {
+            shape.insert("execution".into(), of.clone().into());
         }
         let status = record.map_or("notThere", |record| record.status.as_str());
         shape.insert("status".into(), status.into());
-        if let (None, Some(flow), None) = (id, &dependency.flow, &act) {
+        if let (None, Some(flow), None) = (of, &dependency.flow, &act) {
             let name = &dependency.execution;
             act = Some(format!("starbridge start {flow} --name {name}"));
         }
@@ -90,7 +190,8 @@ fn dependencies(store: &dyn Store, waiter: &Waiter) -> Result<Told, StoreError> 
     Ok(Told {
         reason: WaitingReason::Dependency,
         text,
-        act,
+        // Those that run will end; the only act left is not to wait for them.
+        act: act.or_else(|| Some(format!("starbridge order {id} --no-after"))),
         members,
     })
 }

@@ -5,7 +5,7 @@ use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
     access, answers, audit, bodies, browsers, bulk, connections, decisions, executions, flows, histories, keys, limits,
-    pausing, pressure, queues, reports, schedules, starts, waiters,
+    order, pausing, pressure, queues, reports, schedules, starts, waiters, why,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -310,6 +310,8 @@ const TESTS: &[fn()] = &[
     limits::an_input_and_its_body_have_their_limits,
     limits::an_input_is_so_deep_and_no_deeper,
     limits::a_batch_starts_a_thousand_at_most,
+    order::what_means_nothing_is_refused,
+    order::one_that_waits_for_a_time_or_for_others_begins_when_asked,
     pausing::execution_is_paused_and_goes_on,
     pressure::backpressure_turns_away_and_loses_nobody,
     queues::a_task_is_held_and_reported,
@@ -327,6 +329,7 @@ const TESTS: &[fn()] = &[
     reports::a_body_with_a_wrong_token_is_not_read,
     reports::log_of_a_report_is_shown_with_step_and_attempt,
     waiters::limit_of_waiters,
+    why::a_task_says_its_queue_and_then_its_worker_through_the_parent,
     problem_of_a_store_hides_what_the_store_says,
     panic_of_a_request_is_answered,
     set_aside_execution_refuses_a_report,

@@ -56,6 +56,7 @@ short! {
     "RollbackSkipped" "uk"
     "ExecutionPaused" "xo"
     "ExecutionResumed" "xg"
+    "ExecutionReordered" "xq"
     "ExecutionForked" "xk"
     "TurnContinued" "cc"
 }

@@ -492,6 +492,7 @@ impl<'a> Members<'a> {
                 cause: self.text("cause")?,
             },
             "ExecutionPaused" | "ExecutionResumed" => self.pause(kind)?,
+            "ExecutionReordered" => self.new_order()?,
             "ExecutionForked" => EventKind::ExecutionForked {
                 execution: self.text("execution")?,
                 event: self.event("event")?,

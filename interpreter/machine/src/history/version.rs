@@ -5,7 +5,7 @@ use crate::event::{EventKind, StartRecord};
 /// What every version reads.
 const FIRST: u32 = 1;
 /// Terms of a start, numbers from a step's input, drained executions, redrives with another input or definition, skipped undos, pauses,
-/// operators of forks, and notes of operators.
+/// changed orders, operators of forks, and notes of operators.
 const SECOND: u32 = 2;
 
 impl StartRecord {
@@ -23,7 +23,10 @@ impl EventKind {
             Self::ManualResolved(resolution) => resolution.note.is_some(),
             Self::ExecutionRedriven { inputs, definition, .. } => !inputs.is_empty() || definition.is_some(),
             Self::ExecutionForked { by, .. } => by.is_some(),
-            Self::RollbackSkipped { .. } | Self::ExecutionPaused { .. } | Self::ExecutionResumed { .. } => true,
+            Self::RollbackSkipped { .. }
+            | Self::ExecutionPaused { .. }
+            | Self::ExecutionResumed { .. }
+            | Self::ExecutionReordered { .. } => true,
             Self::StepEntered { settings } => settings.is_some(),
             Self::TaskScheduled(call) => call.wait.is_some() || call.heartbeat.is_some() || call.priority.is_some(),
             Self::ExecutionTimedOut { drain } => *drain,

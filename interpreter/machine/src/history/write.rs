@@ -67,6 +67,7 @@ pub fn type_name(detail: &EventKind) -> &'static str {
         EventKind::ExecutionRedriven { .. } => "ExecutionRedriven",
         EventKind::RollbackSkipped { .. } => "RollbackSkipped",
         EventKind::ExecutionPaused { .. } => "ExecutionPaused",
+        EventKind::ExecutionReordered { .. } => "ExecutionReordered",
         EventKind::ExecutionResumed { .. } => "ExecutionResumed",
         EventKind::ExecutionForked { .. } => "ExecutionForked",
         EventKind::TurnContinued => "TurnContinued",
@@ -457,6 +458,15 @@ fn operator_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             }
         }
         EventKind::ExecutionResumed { by } => set(o, "by", by.clone()),
+        EventKind::ExecutionReordered {
+            priority,
+            order_time,
+            by,
+        } => {
+            set_some(o, "priority", priority.map(u32::from));
+            set_some(o, "orderTime", *order_time);
+            set(o, "by", by.clone());
+        }
         EventKind::ExecutionForked {
             execution,
             event,

@@ -38,6 +38,12 @@ pub(crate) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Tur
     }
 }
 
+/// Whether a turn changes the order of its execution.
+pub(super) fn is_reordered(turn: &[Event]) -> bool {
+    let first = turn.first().map(|event| &event.detail);
+    matches!(first, Some(EventKind::ExecutionReordered { .. }))
+}
+
 impl Shard {
     /// Adds the events of a turn, and everything that follows from them, to the next batch.
     pub(super) fn append(
@@ -71,7 +77,7 @@ impl Shard {
         let standing = live.standing();
         let told = live.kept.map(|kept| kept.status);
         // The first turn after a failed attempt stores that the count is zero again.
-        let changed = live.kept != Some(standing) || live.attempts > 0;
+        let changed = live.kept != Some(standing) || live.attempts > 0 || is_reordered(&events);
         live.attempts = 0;
         live.kept = Some(standing);
         live.unsettled += 1;

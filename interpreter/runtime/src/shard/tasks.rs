@@ -1,6 +1,7 @@
 //! Tasks of worker queues (section "worker queues"). A call to `queue:NAME` becomes a task, which is stored with the
 //! call's turn and removed with the turn that ends the call. It is not sent: workers poll for it.
 
+use super::batch::is_reordered;
 use super::{Outgoing, Shard};
 use crate::queues::FairQueue;
 use crate::references::{references_in, write_references};
@@ -107,8 +108,41 @@ impl Shard {
         Some(task)
     }
 
+    /// Puts the tasks that nobody holds into their queues anew, because their order has changed. Those of a paused execution are in none.
+    fn reorder_tasks(&mut self, id: &Text, append: &mut Append, now: Timestamp) {
+        if self.is_paused(id) {
+            return;
+        }
+        let Some(live) = self.executions.get(id) else {
+            return;
+        };
+        let stands = |call: &EventId| append.queued.iter().all(|task| task.call != *call);
+        let queues = live.queued.iter().filter(|(call, _)| stands(call));
+        let calls: Vec<_> = queues
+            .filter_map(|(call, queue)| Some((queue.clone(), live.state.call_to_send(&live.flow, *call)?)))
+            .collect();
+        for (queue, call) in calls {
+            let number = call.call;
+            let since = self.state(id).and_then(|state| state.queued_since(number));
+            let Some(mut task) = self.task(id, queue.clone(), call, now) else {
+                continue;
+            };
+            task.since = since.unwrap_or(now);
+            append.withdrawn.push(number);
+            append.queued.push(task);
+            self.held.push(Outgoing::Withdrawn {
+                queue,
+                execution: id.clone(),
+                call: number,
+            });
+        }
+    }
+
     /// Adds to an append which tasks end with these events, and which of them failed for good.
     pub(super) fn end_tasks(&mut self, id: &Text, events: &[Event], append: &mut Append) {
+        if let Some(first) = events.first().filter(|_| is_reordered(events)) {
+            self.reorder_tasks(id, append, first.time);
+        }
         if events
             .iter()
             .any(|event| matches!(event.detail, EventKind::ExecutionRedriven { .. }))

@@ -1,6 +1,8 @@
 //! Starts that are not carried out yet. Such an execution is a record and a text in the store: it has no history, and is
 //! here only while somebody asks for it.
 
+mod reorder;
+
 use super::admission::{ASKED_AT_START, ask_of_start, message_to_admission};
 use super::loaded::{LoadedExecution, Origin};
 use super::{ForkRequest, Outgoing, Shard, StartError};
@@ -408,14 +410,15 @@ impl Shard {
         message: Option<MessageId>,
         now: Timestamp,
     ) -> Result<(), Rejection> {
-        let Signal::Stop {
-            error,
-            cause,
-            by,
-            rollback,
-        } = signal
-        else {
-            return self.pause_waiting(id, signal, message, now);
+        let (error, cause, by, rollback) = match signal {
+            Signal::Stop {
+                error,
+                cause,
+                by,
+                rollback,
+            } => (error, cause, by, rollback),
+            Signal::Reorder { order, .. } => return self.reorder_waiting(id, order, now),
+            signal => return self.pause_waiting(id, signal, message, now),
         };
         let end = EndBeforeStart::Stopped {
             error,

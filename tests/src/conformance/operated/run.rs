@@ -123,6 +123,10 @@ impl Run {
                 by: Some("operator".to_owned()),
                 cause: cause.clone(),
             }),
+            Act::Reorder(order) => self.give(Signal::Reorder {
+                by: Some("operator".to_owned()),
+                order: *order,
+            }),
             Act::Fork { event, name } => return self.fork(EventId(*event), name),
             Act::Resolve(resolution) => self.resolve(resolution),
         };
@@ -279,6 +283,7 @@ impl Run {
         self.state.advance(&self.flow, signal, self.now, &mut turn)?;
         // A redrive or skip that leads to an end in its own turn may be followed by another one.
         if let Some(again) = again
+            && !matches!(again, Signal::Reorder { .. })
             && !(matches!(again, Signal::Redrive { .. } | Signal::Skip { .. }) && self.state.status().is_ended())
         {
             let _ = self.state.advance(&self.flow, again, self.now, &mut turn);

@@ -1,21 +1,38 @@
 //! Reading what a start says of its order and time.
 
 use super::{HistoryError, Keys, Members, error};
-use crate::event::{StartTerms, Waited, WaitedFor, WaitedKey};
+use crate::event::{EventKind, StartTerms, Waited, WaitedFor, WaitedKey};
 use starbridge_flow::value::Text;
 
 impl Members<'_> {
+    /// The detail of an `ExecutionReordered`.
+    pub(super) fn new_order(&self) -> Result<EventKind, HistoryError> {
+        Ok(EventKind::ExecutionReordered {
+            priority: self.maybe_priority()?,
+            order_time: self.order_time()?,
+            by: self.text("by")?,
+        })
+    }
+
+    fn maybe_priority(&self) -> Result<Option<u8>, HistoryError> {
+        self.maybe("priority", |m, key| {
+            u8::try_from(m.number(key)?).map_err(|_| error(format!("`{key}` is too large")))
+        })
+    }
+
+    fn order_time(&self) -> Result<Option<i64>, HistoryError> {
+        self.maybe("orderTime", |m, key| {
+            let value = m.value(key)?;
+            let whole = value.as_number().and_then(serde_json::Number::as_i64);
+            whole.ok_or_else(|| Self::wrong(key, "a whole number", value))
+        })
+    }
+
     pub(super) fn start_terms(&self) -> Result<StartTerms, HistoryError> {
         Ok(StartTerms {
             once_key: self.maybe("onceKey", Self::text)?,
-            priority: self.maybe("priority", |m, key| {
-                u8::try_from(m.number(key)?).map_err(|_| error(format!("`{key}` is too large")))
-            })?,
-            order_time: self.maybe("orderTime", |m, key| {
-                let value = m.value(key)?;
-                let whole = value.as_number().and_then(serde_json::Number::as_i64);
-                whole.ok_or_else(|| Self::wrong(key, "a whole number", value))
-            })?,
+            priority: self.maybe_priority()?,
+            order_time: self.order_time()?,
             traceparent: self.maybe("traceparent", Self::text)?,
             report_to: self.maybe("reportTo", Self::call_of)?,
             waited: self.maybe("waited", |m, key| {

@@ -1,0 +1,310 @@
+//! Why an execution is not moving: the reason that needs somebody first, and all that are open.
+
+use super::history::QUEUES;
+use super::route::Route;
+use super::waiting::waiting_for;
+use crate::App;
+use crate::scope::Scope;
+use crate::shapes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use starbridge_flow::value::{Object, Text, Value};
+use starbridge_machine::{EventId, Status};
+use starbridge_node::node::{Node, QueryError};
+use starbridge_node::problem::{Answer, Problem};
+use starbridge_node::visits::{OpenWait, Row, Visits};
+use starbridge_ports::{ExecutionRecord, WaitingReason};
+use starbridge_runtime::QueueView;
+use std::collections::HashMap;
+
+/// The routes of reasons.
+pub(super) const ROUTES: &[Route] = &[Route {
+    method: "GET",
+    path: "/v1/executions/{id}/why",
+    scope: Some(Scope::Read),
+    summary: "Why it does not go on: the reason that needs somebody first, and what each open step waits for",
+    query: &[],
+    body: None,
+    answers: &[(200, "the reasons; none of one that has ended", Some("Why"))],
+    handler: Some(|| get(why)),
+}];
+
+/// How many waits are told.
+const TOLD: usize = 100;
+/// How many visits of steps are looked at.
+const VISITS: usize = 100_000;
+/// How many children, one below the other, are asked for their own reason.
+const DEPTH: u32 = 8;
+
+/// Reasons of steps, the one that needs a person first.
+const ORDER: [WaitingReason; 13] = [
+    WaitingReason::Broken,
+    WaitingReason::Manual,
+    WaitingReason::Paused,
+    WaitingReason::Queue,
+    WaitingReason::Callback,
+    WaitingReason::Child,
+    WaitingReason::Retry,
+    WaitingReason::Worker,
+    WaitingReason::Poll,
+    WaitingReason::Timer,
+    WaitingReason::Call,
+    WaitingReason::Capacity,
+    WaitingReason::Running,
+];
+
+/// `GET /v1/executions/{id}/why`
+async fn why(State(app): State<App>, Path(id): Path<String>) -> Answer {
+    let node = app.node.clone();
+    let queues = node.queue_views(QUEUES).await.into_iter();
+    let queues: HashMap<Text, QueueView> = queues.map(|queue| (queue.name.clone(), queue)).collect();
+    let make = move || {
+        let record = node.store().record(&id)?.ok_or(QueryError::NoSuchExecution)?;
+        let asked = Asked {
+            node: &node,
+            queues: &queues,
+        };
+        let told = asked.reasons(&id, &record, DEPTH)?;
+        let mut shape = Object::new();
+        shape.insert("execution".into(), id.into());
+        shape.insert("status".into(), record.status.as_str().into());
+        shape.insert("waitingFor".into(), told.primary());
+        shape.insert("open".into(), (told.open as u64).into());
+        shape.insert("waits".into(), told.waits.into());
+        Ok::<Value, Problem>(shape.into())
+    };
+    app.answers.room().write_all(StatusCode::OK, make).await
+}
+
+/// Who is asked.
+struct Asked<'a> {
+    node: &'a Node,
+    queues: &'a HashMap<Text, QueueView>,
+}
+
+/// Reasons, the first is the primary one.
+#[derive(Default)]
+struct Told {
+    waits: Vec<Value>,
+    /// How many there are, with those that are not told.
+    open: usize,
+}
+
+impl Told {
+    fn of(reason: Value) -> Self {
+        Self {
+            waits: vec![reason],
+            open: 1,
+        }
+    }
+
+    fn primary(&self) -> Value {
+        self.waits.first().cloned().unwrap_or_default()
+    }
+}
+
+impl Asked<'_> {
+    fn reasons(&self, id: &str, record: &ExecutionRecord, depth: u32) -> Answer<Told> {
+        if record.ended.is_some() || record.status.is_ended() {
+            return Ok(Told::default());
+        }
+        let of_record = shapes::reason_of(id, record);
+        match record.status {
+            _ if record.broken.is_some() => Ok(of_record.map_or_else(Told::default, Told::of)),
+            Status::Delayed => Ok(of_record.map_or_else(Told::default, Told::of)),
+            Status::Queued | Status::Blocked => {
+                let mut told = Told::of(waiting_for(self.node.store().as_ref(), id, record)?);
+                if let Some(paused) = of_record.filter(|_| record.paused.is_some()) {
+                    told.waits.insert(0, paused);
+                    told.open += 1;
+                }
+                Ok(told)
+            }
+            _ => self.of_steps(id, of_record, depth),
+        }
+    }
+
+    /// The reasons of an execution that has begun. `of_record` is the pause, if there is one.
+    fn of_steps(&self, id: &str, of_record: Option<Value>, depth: u32) -> Answer<Told> {
+        let mut visits = Visits::new(VISITS);
+        self.node.each_event(id, |flow, event| {
+            visits.see(flow, event);
+            true
+        })?;
+        let (rows, _) = visits.into_rows(None);
+        let mut waits: Vec<OpenWait> = rows.iter().filter_map(Row::open_wait).collect();
+        let task = |call: EventId| (Text::from(id), call);
+        let tasks = waits.iter().filter(|wait| wait.reason == WaitingReason::Queue);
+        let holders = self
+            .node
+            .holders(tasks.filter_map(|wait| wait.call).map(task).collect());
+        for wait in &mut waits {
+            if wait.call.is_some_and(|call| holders.contains_key(&task(call))) {
+                wait.reason = WaitingReason::Worker;
+            }
+        }
+        waits.sort_by_key(|wait| rank(wait.reason));
+        let pause_at = waits
+            .iter()
+            .take_while(|wait| wait.reason == WaitingReason::Manual)
+            .count();
+        let mut told = Told {
+            open: waits.len() + usize::from(of_record.is_some()),
+            waits: Vec::new(),
+        };
+        for (number, wait) in waits.into_iter().take(TOLD).enumerate() {
+            // Only the primary one leads further: the others would make one request read without an end.
+            let depth = if number == 0 { depth } else { 0 };
+            let holder = wait.call.and_then(|call| holders.get(&task(call)));
+            let mut shape = common(&wait);
+            match (wait.reason, holder) {
+                (WaitingReason::Worker, Some((worker, held))) => {
+                    set(&mut shape, "worker", worker.clone());
+                    set(&mut shape, "heldTime", held.to_string());
+                    let text = format!("the worker `{worker}` holds the task of `{}`", wait.step);
+                    say(&mut shape, text, None);
+                }
+                (WaitingReason::Queue, _) => self.in_queue(id, &wait, &mut shape),
+                (WaitingReason::Child, _) => self.child(&wait, depth, &mut shape)?,
+                _ => of_step(id, &wait, &mut shape),
+            }
+            told.waits.push(shape.into());
+        }
+        if let Some(paused) = of_record {
+            told.waits.insert(pause_at.min(told.waits.len()), paused);
+            told.waits.truncate(TOLD);
+        }
+        if told.waits.is_empty() {
+            let mut shape = Object::new();
+            set(&mut shape, "reason", WaitingReason::Running.as_str());
+            say(&mut shape, "it computes, or others have their turn".to_owned(), None);
+            told = Told::of(shape.into());
+        }
+        Ok(told)
+    }
+
+    /// A task that nobody holds.
+    fn in_queue(&self, id: &str, wait: &OpenWait, shape: &mut Object) {
+        let name = wait.queue.clone().unwrap_or_default();
+        let nothing = QueueView::of_nothing(name.clone());
+        let view = self.queues.get(&name).unwrap_or(&nothing);
+        let full = view.settings.max_concurrent.filter(|most| view.held >= *most);
+        let first = format!("starbridge order {id} --priority 9");
+        let (because, why, act) = match full {
+            _ if view.settings.paused => (
+                "queuePaused",
+                "the queue is paused".to_owned(),
+                format!("starbridge queue resume {name}"),
+            ),
+            _ if view.workers == 0 && view.busy == 0 => (
+                "noWorker",
+                "no worker asks for tasks".to_owned(),
+                format!("starbridge worker --queue {name} -- COMMAND"),
+            ),
+            Some(most) => (
+                "limit",
+                format!("workers hold {} tasks, and {most} may be held", view.held),
+                format!("starbridge queue set {name} --max-concurrent {}", most + 1),
+            ),
+            None if view.settings.rate_per_second.is_some() && view.workers > 0 => (
+                "rate",
+                "as many tasks were taken as may be in a second".to_owned(),
+                first,
+            ),
+            None => ("behind", format!("{} tasks wait there", view.waiting), first),
+        };
+        set(shape, "queue", name.clone());
+        set(shape, "because", because);
+        set(shape, "waiting", view.waiting);
+        set(shape, "workers", view.workers as u64);
+        let text = format!("the task of `{}` is in the queue `{name}`: {why}", wait.step);
+        say(shape, text, Some(act));
+    }
+
+    /// A child, with its own reason.
+    fn child(&self, wait: &OpenWait, depth: u32, shape: &mut Object) -> Answer<()> {
+        let child = wait.child.clone().unwrap_or_default();
+        let record = self.node.store().record(&child)?;
+        let status = record.as_ref().map_or("notThere", |record| record.status.as_str());
+        let reason = match (&record, depth) {
+            (Some(record), 1..) => self.reasons(&child, record, depth - 1)?.primary(),
+            _ => Value::Null,
+        };
+        set(shape, "execution", child.clone());
+        set(shape, "childStatus", status);
+        let own = reason.as_object();
+        let act = own.and_then(|own| own.get("act")?.as_str().map(str::to_owned));
+        let text = match own.and_then(|own| own.get("text")?.as_str()) {
+            Some(why) => format!("its child {child} is {status}: {why}"),
+            None => format!("its child {child} is {status}"),
+        };
+        shape.insert("waitingFor".into(), reason);
+        say(shape, text, act.or_else(|| Some(format!("starbridge why {child}"))));
+        Ok(())
+    }
+}
+
+fn rank(reason: WaitingReason) -> usize {
+    ORDER.iter().position(|other| *other == reason).unwrap_or(ORDER.len())
+}
+
+fn set(shape: &mut Object, key: &str, value: impl Into<Value>) {
+    shape.insert(key.into(), value.into());
+}
+
+fn say(shape: &mut Object, text: String, act: Option<String>) {
+    set(shape, "text", text);
+    set(shape, "act", act.map_or(Value::Null, Value::from));
+}
+
+/// What is told of every open step.
+fn common(wait: &OpenWait) -> Object {
+    let mut shape = Object::new();
+    set(&mut shape, "reason", wait.reason.as_str());
+    set(&mut shape, "since", wait.since.to_string());
+    set(&mut shape, "step", wait.step.clone());
+    set(&mut shape, "path", wait.path.clone());
+    set(&mut shape, "event", wait.event.0);
+    set(&mut shape, "attempt", wait.attempt);
+    if let Some(until) = wait.until {
+        set(&mut shape, "until", until.to_string());
+    }
+    if let Some(timeout) = wait.timeout_at {
+        set(&mut shape, "timeoutAt", timeout.to_string());
+    }
+    if let Some(resource) = &wait.resource {
+        set(&mut shape, "resource", resource.clone());
+    }
+    if let Some(failure) = &wait.failure {
+        set(&mut shape, "error", failure.error.clone());
+        set(&mut shape, "cause", failure.cause.clone());
+    }
+    if wait.rollback {
+        set(&mut shape, "rollback", true);
+    }
+    shape
+}
+
+/// What waits for nobody else's part of the server.
+fn of_step(id: &str, wait: &OpenWait, shape: &mut Object) {
+    let step = &wait.step;
+    let until = wait.until.map(|until| until.to_string()).unwrap_or_default();
+    let resource = wait.resource.clone().unwrap_or_default();
+    let stop = || Some(format!("starbridge stop {id}"));
+    let (text, act) = match wait.reason {
+        WaitingReason::Manual => (
+            format!("`{step}` waits for an operator's decision"),
+            Some(format!("starbridge resolve {id} retry --event {}", wait.event.0)),
+        ),
+        WaitingReason::Callback => (
+            format!("`{step}` waits for a report with its task token; `{resource}` was called"),
+            None,
+        ),
+        WaitingReason::Retry => (format!("`{step}` is tried again at {until}"), stop()),
+        WaitingReason::Poll => (format!("`{step}` calls again at {until}"), stop()),
+        WaitingReason::Timer => (format!("`{step}` waits until {until}"), stop()),
+        _ => (format!("`{step}` waits for the answer of `{resource}`"), None),
+    };
+    say(shape, text, act);
+}

@@ -124,7 +124,7 @@ async fn urgent(sizes: Sizes, pace: f64) -> Result<(), String> {
     let paced = Paced::new(pace).await?;
     let flow = json!({"concurrency": [{"key": "k{$input.key}", "limit": LIMIT}], "steps": [{
         "type": "task", "name": "t", "resourceArn": format!("http://{}/", paced.address), "timeoutSeconds": 3_600,
-        "inputMappings": [{"target": "*", "source": "$input.*"}]}]});
+        "inputMappings": [{"target": "key", "source": "$input.key"}, {"target": "urgent", "source": "$input.urgent"}]}]});
     put_flow(&server, "paced", &flow).await?;
     start_all(&server, many, |at| {
         json!({"flow": "paced", "input": {"key": at % KEYS, "urgent": false}})

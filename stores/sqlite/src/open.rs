@@ -304,9 +304,11 @@ const STATEMENTS: usize = 256;
 
 /// Statements are prepared once. Without a guarantee of stable plans SQLite prepares one anew whenever a value changes
 /// that could change its plan, and the value of a `LIMIT` is such a one: that would be most of what a small query costs.
-fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(drop)
 }
 
 /// A cache size in bytes as SQLite takes it: in kibibytes, as a negative number.
@@ -354,6 +356,24 @@ fn copy_into(from: &Path, to: &Path) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statement_is_prepared_once_whatever_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let writer = Connection::open(&path).unwrap();
+        set_up(&writer, &Options::default()).unwrap();
+        writer.execute_batch("CREATE TABLE t (a INTEGER)").unwrap();
+        for connection in [&writer, &reader(&path, 0).unwrap()] {
+            let mut statement = connection
+                .prepare("SELECT a FROM t WHERE a > ?1 ORDER BY a LIMIT ?2")
+                .unwrap();
+            for limit in 1..10 {
+                assert!(!statement.exists([0, limit]).unwrap());
+            }
+            assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+        }
+    }
 
     #[test]
     fn durability_pragmas_are_set() {

@@ -84,7 +84,8 @@ async fn drain(server: &Server, flow: &'static str, keys: &[String], waiting: us
 
 /// A flow with one key of each input.
 async fn put_keyed(server: &Server) -> Result<Vec<String>, String> {
-    let flow = json!({"concurrency": [{"key": "k{$input.key}", "limit": LIMIT}], "steps": [{"type": "pass", "name": "p"}]});
+    let flow =
+        json!({"concurrency": [{"key": "k{$input.key}", "limit": LIMIT}], "steps": [{"type": "pass", "name": "p"}]});
     put_flow(server, "keyed", &flow).await?;
     Ok((0..KEYS).map(|key| format!("k{key}")).collect())
 }
@@ -126,9 +127,11 @@ async fn urgent(sizes: Sizes, pace: f64) -> Result<(), String> {
         "type": "task", "name": "t", "resourceArn": format!("http://{}/", paced.address), "timeoutSeconds": 3_600,
         "inputMappings": [{"target": "key", "source": "$input.key"}, {"target": "urgent", "source": "$input.urgent"}]}]});
     put_flow(&server, "paced", &flow).await?;
-    start_all(&server, many, |at| {
-        json!({"flow": "paced", "input": {"key": at % KEYS, "urgent": false}})
-    })
+    start_all(
+        &server,
+        many,
+        |at| json!({"flow": "paced", "input": {"key": at % KEYS, "urgent": false}}),
+    )
     .await?;
     until_status(&server, "Running", KEYS * LIMIT).await?;
     paced.begin();

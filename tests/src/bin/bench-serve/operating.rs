@@ -28,7 +28,9 @@ pub async fn redrive(sizes: Sizes) -> Result<(), String> {
     let steps = json!([{"type": "foreach", "name": "each", "concurrency": 1_000, "tolerance": {"count": FAILING - 1},
         "iterationMapping": {"collection": "$.items", "item": "item"},
         "steps": [{"type": "task", "name": "t", "resourceArn": format!("http://{}/{{$input.item}}", fragile.address),
-            "timeoutSeconds": 3_600}]}]);
+            "timeoutSeconds": 3_600,
+            // Without it each call would be sent all items.
+            "inputMappings": [{"target": "item", "source": "$input.item"}]}]}]);
     put_flow(&server, "wide", &json!({"steps": steps})).await?;
     let mut connection = Connection::to(server.address).await?;
     let body = json!({"input": {"items": (0..items).collect::<Vec<_>>()}}).to_string();
@@ -122,9 +124,11 @@ pub async fn why(sizes: Sizes) -> Result<(), String> {
     let folder = folder()?;
     let server = Server::start(folder.path())?;
     put_standing(&server, 5).await?;
-    start_all(&server, KEYS * 5 + many, |at| {
-        json!({"flow": "standing", "name": format!("w{at}"), "input": {"key": at % KEYS}})
-    })
+    start_all(
+        &server,
+        KEYS * 5 + many,
+        |at| json!({"flow": "standing", "name": format!("w{at}"), "input": {"key": at % KEYS}}),
+    )
     .await?;
     until_status(&server, "Queued", many).await?;
     let mut connection = Connection::to(server.address).await?;

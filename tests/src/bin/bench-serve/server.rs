@@ -81,10 +81,7 @@ impl Server {
             .await
             .map_err(|error| error.to_string())?;
         let request = load::request(method, path, body);
-        stream
-            .write_all(&request)
-            .await
-            .map_err(|error| error.to_string())?;
+        stream.write_all(&request).await.map_err(|error| error.to_string())?;
         let mut buffer = Vec::new();
         let status = load::answer(&mut stream, &mut buffer).await?;
         let text = String::from_utf8_lossy(&buffer).into_owned();

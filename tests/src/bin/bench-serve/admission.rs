@@ -134,7 +134,7 @@ async fn urgent(sizes: Sizes, pace: f64) -> Result<(), String> {
     )
     .await?;
     until_status(&server, "Running", KEYS * LIMIT).await?;
-    paced.begin();
+    paced.begin(KEYS * LIMIT).await?;
     let mut connection = Connection::to(server.address).await?;
     let left = many - KEYS * LIMIT;
     // As long as somebody waits behind each key.

@@ -27,6 +27,8 @@ pub struct Paced {
 struct PacedState {
     /// A permit for each answer.
     answers: Semaphore,
+    /// How many calls have come.
+    calls: watch::Sender<usize>,
     /// For each key the times at which slots became free that are not used again.
     free: Mutex<Vec<VecDeque<Instant>>>,
     /// Milliseconds from the free slot to the call, of those that are urgent.
@@ -38,6 +40,7 @@ impl Paced {
     pub async fn new(pace: f64) -> Result<Self, String> {
         let state = Arc::new(PacedState {
             answers: Semaphore::new(0),
+            calls: watch::channel(0).0,
             free: Mutex::new(vec![VecDeque::new(); KEYS]),
             urgent: watch::channel(Vec::new()).0,
         });
@@ -46,7 +49,13 @@ impl Paced {
         Ok(Self { address, state, pace })
     }
 
-    pub fn begin(&self) {
+    /// Gives slots back from now on. Those who have one first must have called: that many.
+    pub async fn begin(&self, first: usize) -> Result<(), String> {
+        let mut calls = self.state.calls.subscribe();
+        let all = calls.wait_for(|calls| *calls >= first);
+        let all = tokio::time::timeout(Duration::from_secs(60), all).await;
+        all.map_err(|_| "the first ones were not called".to_owned())?
+            .map_err(|error| error.to_string())?;
         let (state, pace) = (self.state.clone(), self.pace);
         tokio::spawn(async move {
             let begun = Instant::now();
@@ -59,6 +68,7 @@ impl Paced {
                 given = due;
             }
         });
+        Ok(())
     }
 
     /// The times of that many urgent ones, sorted, once they have been called.
@@ -66,7 +76,10 @@ impl Paced {
         let mut seen = self.state.urgent.subscribe();
         let all = seen.wait_for(|times| times.len() >= many);
         let all = tokio::time::timeout(Duration::from_secs(60), all).await;
-        let all = all.map_err(|_| "urgent ones were not called".to_owned())?;
+        let all = all.map_err(|_| {
+            let called = self.state.urgent.borrow().len();
+            format!("only {called} of {many} urgent ones were called")
+        })?;
         let mut times = all.map_err(|error| error.to_string())?.clone();
         times.sort_by(f64::total_cmp);
         Ok(times)
@@ -75,6 +88,7 @@ impl Paced {
 
 async fn answer(State(state): State<Arc<PacedState>>, body: Bytes) -> &'static str {
     let called = Instant::now();
+    state.calls.send_modify(|calls| *calls += 1);
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let key = body["key"].as_u64().and_then(|key| usize::try_from(key).ok());
     let key = key.unwrap_or(0) % KEYS;

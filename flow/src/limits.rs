@@ -83,6 +83,8 @@ pub const CONCURRENCY_KEYS: usize = 8;
 pub const CONCURRENCY_KEY_BYTES: usize = 256;
 /// Executions that a start may wait for.
 pub const DEPENDENCIES: usize = 100;
+/// The longest `delaySeconds` and `startDeadlineSeconds` of a start: a hundred years of 365 days.
+pub const START_DELAY: Seconds = Seconds(36_500 * 24 * 60 * 60);
 
 /// Whether flows, branches and queues may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
 /// (section "limits").

@@ -82,6 +82,9 @@ pub struct SqliteStore {
     // and all are closed while the file is still locked.
     readers: Readers,
     writer: Mutex<Writer>,
+    /// Held while the writer is waited for: whoever has just written waits behind those who wait already. Without it, appends
+    /// under load would leave the writer to nobody else for long.
+    next: Mutex<()>,
     warnings: Vec<String>,
     owner: Owner,
 }
@@ -132,6 +135,7 @@ impl SqliteStore {
 
     /// A panic while the lock was held leaves a transaction open. The next one rolls it back first.
     fn writer(&self) -> MutexGuard<'_, Writer> {
+        let _next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -314,6 +314,7 @@ mod tests {
     #[test]
     fn query_plan_of_every_list_uses_an_index() {
         let mut connection = Connection::open_in_memory().unwrap();
+        crate::open::keep_statements(&connection).unwrap();
         assert!(crate::migrate::bring_up(&mut connection).is_ok());
         let flow = |query: Query| Query {
             flow: Some("f".into()),
@@ -380,6 +381,7 @@ mod tests {
     /// A store with 3,000 entries of one label and three of another.
     fn labelled() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
+        crate::open::keep_statements(&connection).unwrap();
         assert!(crate::migrate::bring_up(&mut connection).is_ok());
         let fill = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 3000)";
         for (label, of) in [("common", "n"), ("rare", "n WHERE n > 2997")] {
@@ -445,6 +447,7 @@ mod tests {
     #[test]
     fn query_plan_of_a_reason_uses_its_index() {
         let mut connection = Connection::open_in_memory().unwrap();
+        crate::open::keep_statements(&connection).unwrap();
         assert!(crate::migrate::bring_up(&mut connection).is_ok());
         let query = Query {
             flow: Some("f".into()),
@@ -463,6 +466,7 @@ mod tests {
     #[test]
     fn query_plan_of_a_family_begins_with_its_members() {
         let mut connection = Connection::open_in_memory().unwrap();
+        crate::open::keep_statements(&connection).unwrap();
         assert!(crate::migrate::bring_up(&mut connection).is_ok());
         let children = Query {
             parent: Some("p".into()),

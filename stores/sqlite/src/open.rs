@@ -10,6 +10,7 @@ use crate::modes;
 use crate::owner::{NotOwner, Owner};
 use crate::readers::Readers;
 use crate::write::Writer;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use starbridge_ports::StoreError;
 use std::path::{Path, PathBuf};
@@ -214,6 +215,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenEr
         path: path.to_path_buf(),
         readers: Readers::new(options.readers, move || reader(&file, mapped)),
         writer: Mutex::new(writer),
+        next: Mutex::default(),
         warnings: modes::warnings(path),
         owner,
     })
@@ -274,8 +276,8 @@ fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Sets up a connection. Returns the kind of journal that the file has then.
 fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<String> {
+    keep_statements(connection)?;
     connection.busy_timeout(Duration::from_secs(5))?;
-    connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "page_size", options.page_bytes)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     let flush = match options.flush {
@@ -297,6 +299,18 @@ fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<String
     Ok(mode)
 }
 
+/// How many statements a connection keeps prepared: all that there are.
+const STATEMENTS: usize = 256;
+
+/// Statements are prepared once. Without a guarantee of stable plans SQLite prepares one anew whenever a value changes
+/// that could change its plan, and the value of a `LIMIT` is such a one: that would be most of what a small query costs.
+pub(crate) fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(drop)
+}
+
 /// A cache size in bytes as SQLite takes it: in kibibytes, as a negative number.
 fn kibibytes(bytes: u64) -> i64 {
     -i64::try_from(bytes / 1024).unwrap_or(i64::MAX)
@@ -307,8 +321,8 @@ fn reader(path: &Path, mapped: u64) -> rusqlite::Result<Connection> {
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
+    keep_statements(&connection)?;
     connection.busy_timeout(Duration::from_secs(5))?;
-    connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "cache_size", kibibytes(8 * 1024 * 1024))?;
     connection.pragma_update(None, "mmap_size", i64::try_from(mapped).unwrap_or(i64::MAX))?;
@@ -342,6 +356,24 @@ fn copy_into(from: &Path, to: &Path) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statement_is_prepared_once_whatever_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let writer = Connection::open(&path).unwrap();
+        set_up(&writer, &Options::default()).unwrap();
+        writer.execute_batch("CREATE TABLE t (a INTEGER)").unwrap();
+        for connection in [&writer, &reader(&path, 0).unwrap()] {
+            let mut statement = connection
+                .prepare("SELECT a FROM t WHERE a > ?1 ORDER BY a LIMIT ?2")
+                .unwrap();
+            for limit in 1..10 {
+                assert!(!statement.exists([0, limit]).unwrap());
+            }
+            assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+        }
+    }
 
     #[test]
     fn durability_pragmas_are_set() {

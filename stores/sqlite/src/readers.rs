@@ -37,9 +37,8 @@ impl Readers {
         let Some(connection) = &lent.connection else {
             return Err(rusqlite::Error::InvalidQuery);
         };
-        // It is rolled back when it is dropped, also in a panic: there is nothing to commit.
-        let transaction = connection.unchecked_transaction()?;
-        work(&transaction)
+        let reading = Reading::begin(connection)?;
+        work(reading.0)
     }
 
     fn take(&self) -> rusqlite::Result<Connection> {
@@ -70,6 +69,32 @@ impl Readers {
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A transaction that reads. It is rolled back when it is dropped, also in a panic: there is nothing to commit.
+struct Reading<'a>(&'a Connection);
+
+impl<'a> Reading<'a> {
+    fn begin(connection: &'a Connection) -> rusqlite::Result<Self> {
+        // A connection whose last transaction could not be ended is in that one still, and would read what was.
+        if !connection.is_autocommit() {
+            connection.prepare_cached("ROLLBACK")?.execute([])?;
+        }
+        connection.prepare_cached("BEGIN")?.execute([])?;
+        Ok(Self(connection))
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            // If it fails, the next one to use the connection tries again.
+            let _ = self
+                .0
+                .prepare_cached("ROLLBACK")
+                .and_then(|mut statement| statement.execute([]));
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::reading::Body;
 use axum::http::HeaderMap;
-use starbridge_flow::limits::ONCE_KEY_BYTES;
+use starbridge_flow::limits::{ONCE_KEY_BYTES, START_DELAY};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
 use starbridge_node::problem::{Answer, Problem, quoted};
@@ -23,14 +23,26 @@ pub(super) fn read_terms(body: &Body, request: &mut StartRequest) -> Answer<()> 
     request.traceparent = traceparent(body)?.or(request.traceparent.take());
     request.order_time = order_time(body)?;
     request.time = time(body)?;
-    request.deadline = match body.number("startDeadlineSeconds")? {
-        Some(0) => {
+    request.deadline = match span(body, "startDeadlineSeconds")? {
+        Some(Millis::ZERO) => {
             let detail = "`startDeadlineSeconds` must be at least 1: leave it out to wait without an end";
             return Err(Problem::bad(detail));
         }
-        seconds => seconds.map(Millis::from_secs),
+        span => span,
     };
     Ok(())
+}
+
+/// A number of seconds that is not so large that it can't be meant.
+fn span(body: &Body, member: &str) -> Answer<Option<Millis>> {
+    match body.number(member)? {
+        Some(seconds) if seconds > START_DELAY.0 => {
+            let most = START_DELAY.0;
+            let detail = format!("`{member}` must be at most {most}, a hundred years, not {seconds}");
+            Err(Problem::bad(detail))
+        }
+        seconds => Ok(seconds.map(Millis::from_secs)),
+    }
 }
 
 fn once_key(body: &Body) -> Answer<Option<Text>> {
@@ -108,12 +120,12 @@ pub(super) fn order_time(body: &Body) -> Answer<Option<i64>> {
 }
 
 fn time(body: &Body) -> Answer<StartTime> {
-    let delay = body.number("delaySeconds")?;
+    let delay = span(body, "delaySeconds")?;
     match (body.text("startAt")?, delay) {
         (Some(_), Some(_)) => Err(Problem::bad(
             "`startAt` and `delaySeconds` both say when it begins: give one of them",
         )),
-        (None, Some(seconds)) => Ok(StartTime::After(Millis::from_secs(seconds))),
+        (None, Some(delay)) => Ok(StartTime::After(delay)),
         (None, None) => Ok(StartTime::Now),
         (Some(time), None) => Timestamp::parse(&time).map(StartTime::At).ok_or_else(|| {
             let time = quoted(&time);

@@ -112,6 +112,12 @@ async fn terms_of_a_start_that_are_none_are_refused() {
         (json!({"startAt": 5}), "must be a string"),
         (json!({"delaySeconds": -1}), "whole number"),
         (
+            json!({"delaySeconds": 3_153_600_001_u64}),
+            "at most 3153600000, a hundred years, not 3153600001",
+        ),
+        (json!({"delaySeconds": u64::MAX}), "at most 3153600000"),
+        (json!({"startDeadlineSeconds": 1_u64 << 62}), "at most 3153600000"),
+        (
             json!({"startAt": "2030-01-01T00:00:00Z", "delaySeconds": 1}),
             "give one of them",
         ),

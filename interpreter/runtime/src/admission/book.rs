@@ -52,6 +52,8 @@ pub(super) struct Book {
     /// Whether somebody has waited for whom another one waits.
     pub(super) children: bool,
     waiters: BTreeMap<Text, Changed<Option<Waiter>>>,
+    /// What the store says of waiters, as far as it was asked since the last append.
+    read: BTreeMap<Text, Option<Waiter>>,
     slots: BTreeMap<Text, Changed<BTreeSet<PoolKey>>>,
     received: BTreeSet<MessageId>,
     sent: Vec<Message>,
@@ -187,7 +189,17 @@ impl Book {
         if let Some(changed) = self.waiters.get(execution) {
             return Ok(changed.now.clone());
         }
-        rows.waiter(execution)
+        self.stored(execution, rows)
+    }
+
+    /// A waiter as the store has it.
+    fn stored(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<Option<Waiter>, StoreError> {
+        if let Some(read) = self.read.get(execution) {
+            return Ok(read.clone());
+        }
+        let read = rows.waiter(execution)?;
+        self.read.insert(execution.clone(), read.clone());
+        Ok(read)
     }
 
     /// Keeps a waiter, or nothing of it.
@@ -198,7 +210,7 @@ impl Book {
         rows: &dyn Admissions,
     ) -> Result<(), StoreError> {
         if !self.waiters.contains_key(execution) {
-            let before = rows.waiter(execution)?;
+            let before = self.stored(execution, rows)?;
             let changed = Changed {
                 now: before.clone(),
                 before,
@@ -515,6 +527,7 @@ impl Book {
     /// Everything that was decided is durable.
     pub(super) fn settle(&mut self, page: usize) {
         self.waiters.clear();
+        self.read.clear();
         self.slots.clear();
         self.lines.settle(page);
         if self.keys.len() > MAX_KEYS {

@@ -2,6 +2,7 @@
 
 use super::{StartRequest, StartTime};
 use crate::after::read_after;
+use starbridge_flow::limits::START_DELAY;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Value};
 
@@ -51,8 +52,9 @@ fn whole(value: &Value) -> Option<u64> {
 }
 
 fn seconds(name: &str, value: &Value, least: u64) -> Result<Millis, String> {
-    let seconds = whole(value).filter(|seconds| *seconds >= least);
-    let wrong = || format!("the child's `{name}` must be a whole number from {least}");
+    let most = START_DELAY.0;
+    let seconds = whole(value).filter(|seconds| (least..=most).contains(seconds));
+    let wrong = || format!("the child's `{name}` must be a whole number from {least} to {most}");
     seconds.map(Millis::from_secs).ok_or_else(wrong)
 }
 
@@ -92,7 +94,9 @@ mod tests {
             (r#"{"StartAt": 7}"#, "`StartAt`"),
             (r#"{"StartAt": "2030-01-01T00:00:00Z", "DelaySeconds": 1}"#, "give one"),
             (r#"{"DelaySeconds": -1}"#, "`DelaySeconds`"),
+            (r#"{"DelaySeconds": 3153600001}"#, "from 0 to 3153600000"),
             (r#"{"StartDeadlineSeconds": 0}"#, "`StartDeadlineSeconds`"),
+            (r#"{"StartDeadlineSeconds": 99999999999999}"#, "from 1 to 3153600000"),
             (r#"{"After": "a"}"#, "`After`"),
         ] {
             let error = read(json).unwrap_err();

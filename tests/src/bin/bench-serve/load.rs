@@ -32,8 +32,13 @@ impl Load {
 
 /// A POST with that body.
 pub fn post(path: &str, body: &str) -> Vec<u8> {
+    request("POST", path, body)
+}
+
+/// A request with that body.
+pub fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+    format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
         .into_bytes()
 }
 

@@ -1,16 +1,24 @@
 //! A server under load, with the flush on: flows of ten `pass` steps, flows of ten HTTP tasks, a foreach, sleepers, timers,
-//! recovery, long histories, and beside them the disk's own flush.
+//! recovery, long histories, admission and operating, and beside them the disk's own flush.
 //!
-//! `cargo build --release && cargo run --release -p starbridge-tests --bin bench-serve [-- NAME…]`
+//! `cargo build --release && cargo run --release -p starbridge-tests --bin bench-serve [-- [--full] NAME…]`. With `--full`
+//! admission and operating are as large as their goals are written.
 
+mod admission;
+mod before;
+mod crowd;
 mod disk;
 mod growth;
 mod load;
 mod notices;
+mod operating;
+mod pace;
 mod queues;
 mod scenes;
 mod server;
+mod sizes;
 
+use sizes::Sizes;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -18,9 +26,14 @@ fn main() -> ExitCode {
         .worker_threads(2)
         .enable_all()
         .build();
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let (flags, wanted): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
+    let full = flags.iter().any(|flag| flag == "--full");
+    if let Some(unknown) = flags.iter().find(|flag| *flag != "--full") {
+        eprintln!("`{unknown}` is not known: `--full` is the only flag");
+        return ExitCode::FAILURE;
+    }
     let done = match runtime {
-        Ok(runtime) => runtime.block_on(scenes::run(&wanted)),
+        Ok(runtime) => runtime.block_on(scenes::run(&wanted, Sizes { full })),
         Err(error) => Err(error.to_string()),
     };
     match done {

@@ -1,11 +1,15 @@
 //! What is measured.
 
+use crate::admission;
+use crate::before;
 use crate::disk;
 use crate::growth;
 use crate::load::{self, Load};
 use crate::notices;
+use crate::operating;
 use crate::queues;
 use crate::server::Server;
+use crate::sizes::Sizes;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -14,7 +18,7 @@ use tempfile::TempDir;
 pub const LONG: Duration = Duration::from_secs(8);
 
 /// Runs the scenes of those names, or all.
-pub async fn run(wanted: &[String]) -> Result<(), String> {
+pub async fn run(wanted: &[String], sizes: Sizes) -> Result<(), String> {
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
     if is_wanted("pass") {
         pass().await?;
@@ -53,6 +57,24 @@ pub async fn run(wanted: &[String]) -> Result<(), String> {
     if is_wanted("sleepers") {
         sleepers().await?;
     }
+    if is_wanted("admission") {
+        admission::all(sizes).await?;
+    }
+    if is_wanted("after") {
+        before::after(sizes).await?;
+    }
+    if is_wanted("delayed") {
+        before::delayed(sizes).await?;
+    }
+    if is_wanted("redrive") {
+        operating::redrive(sizes).await?;
+    }
+    if is_wanted("bulk") {
+        operating::bulk(sizes).await?;
+    }
+    if is_wanted("why") {
+        operating::why(sizes).await?;
+    }
     Ok(())
 }
 
@@ -70,7 +92,15 @@ async fn server(folder: &TempDir, name: &str, steps: Value) -> Result<Server, St
 }
 
 pub async fn put(server: &Server, name: &str, steps: Value) -> Result<(), String> {
-    let flow = json!({"version": "v1", "type": "flow", "steps": steps});
+    put_flow(server, name, &json!({"steps": steps})).await
+}
+
+/// Puts a flow with those members.
+pub async fn put_flow(server: &Server, name: &str, members: &Value) -> Result<(), String> {
+    let mut flow = json!({"version": "v1", "type": "flow"});
+    for (member, value) in members.as_object().into_iter().flatten() {
+        flow[member] = value.clone();
+    }
     server
         .ask("PUT", &format!("/v1/flows/{name}"), &flow.to_string())
         .await

@@ -80,12 +80,8 @@ impl Server {
         let mut stream = TcpStream::connect(self.address)
             .await
             .map_err(|error| error.to_string())?;
-        let request = load::post(path, body);
-        let request = String::from_utf8_lossy(&request).replacen("POST", method, 1);
-        stream
-            .write_all(request.as_bytes())
-            .await
-            .map_err(|error| error.to_string())?;
+        let request = load::request(method, path, body);
+        stream.write_all(&request).await.map_err(|error| error.to_string())?;
         let mut buffer = Vec::new();
         let status = load::answer(&mut stream, &mut buffer).await?;
         let text = String::from_utf8_lossy(&buffer).into_owned();
@@ -109,6 +105,22 @@ impl Server {
                 .unwrap_or(0.0)
         };
         (ticks(11) + ticks(12)) / 100.0
+    }
+
+    /// Seconds of processor time used so far by its threads of that name, or by all where it is empty.
+    pub fn busy(&self, name: &str) -> f64 {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.child.id())) else {
+            return 0.0;
+        };
+        let read = |thread: &std::fs::DirEntry, file: &str| {
+            // A thread that has ended used what it used: those that are asked for stay.
+            std::fs::read_to_string(thread.path().join(file)).unwrap_or_default()
+        };
+        let nanos = threads
+            .filter_map(Result::ok)
+            .filter(|thread| name.is_empty() || read(thread, "comm").trim() == name)
+            .filter_map(|thread| read(&thread, "schedstat").split(' ').next()?.parse::<f64>().ok());
+        nanos.sum::<f64>() / 1e9
     }
 
     /// Resident memory in MB.

@@ -415,7 +415,7 @@ fn begin(
     flow: &str,
     input: Option<Object>,
 ) -> Result<LocalStart, Exit> {
-    let begun = run.begin(flow, input, options.name.as_deref());
+    let begun = run.begin(flow, input.map(Value::from), options.name.as_deref());
     let begun = begun.map_err(|error| refused(output, &error))?;
     if !options.redrive {
         return Ok(begun);
@@ -460,8 +460,8 @@ fn refused(output: Output, error: &LocalError) -> Exit {
 /// The output on stdout, or what went wrong.
 fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Flow) -> Result<(), Exit> {
     if state.status() == Status::Succeeded {
-        let result = state.output().cloned().unwrap_or_default();
-        return finish_value(output, &result.into(), Ok(()));
+        let result = state.output().cloned().unwrap_or_else(Value::empty_object);
+        return finish_value(output, &result, Ok(()));
     }
     let step = state
         .failed_at()

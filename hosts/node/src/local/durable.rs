@@ -5,7 +5,7 @@ use crate::flow_loading;
 use crate::node::{NodeError, token_keys};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallToSend, Event, State, Status};
 use starbridge_ports::{ExecutionRecord, History, Query, Store, StoreError};
 use starbridge_runtime::{Engine, FlowTable, TokenKeys, stored_events};
@@ -80,7 +80,7 @@ impl RunStore {
     }
 
     /// Checks that an execution was started with the flow and the input that are given now.
-    fn check(&self, id: &Text, record: &ExecutionRecord, input: Option<&Object>) -> Result<(), LocalError> {
+    fn check(&self, id: &Text, record: &ExecutionRecord, input: Option<&Value>) -> Result<(), LocalError> {
         let ran = self.flows.running(&record.flow, record.version);
         let given = self.given.get(&record.flow, None);
         let (Some(ran), Some((given, _))) = (ran, given) else {
@@ -113,7 +113,7 @@ impl LocalRun {
     pub(super) fn take_up(
         &mut self,
         flow: &str,
-        input: Option<&Object>,
+        input: Option<&Value>,
         name: Option<&str>,
     ) -> Result<Option<LocalStart>, LocalError> {
         let engine = self.engine.as_mut().ok_or_else(super::given_up)?;

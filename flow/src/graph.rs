@@ -23,9 +23,9 @@ pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use settings::{RetrySettings, Settings, SettingsReader};
 pub use step::{
-    Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, DEFAULT_CONCURRENCY, DEFAULT_PRIORITY, Fail, Foreach,
-    InputMode, NumberSource, OutputMode, OutputPassing, Parallel, Pattern, Poll, Retry, Rollback, Source, Step,
-    StepKind, Task, Tolerance, Undo, Values, Wait, WaitFor,
+    Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, DEFAULT_CONCURRENCY, DEFAULT_PRIORITY, Documents, Fail,
+    Foreach, InputMode, NumberSource, OutputMode, OutputPassing, Parallel, Pattern, Poll, Retry, Rollback, Source,
+    Step, StepKind, Task, Tolerance, Undo, Values, Wait, WaitFor,
 };
 
 /// Number of a step in its flow: an index into `Flow::steps`.

@@ -39,6 +39,19 @@ pub enum Value {
 }
 
 impl Value {
+    /// `{}`: a document without members. What is absent counts as this wherever objects are laid over each other.
+    pub fn empty_object() -> Self {
+        Self::Object(Object::new())
+    }
+
+    /// Sets all members of `other`, if both are objects; otherwise `other` takes the place of this value.
+    pub fn merge(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Object(members), Self::Object(others)) => members.merge(others),
+            (whole, other) => *whole = other.clone(),
+        }
+    }
+
     /// The length in bytes of this value's compact JSON text.
     pub fn json_len(&self) -> usize {
         match self {
@@ -213,6 +226,12 @@ impl From<Text> for Value {
 impl From<Object> for Value {
     fn from(value: Object) -> Self {
         Self::Object(value)
+    }
+}
+
+impl FromIterator<(Text, Value)> for Value {
+    fn from_iter<I: IntoIterator<Item = (Text, Value)>>(members: I) -> Self {
+        Self::Object(members.into_iter().collect())
     }
 }
 

@@ -408,7 +408,7 @@ fn start(input: Object) -> Signal {
         definition_hash: Text::from(""),
         machine: 0,
         name: Text::from("fuzz"),
-        input,
+        input: input.into(),
         seed: 7,
         labels: None,
         parent: None,

@@ -8,8 +8,8 @@ use serde_json::json;
 use starbridge_flow::graph::{FaultKind, Flow, Origin};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::Object;
-use starbridge_machine::Status;
+use starbridge_flow::value::Value;
+use starbridge_machine::{EventKind, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_node::system::{EnvironmentSecrets, SystemClock, fresh_token_keys, new_seed};
 use starbridge_ports::{Connector, ExecutionRecord, OutcomeFuture, Request, Store};
@@ -121,7 +121,7 @@ fn faults_of_programs_and_lookups_fail_the_execution() {
         assert_eq!(error(&outcome), ("Lanes.Missing", cause));
     }
     let mut case = packing(&json!(1), &json!(1));
-    case.input = Object::new();
+    case.input = Value::empty_object();
     assert_eq!(
         error(&run(PACKING, case.clone())),
         ("Lanes.Missing", "nothing at `/customer/name`")
@@ -172,6 +172,77 @@ fn recovery_keeps_what_programs_computed_in_each_store() {
     }
 }
 
+/// The documents in the history of the main execution, in order.
+fn data_of(simulation: &Simulation) -> Vec<String> {
+    let (_, events) = simulation.histories().first_key_value().unwrap();
+    let shown = events.iter().filter_map(|event| match &event.detail {
+        EventKind::ExecutionStarted(started) => Some(started.input.to_json()),
+        EventKind::StepStarted { input, .. } => Some(input.as_ref()?.to_json()),
+        EventKind::TaskSucceeded { result, .. } => Some(result.to_json()),
+        EventKind::StepSucceeded { output, .. } => Some(output.as_ref()?.to_json()),
+        EventKind::ExecutionSucceeded { output } => Some(output.to_json()),
+        _ => None,
+    });
+    shown.collect()
+}
+
+#[test]
+fn documents_may_be_any_json_value_in_each_store() {
+    const SUMS: &str = r#"
+        pick make /0
+        sum hand http://shop/sum .
+        again hand http://shop/nothing /1
+        keep make .
+        last hand http://shop/last .
+    "#;
+    let case: Case = serde_json::from_value(json!({
+        "name": "sums",
+        "input": [[1, 2], "two"],
+        "mocks": {
+            "sum": [{"result": 3, "delaySeconds": 1}],
+            "again": [{"result": null, "delaySeconds": 1}],
+            "last": [{"result": ["done"]}]
+        }
+    }))
+    .unwrap();
+    let mut straight = simulation(SUMS, case.clone());
+    let expected = straight.run().unwrap();
+    assert_eq!(expected.status, "Succeeded", "{:?}", expected.failure);
+    assert_eq!(expected.output.as_ref().unwrap().to_json(), r#"["done"]"#);
+    assert_eq!(
+        data_of(&straight),
+        [
+            r#"[[1,2],"two"]"#,
+            "[1,2]",
+            "3",
+            r#""two""#,
+            "null",
+            "null",
+            r#"["done"]"#,
+            r#"["done"]"#,
+        ]
+    );
+    let (appends, _) = straight.operations();
+    let folder = tempfile::tempdir().unwrap();
+    for at in 1..=appends {
+        for (number, moment) in Moment::ALL.into_iter().enumerate() {
+            let stores: [Arc<dyn Store>; 2] = [
+                Arc::new(MemoryStore::new()),
+                Arc::new(SqliteStore::open(folder.path().join(format!("{at}-{number}.db"))).unwrap()),
+            ];
+            for store in stores {
+                let interruption = Interruption {
+                    crash: Some(Crash { at, moment }),
+                    ..Interruption::default()
+                };
+                let mut again = simulation(SUMS, case.clone()).over(store).interrupted(interruption);
+                assert_eq!(again.run().unwrap(), expected, "{moment:?} of append {at}");
+                assert!(again.has_crashed(), "{moment:?} of append {at}");
+            }
+        }
+    }
+}
+
 /// Answers each call with the outcome that its target names.
 struct NamedOutcomes;
 
@@ -183,7 +254,7 @@ impl Connector for NamedOutcomes {
             "nowhere" => Outcome::not_sent("nobody is there"),
             "speaks" => Outcome::failed(FaultKind::Outside(Origin::Function, "Lanes.Late".into()), "it says so"),
             "named" => Outcome::failed("Shop.Closed", "come back tomorrow"),
-            _ => Outcome::Result(Object::new().into()),
+            _ => Outcome::Result(Value::empty_object()),
         };
         Box::pin(std::future::ready(outcome))
     }

@@ -25,7 +25,7 @@
 //! use starbridge_ports::{Connector, Outcome, Request};
 //!
 //! # use starbridge_flow::{graph::Pattern, value::Object};
-//! # let input: Object = [("n".into(), 1u32.into())].into_iter().collect();
+//! # let input: Value = [("n".into(), 1u32.into())].into_iter().collect();
 //! # let request = Request {
 //! #     target: "cmd:cat".to_owned(),
 //! #     via: starbridge_ports::ResourceFamily::Direct,
@@ -114,7 +114,7 @@ impl Connector for CommandConnector {
 
     fn call_logged(&self, request: Request) -> LoggedOutcomeFuture<'_> {
         Box::pin(async move {
-            let input = Value::from(request.input.clone());
+            let input = request.input.clone();
             self.run(&request, &input).await
         })
     }

@@ -138,7 +138,7 @@ fn body(method: &Method, params: &Params, request: &Request, headers: &mut Heade
     let body = match &params.body {
         Some(body) => body.clone(),
         None if bare => return None,
-        None => Value::Object(request.input.clone()),
+        None => request.input.clone(),
     };
     if let (Some(text), Some(kind)) = (body.as_str(), headers.get(CONTENT_TYPE))
         && !is_json(kind)

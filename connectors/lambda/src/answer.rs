@@ -129,7 +129,7 @@ pub(crate) mod tests {
             target: "lambda:f".to_owned(),
             via: ResourceFamily::Direct,
             pattern: Pattern::RequestResponse,
-            input: input.as_object().cloned().unwrap(),
+            input,
             params: None,
             keys: CallIds {
                 idempotency: "e/3".to_owned(),

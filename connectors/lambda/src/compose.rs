@@ -44,7 +44,7 @@ pub(crate) fn invocation(request: &Request) -> Result<Invocation, Outcome> {
     let params = TABLE.read(request.params.as_ref())?;
     let payload = match params.payload {
         Some(payload) => payload.to_json(),
-        None => Value::from(request.input.clone()).to_json(),
+        None => request.input.to_json(),
     };
     let most = if params.event { EVENT_BYTES } else { PAYLOAD_BYTES };
     if payload.len() > most {

@@ -15,7 +15,7 @@ fn request(target: &str, params: &Value) -> Request {
         target: target.to_owned(),
         via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
-        input: starbridge_flow::value::Object::new(),
+        input: starbridge_flow::value::Value::empty_object(),
         params: Some(serde_json::from_value(params.clone()).unwrap()),
         keys: CallIds {
             idempotency: "exec/3".to_owned(),

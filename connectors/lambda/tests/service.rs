@@ -115,7 +115,7 @@ fn request(target: &str, input: &str) -> Request {
         target: target.to_owned(),
         via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
-        input: input.as_object().cloned().unwrap(),
+        input,
         params: None,
         keys: CallIds {
             idempotency: "exec/3".to_owned(),

@@ -3,7 +3,7 @@
 use crate::params;
 use redis::Cmd;
 use starbridge_flow::graph::FaultKind;
-use starbridge_flow::value::Value;
+
 use starbridge_ports::{CallMetadata, Outcome, Request};
 
 /// An entry to add, and its stream.
@@ -18,7 +18,7 @@ pub(crate) struct Message {
 pub(crate) fn compose(request: &Request, limit: usize) -> Result<Message, Outcome> {
     let stream = stream(&request.target)?;
     let params = params::read(request.params.as_ref())?;
-    let body = params.body.unwrap_or_else(|| Value::Object(request.input.clone()));
+    let body = params.body.unwrap_or_else(|| request.input.clone());
     let mut fields = vec![("body".to_owned(), body.to_json())];
     let metadata = CallMetadata::of(request, params.step_key).pairs();
     fields.extend(metadata.map(|(field, value)| (field.member().to_owned(), value.into_owned())));

@@ -91,7 +91,7 @@ pub(crate) fn compose(request: &Request, queue: &Queue) -> Result<Message, Outco
     let body = match params.body.take() {
         Some(Value::String(text)) => text.as_str().to_owned(),
         Some(other) => other.to_json(),
-        None => Value::from(request.input.clone()).to_json(),
+        None => request.input.to_json(),
     };
     let metadata = CallMetadata::of(request, params.step_key);
     let delay = delay(&params, queue)?;

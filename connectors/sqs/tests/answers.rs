@@ -30,7 +30,7 @@ fn request(target: &str, body: &str) -> Request {
         target: target.to_owned(),
         via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
-        input: starbridge_flow::value::Object::new(),
+        input: starbridge_flow::value::Value::empty_object(),
         params: Some(serde_json::from_value(json!({"MessageBody": body})).unwrap()),
         keys: CallIds {
             idempotency: format!("exec/{body}"),

@@ -3,7 +3,8 @@
 use super::Checker;
 use crate::FAULT_NAMES;
 use crate::graph::{
-    CatchTarget, ConcurrencyKey, FlowParts, List, OnTimeout, OutputPassing, Program, Schema, Step, StepId, StepKind,
+    CatchTarget, ConcurrencyKey, Documents, FlowParts, List, OnTimeout, OutputPassing, Program, Schema, Step, StepId,
+    StepKind,
 };
 use crate::hex;
 use crate::time::Millis;
@@ -36,6 +37,7 @@ impl Checker<'_> {
             enter: header.enter,
             leave: header.leave,
             passing: OutputPassing::Merge,
+            documents: Documents::Objects,
             timeout: header.timeout,
             on_timeout: header.on_timeout,
             input_schema: header.input_schema,

@@ -159,7 +159,7 @@ fn a_whole_that_is_copied_is_paid_for() {
     let mut overlay = crate::value::Overlay::new(
         (0..1_000)
             .map(|index| (Text::from(format!("k{index}")), Value::Null))
-            .collect(),
+            .collect::<Value>(),
     );
     let whole = Query::parse("$").unwrap();
     let budget = Budget::unlimited();

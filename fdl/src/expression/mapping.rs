@@ -3,7 +3,7 @@
 use super::path::{Path, PathRoot};
 use super::template::Template;
 use crate::graph::{Carried, Fault, FaultKind, Output, Pointer, Program, Scope};
-use crate::value::{Text, Value};
+use crate::value::{Object, Text, Value};
 
 /// One mapping.
 #[derive(Clone, Debug)]
@@ -66,22 +66,25 @@ impl MappingSource {
 
 impl Program for Mappings {
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
-        let mut output = Output::default();
+        let (mut made, mut missing) = (Object::new(), Vec::new());
         for mapping in &self.list {
             match mapping.source.value(scope)? {
                 Some(value) => {
-                    output.value.insert(mapping.target.clone(), value);
+                    made.insert(mapping.target.clone(), value);
                 }
                 None if mapping.required => {
                     let why = mapping.source.nothing(scope);
                     let cause = format!("the required target `{}` has no value: {why}", mapping.target);
                     return Err(Fault::new(self.fault.clone(), cause));
                 }
-                None => output.missing.push(mapping.target.clone()),
+                None => missing.push(mapping.target.clone()),
             }
         }
-        scope.budget.check_made(output.value.json_len())?;
-        Ok(output)
+        scope.budget.check_made(made.json_len())?;
+        Ok(Output {
+            value: made.into(),
+            missing,
+        })
     }
 
     fn carries(&self, what: Carried<'_>) -> Vec<Pointer> {

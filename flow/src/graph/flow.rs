@@ -1,6 +1,8 @@
 //! The compiled flow as a whole.
 
-use super::{CatchTarget, FaultNames, ListId, OutputPassing, Program, Schema, Source, Step, StepId, StepKind};
+use super::{
+    CatchTarget, Documents, FaultNames, ListId, OutputPassing, Program, Schema, Source, Step, StepId, StepKind,
+};
 use crate::time::Millis;
 use crate::value::{Text, Value};
 use rustc_hash::FxHashMap;
@@ -32,6 +34,8 @@ pub struct FlowParts {
     pub leave: Option<Arc<dyn Program>>,
     /// What becomes of a step's output.
     pub passing: OutputPassing,
+    /// What the language takes for a document.
+    pub documents: Documents,
     /// Bound of the execution.
     pub timeout: Millis,
     /// What happens at that bound.

@@ -12,7 +12,7 @@ pub enum Root<'a> {
     Nothing,
     /// An object.
     Object(&'a Object),
-    /// An object laid over another.
+    /// An object laid over another. `From` makes the root of an overlay that may have nothing on top.
     Overlay(&'a Overlay),
     /// An array.
     Array(&'a Array),
@@ -26,6 +26,15 @@ impl<'a> From<&'a Value> for Root<'a> {
             Value::Object(object) => Self::Object(object),
             Value::Array(array) => Self::Array(array),
             scalar => Self::Scalar(scalar),
+        }
+    }
+}
+
+impl<'a> From<&'a Overlay> for Root<'a> {
+    fn from(overlay: &'a Overlay) -> Self {
+        match overlay.over().is_empty() {
+            true => overlay.base().into(),
+            false => Self::Overlay(overlay),
         }
     }
 }
@@ -62,7 +71,9 @@ impl<'a> Root<'a> {
     /// How many members are copied where the whole is made a value.
     pub fn copied(self) -> usize {
         match self {
-            Self::Overlay(overlay) if !overlay.over().is_empty() => overlay.base().len() + overlay.over().len(),
+            Self::Overlay(overlay) if !overlay.over().is_empty() => {
+                overlay.base().as_object().map_or(0, Object::len) + overlay.over().len()
+            }
             _ => 0,
         }
     }
@@ -72,7 +83,7 @@ impl<'a> Root<'a> {
         match self {
             Self::Nothing => None,
             Self::Object(object) => Some(object.clone().into()),
-            Self::Overlay(overlay) => Some(overlay.to_object().into()),
+            Self::Overlay(overlay) => Some(overlay.to_value()),
             Self::Array(array) => Some(array.clone().into()),
             Self::Scalar(value) => Some(value.clone()),
         }
@@ -117,15 +128,25 @@ pub struct Scope<'a> {
 }
 
 /// What a program makes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Output {
-    /// The object made.
-    pub value: Object,
+    /// The document made. A front end whose documents are objects makes objects.
+    pub value: Value,
     /// Targets left out because their source found nothing.
     pub missing: Vec<Text>,
 }
 
-/// Makes an object: a step's input, its output, what an error leaves.
+/// An empty object, and nothing left out.
+impl Default for Output {
+    fn default() -> Self {
+        Self {
+            value: Value::empty_object(),
+            missing: Vec::new(),
+        }
+    }
+}
+
+/// Makes a document: a step's input, its output, what an error leaves.
 pub trait Program: Debug + Send + Sync {
     /// Runs it. A fault fails the step.
     ///

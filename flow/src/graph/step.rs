@@ -83,11 +83,28 @@ pub enum OutputMode {
 /// What becomes of a step's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputPassing {
-    /// It is merged into the list's variables (FDL).
+    /// It is merged into the list's variables (FDL). A document that is no object takes their place.
     #[default]
     Merge,
     /// It is the input of what comes next, and the list's result.
     Replace,
+}
+
+/// What a language takes for a document: an input, an output, or the result of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Documents {
+    /// Objects only (FDL). Any other result of a call is a fault of the kind `Result`.
+    #[default]
+    Objects,
+    /// Any JSON value.
+    Any,
+}
+
+impl Documents {
+    /// Whether the language takes this value for a document.
+    pub fn takes(self, value: &Value) -> bool {
+        self == Self::Any || value.as_object().is_some()
+    }
 }
 
 /// A number or a span of time fixed in the text, or made at run time from the step's own input.

@@ -46,7 +46,10 @@ impl<'a> Node<'a> {
                 object.iter().try_for_each(|(_, value)| to(value))
             }
             Self::Root(Root::Overlay(overlay)) => {
-                let (base, over) = (overlay.base(), overlay.over());
+                let Value::Object(base) = overlay.base() else {
+                    return Self::Value(overlay.base()).children(to);
+                };
+                let over = overlay.over();
                 base.iter()
                     .try_for_each(|(key, below)| to(over.get(key).unwrap_or(below)))?;
                 over.iter()

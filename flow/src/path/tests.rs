@@ -3,7 +3,7 @@
 use super::*;
 use crate::graph::Root;
 use crate::sample::{DATA, budget, json, object};
-use crate::value::Overlay;
+use crate::value::{Overlay, Value};
 
 /// Query, and what it finds in `DATA`; `-` is nothing.
 const FINDS: &[(&str, &str)] = &[
@@ -355,7 +355,7 @@ fn what_a_query_says_of_itself() {
 fn overlays_are_walked_as_they_are() {
     let mut overlay = Overlay::new(object(DATA));
     overlay.merge(&object(r#"{"n": 22, "list": [1, 100], "new": {"k": [1]}}"#));
-    let merged = overlay.to_object();
+    let merged = overlay.to_value();
     for (text, expected) in FINDS
         .iter()
         .chain(&[("$.new.k[0]", ""), ("$.*", ""), ("$..*", ""), ("$[?@==$.n]", "")])
@@ -366,7 +366,7 @@ fn overlays_are_walked_as_they_are() {
         let query = Query::parse(text).unwrap();
         assert_eq!(
             query.find(Root::Overlay(&overlay), &budget()).unwrap(),
-            query.find(Root::Object(&merged), &budget()).unwrap(),
+            query.find(Root::from(&merged), &budget()).unwrap(),
             "{text}"
         );
     }

@@ -1,4 +1,4 @@
-//! An object laid over another without copying either.
+//! An object laid over a document without copying either.
 
 use super::{Object, Text, Value};
 
@@ -6,9 +6,12 @@ use super::{Object, Text, Value};
 ///
 /// Neither side is copied until somebody asks for the whole object, and the merged size is kept along, so that a step
 /// which touches nothing costs the same beside large data as beside small.
-#[derive(Clone, Default)]
+///
+/// `base` may be any JSON value. It stands as it is until a member is laid over it: members have no place over a value
+/// that is no object, so they replace it.
+#[derive(Clone)]
 pub struct Overlay {
-    base: Object,
+    base: Value,
     over: Object,
     /// JSON length of the members of `base` which `over` hides, each with its colon, and how many they are.
     hidden_len: usize,
@@ -18,16 +21,19 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// An object with nothing over it.
-    pub fn new(base: Object) -> Self {
+    /// A document with nothing over it.
+    pub fn new(base: impl Into<Value>) -> Self {
         Self {
-            base,
-            ..Self::default()
+            base: base.into(),
+            over: Object::new(),
+            hidden_len: 0,
+            hidden: 0,
+            exempt: 0,
         }
     }
 
-    /// The lower object.
-    pub fn base(&self) -> &Object {
+    /// The lower document. It is an object where the upper one has members.
+    pub fn base(&self) -> &Value {
         &self.base
     }
 
@@ -38,12 +44,15 @@ impl Overlay {
 
     /// Sets a member in the upper object.
     pub fn insert(&mut self, key: Text, value: Value) {
-        if !self.base.is_empty()
-            && !self.over.contains_key(&key)
-            && let Some(below) = self.base.get(&key)
-        {
-            self.hidden += 1;
-            self.hidden_len += key.json_len() + 1 + below.json_len();
+        match &self.base {
+            Value::Object(base) if base.is_empty() || self.over.contains_key(&key) => {}
+            Value::Object(base) => {
+                if let Some(below) = base.get(&key) {
+                    self.hidden += 1;
+                    self.hidden_len += key.json_len() + 1 + below.json_len();
+                }
+            }
+            _ => self.base = Value::empty_object(),
         }
         self.over.insert(key, value);
     }
@@ -55,20 +64,36 @@ impl Overlay {
         }
     }
 
+    /// Lays a document over this one: the members of an object over what is there, any other value in its place.
+    pub fn merge_document(&mut self, other: &Value) {
+        match other {
+            Value::Object(members) => self.merge(members),
+            other => {
+                *self = Self {
+                    exempt: self.exempt,
+                    ..Self::new(other.clone())
+                }
+            }
+        }
+    }
+
     /// The member of that name.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.over.get(key).or_else(|| self.base.get(key))
     }
 
-    /// The length in bytes of the merged object's compact JSON text.
+    /// The length in bytes of the merged document's compact JSON text.
     pub fn json_len(&self) -> usize {
-        let members = self.base.len() + self.over.len() - self.hidden;
+        let Value::Object(base) = &self.base else {
+            return self.base.json_len();
+        };
+        let members = base.len() + self.over.len() - self.hidden;
         let inner = |object: &Object| object.json_len() - 1 - object.len().max(1);
-        let text = inner(&self.base) + inner(&self.over) - self.hidden_len;
+        let text = inner(base) + inner(&self.over) - self.hidden_len;
         2 + text + members.saturating_sub(1)
     }
 
-    /// The depth of the merged object, or one that is a little too large where a deep member is hidden.
+    /// The depth of the merged document, or one that is a little too large where a deep member is hidden.
     pub fn depth(&self) -> usize {
         self.base.depth().max(self.over.depth())
     }
@@ -88,24 +113,33 @@ impl Overlay {
     pub fn flattened(&self) -> Self {
         Self {
             exempt: self.exempt,
-            ..Self::new(self.to_object())
+            ..Self::new(self.to_value())
         }
     }
 
-    /// The merged object: members of the lower one in their order, then what only the upper one has.
-    pub fn to_object(&self) -> Object {
-        if self.over.is_empty() {
-            return self.base.clone();
+    /// The merged document: members of the lower one in their order, then what only the upper one has.
+    pub fn to_value(&self) -> Value {
+        match &self.base {
+            Value::Object(base) if !self.over.is_empty() => {
+                let mut merged = base.clone();
+                merged.merge(&self.over);
+                merged.into()
+            }
+            base => base.clone(),
         }
-        let mut merged = self.base.clone();
-        merged.merge(&self.over);
-        merged
+    }
+}
+
+/// The empty object.
+impl Default for Overlay {
+    fn default() -> Self {
+        Self::new(Object::new())
     }
 }
 
 impl std::fmt::Debug for Overlay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.to_object().fmt(f)
+        self.to_value().fmt(f)
     }
 }
 
@@ -133,7 +167,7 @@ mod tests {
             let mut overlay = Overlay::new(object(base));
             overlay.merge(&object(over));
             overlay.merge(&object(over));
-            let merged = Value::from(overlay.to_object());
+            let merged = overlay.to_value();
             assert_eq!(overlay.json_len(), merged.to_json().len(), "{base} {over}");
             assert_eq!(merged.json_len(), merged.to_json().len(), "{base} {over}");
         }

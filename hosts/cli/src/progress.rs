@@ -10,7 +10,7 @@ use screen::Screen;
 use starbridge_flow::graph::{Budget, Choice, Flow, Root, StepId, StepKind, Undo};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Child, Event, EventKind, Exit as ChildExit, PathItem, State};
 use starbridge_node::escaping::escaped;
 use std::collections::BTreeMap;
@@ -186,7 +186,7 @@ impl Progress {
     }
 
     /// The input of the step an event is about, where that is known.
-    fn input(&self, scene: &EventView<'_>) -> Option<Object> {
+    fn input(&self, scene: &EventView<'_>) -> Option<Value> {
         let open = self.states.get(scene.execution)?.open_steps();
         let found = open
             .into_iter()
@@ -343,20 +343,20 @@ impl Progress {
             return;
         };
         if let Some(foreach) = foreach {
-            let found = foreach.collection.find(Root::Object(&input), &Budget::unlimited());
+            let found = foreach.collection.find(Root::from(&input), &Budget::unlimited());
             let items = found.ok().flatten();
             let total = items.as_ref().and_then(Value::as_array).map(|items| items.len() as u64);
             self.iterations.entry(scene.key.clone()).or_default().total = total;
         }
         if self.verbose {
-            self.data(scene, "input", &input.into());
+            self.data(scene, "input", &input);
         }
     }
 
-    fn succeeded(&mut self, scene: &EventView<'_>, output: Option<&Object>, missing: &[Text]) {
+    fn succeeded(&mut self, scene: &EventView<'_>, output: Option<&Value>, missing: &[Text]) {
         self.note_missing(scene, missing);
         if let (true, Some(output)) = (self.verbose, output) {
-            self.data(scene, "output", &output.clone().into());
+            self.data(scene, "output", output);
         }
         if scene.event.rollback {
             return;

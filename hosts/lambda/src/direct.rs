@@ -83,7 +83,7 @@ fn before(running: &Running, flow: &str, start: &Object) -> Result<Option<Text>,
         return Ok(None);
     };
     let input = start.get("input").and_then(Value::as_object).cloned();
-    Ok((known.input == input.unwrap_or_default()).then_some(id))
+    Ok((known.input == Value::from(input.unwrap_or_default())).then_some(id))
 }
 
 fn answer(running: &Running, id: &Text, history: bool) -> Result<Value, Failure> {

@@ -23,21 +23,21 @@ pub fn describe_state(flow: &Flow, state: &State) -> Value {
         ("time", state.last_time().to_string().into()),
         ("machine", state.needed_version().into()),
         ("status", state.status().as_str().into()),
-        ("input", state.flow_input().into()),
-        ("local", state.flow_local().into()),
+        ("input", state.flow_input()),
+        ("local", state.flow_local()),
         ("steps", steps.into()),
     ])
 }
 
 /// An execution that waits to begin, as [`describe_state`] describes one that has begun.
-pub fn describe_waiting(record: &ExecutionRecord, input: Object) -> Value {
+pub fn describe_waiting(record: &ExecutionRecord, input: Value) -> Value {
     object([
         ("event", 0_u64.into()),
         ("time", record.asked().to_string().into()),
         // A history without events is read by every version.
         ("machine", 1_u64.into()),
         ("status", record.status.as_str().into()),
-        ("input", input.into()),
+        ("input", input),
         ("local", Object::new().into()),
         ("steps", Vec::new().into()),
     ])
@@ -51,8 +51,8 @@ fn describe_step(flow: &Flow, open: OpenStep) -> Value {
         ("state", open.state.as_str().into()),
         ("attempt", open.attempt.into()),
         ("visit", open.visit.into()),
-        ("input", open.input.into()),
-        ("local", open.list_local.into()),
+        ("input", open.input),
+        ("local", open.list_local),
     ])
 }
 

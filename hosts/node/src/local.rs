@@ -10,7 +10,7 @@ use starbridge_connector_command::{CommandConnector, CommandSettings};
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::{Limits, is_execution_name};
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, NewDefinition, Rejection, Signal, State};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Store, StoreError};
@@ -265,7 +265,7 @@ impl LocalRun {
     /// [`LocalError::Start`] if the start is refused, [`LocalError::OtherDefinition`] or [`LocalError::OtherInput`]
     /// if the execution with that name differs, [`LocalError::Name`] if the name is not allowed,
     /// [`LocalError::Store`] if the store fails.
-    pub fn begin(&mut self, flow: &str, input: Option<Object>, name: Option<&str>) -> Result<LocalStart, LocalError> {
+    pub fn begin(&mut self, flow: &str, input: Option<Value>, name: Option<&str>) -> Result<LocalStart, LocalError> {
         if let Some(begun) = self.take_up(flow, input.as_ref(), name, false)? {
             return Ok(begun);
         }
@@ -274,7 +274,7 @@ impl LocalRun {
         }
         let request = StartRequest {
             flow: Text::from(flow),
-            input: input.unwrap_or_default(),
+            input: input.unwrap_or_else(Value::empty_object),
             name: name.map(Text::from),
             ..StartRequest::default()
         };

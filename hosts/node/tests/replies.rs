@@ -1,6 +1,6 @@
 //! Reports from a reply queue.
 
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::Status;
 use starbridge_node::config::Config;
 use starbridge_node::node::Node;
@@ -108,7 +108,7 @@ async fn node() -> Arc<Node> {
 async fn task(node: &Arc<Node>) -> (Text, String) {
     let request = StartRequest {
         flow: "f".into(),
-        input: Object::new(),
+        input: Value::empty_object(),
         ..StartRequest::default()
     };
     let begun = node.begin(request, false).await.unwrap().snapshot;

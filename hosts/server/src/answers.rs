@@ -5,7 +5,7 @@ use crate::budget::{Budget, Due, Share};
 use crate::shapes;
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_node::node::{Node, QueryResult, StoredExecution};
 use starbridge_node::offload::{self, INLINE_BYTES};
 use starbridge_node::problem::{Answer, Problem};
@@ -187,7 +187,7 @@ impl Found {
     pub fn bytes(&self) -> usize {
         match self {
             Self::Stored(kept) => kept.bytes(),
-            Self::Live(begun) => begun.input.json_len() + begun.output.as_ref().map_or(0, Object::json_len),
+            Self::Live(begun) => begun.input.json_len() + begun.output.as_ref().map_or(0, Value::json_len),
         }
     }
 

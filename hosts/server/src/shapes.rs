@@ -45,9 +45,9 @@ pub fn orphan(begun: &Snapshot) -> Value {
 /// An execution.
 pub fn execution(begun: &Snapshot) -> Value {
     let mut shape = record(&begun.execution, &begun.record);
-    shape.insert("input".into(), begun.input.clone().into());
+    shape.insert("input".into(), begun.input.clone());
     if let Some(output) = &begun.output {
-        shape.insert("output".into(), output.clone().into());
+        shape.insert("output".into(), output.clone());
     }
     shape.into()
 }

@@ -61,8 +61,8 @@ pub struct Case {
     #[serde(default)]
     pub rule: Option<String>,
     /// The input of the execution.
-    #[serde(default)]
-    pub input: Object,
+    #[serde(default = "Value::empty_object")]
+    pub input: Value,
     /// When the execution starts; by default 2024-01-01T00:00:00Z.
     #[serde(default)]
     pub start_time: Option<starbridge_flow::time::Timestamp>,

@@ -19,7 +19,7 @@ pub fn compare(expect: &Expect, outcome: &Outcome) -> Vec<String> {
         problems.push(format!("status: expected {status}, got {}{context}", outcome.status));
     }
     if let Some(expected) = &expect.output {
-        let got = outcome.output.clone().map(Value::from);
+        let got = outcome.output.clone();
         if got.as_ref() != Some(expected) {
             difference(&mut problems, expected, got.as_ref());
         }

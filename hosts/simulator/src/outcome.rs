@@ -2,7 +2,7 @@
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Millis;
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Event, EventKind, Failure, State, Status, history};
 
 /// The result of a simulation.
@@ -11,7 +11,7 @@ pub struct Outcome {
     /// The status; `Refused` if nothing started.
     pub status: String,
     /// The output, if the execution succeeded.
-    pub output: Option<Object>,
+    pub output: Option<Value>,
     /// The failure, if it did not.
     pub failure: Option<Failure>,
     /// The name of the step in which the failure arose.

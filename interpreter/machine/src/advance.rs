@@ -11,7 +11,7 @@ use crate::turn::{EventAddress, Turn, cut, failure};
 use starbridge_flow::graph::{Budget, FaultKind, Flow, OnTimeout, SchemaViolation};
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 
 /// A decision whose texts are cut to their limits.
 fn within_limits(mut resolution: Box<Resolution>) -> Box<Resolution> {
@@ -153,7 +153,7 @@ impl State {
             }
             Signal::Resolve { request, resolution } => {
                 let (request, frame) = self.manual_request(request).ok_or(Rejection::NotManual)?;
-                self.check_resolution(&resolution)?;
+                self.check_resolution(turn.flow, &resolution)?;
                 let resolution = within_limits(resolution);
                 let place = EventAddress {
                     caused_by: request,
@@ -171,16 +171,16 @@ impl State {
     /// # Errors
     ///
     /// The [`Rejection`] that the start would get.
-    pub fn check_start(&self, flow: &Flow, input: &Object) -> Result<(), Rejection> {
+    pub fn check_start(&self, flow: &Flow, input: &Value) -> Result<(), Rejection> {
         let (mut events, now) = (Vec::new(), Timestamp::default());
         self.check_flow_input(&mut Turn::new(flow, now, &mut events), input)
     }
 
-    fn check_flow_input(&self, turn: &mut Turn<'_>, input: &Object) -> Result<(), Rejection> {
-        let bytes = self.check_input(input)?;
+    fn check_flow_input(&self, turn: &mut Turn<'_>, input: &Value) -> Result<(), Rejection> {
+        let bytes = self.check_input(turn.flow, input)?;
         if let Some(schema) = &turn.flow.input_schema {
             let budget = Budget::new(&self.limits, bytes);
-            let found = schema.violations(&input.clone().into(), &budget);
+            let found = schema.violations(input, &budget);
             turn.spend(&budget);
             let violations = budget.within("inputSchema", found).unwrap_or_else(|fault| {
                 vec![SchemaViolation {
@@ -234,7 +234,13 @@ impl State {
     }
 
     /// The bytes of an input that is given from outside, if it is within the limits.
-    fn check_input(&self, input: &Object) -> Result<usize, Rejection> {
+    fn check_input(&self, flow: &Flow, input: &Value) -> Result<usize, Rejection> {
+        if !flow.documents.takes(input) {
+            return Err(Rejection::InvalidInput(vec![SchemaViolation {
+                pointer: String::new(),
+                message: format!("must be an object, not {}", input.kind()),
+            }]));
+        }
         let bytes = input.json_len();
         let limit = self.limits.collection_bytes;
         if bytes > limit {
@@ -255,7 +261,7 @@ impl State {
         definition: Option<NewDefinition>,
     ) -> Result<(), Rejection> {
         let plan = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
-        self.check_edits(&plan, &inputs)?;
+        self.check_edits(turn.flow, &plan, &inputs)?;
         let by = Text::from(by.unwrap_or_default());
         let place = self.flow_place(self.data.last);
         let detail = EventKind::ExecutionRedriven {
@@ -273,7 +279,7 @@ impl State {
     }
 
     /// Whether each edited input is for another step that a redrive enters again, and within the limits of an input.
-    fn check_edits(&self, plan: &RedrivePlan, inputs: &[EditedInput]) -> Result<(), Rejection> {
+    fn check_edits(&self, flow: &Flow, plan: &RedrivePlan, inputs: &[EditedInput]) -> Result<(), Rejection> {
         let mut left = plan.enterable.clone();
         for EditedInput { event, input } in inputs {
             if !left.remove(event) {
@@ -282,19 +288,19 @@ impl State {
                     known: plan.enterable.iter().copied().collect(),
                 });
             }
-            self.check_input(input)?;
+            self.check_input(flow, input)?;
         }
         Ok(())
     }
 
     /// Whether the output that an operator gives is within the limits of a step's output.
-    fn check_resolution(&self, resolution: &Resolution) -> Result<(), Rejection> {
+    fn check_resolution(&self, flow: &Flow, resolution: &Resolution) -> Result<(), Rejection> {
         if let Decision::Succeed { output: Some(output) } = &resolution.decision {
             let (bytes, limit) = (output.json_len(), self.limits.step_data_bytes);
             if bytes > limit {
                 return Err(Rejection::OutputTooLarge { bytes, limit });
             }
-            self.check_input(output)?;
+            self.check_input(flow, output)?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use crate::event::EventId;
 use starbridge_flow::graph::{Pattern, Pointer};
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 
 /// A call that is to be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub struct CallToSend {
     /// Service parameters; if `None`, the input is sent.
     pub params: Option<Value>,
     /// The input of the task, after its mappings.
-    pub input: Object,
+    pub input: Value,
     /// Secrets and tokens to put in when the call is sent, each with its place.
     pub references: Vec<CallReference>,
     /// The attempt, from 1.

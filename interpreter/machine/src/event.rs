@@ -113,7 +113,7 @@ pub struct StartRecord {
     /// The execution's name, unique in its flow.
     pub name: Text,
     /// The execution's input, as it was given.
-    pub input: Object,
+    pub input: Value,
     /// The seed of all randomness in this execution.
     pub seed: u64,
     /// Labels, string to string; `None` without labels.
@@ -286,7 +286,7 @@ pub struct EditedInput {
     /// The number of the `StepEntered` event of the visit that is replaced.
     pub event: EventId,
     /// The input of the new visit, in place of what mappings or the list's data give.
-    pub input: Object,
+    pub input: Value,
 }
 
 /// The definition with which an execution goes on after a redrive, if it is another one.
@@ -317,7 +317,7 @@ pub enum Decision {
     /// The step succeeds.
     Succeed {
         /// The step's output; `{}` if `None`.
-        output: Option<Object>,
+        output: Option<Value>,
     },
     /// The step fails, and no policy retries it.
     Fail {
@@ -398,18 +398,18 @@ pub enum EventKind {
     /// An attempt began. For the flow: its input was made.
     StepStarted {
         attempt: u32,
-        input: Option<Object>,
+        input: Option<Value>,
         missing: Vec<Text>,
         bounds: Option<Box<Bounds>>,
     },
     /// An attempt succeeded.
-    StepSucceeded { output: Option<Object>, missing: Vec<Text> },
+    StepSucceeded { output: Option<Value>, missing: Vec<Text> },
     /// An attempt failed. Attempt 0: the step may not be tried at all.
     StepFailed { failure: Failure, attempt: u32 },
     /// The list goes on after the step. `caught` is what the error mappings made of a caught error.
     StepExited {
         goto: Option<StepId>,
-        caught: Option<Object>,
+        caught: Option<Value>,
         missing: Vec<Text>,
     },
     /// A branch of a parallel began.
@@ -485,7 +485,7 @@ pub enum EventKind {
     /// † The execution timed out. `drain`: calls that are out may still end.
     ExecutionTimedOut { drain: bool },
     /// The execution succeeded.
-    ExecutionSucceeded { output: Object },
+    ExecutionSucceeded { output: Value },
     /// The execution failed. `step` is where the error arose.
     ExecutionFailed { failure: Failure, step: Option<StepId> },
     /// † An execution that had ended without success goes on.
@@ -526,16 +526,15 @@ impl Event {
     /// rest.
     pub fn weight(&self) -> usize {
         const ENVELOPE_BYTES: usize = 128;
-        let object = |object: &Option<Object>| object.as_ref().map_or(0, Object::json_len);
         let value = |value: &Option<Value>| value.as_ref().map_or(0, Value::json_len);
         let failure = |failure: &Failure| failure.error.json_len() + failure.cause.json_len();
         ENVELOPE_BYTES
             + match &self.detail {
                 EventKind::ExecutionStarted(started) => started.input.json_len(),
-                EventKind::StepStarted { input, .. } => object(input),
-                EventKind::StepSucceeded { output, .. } => object(output),
-                EventKind::StepExited { caught, .. } => object(caught),
-                EventKind::BranchEntered { deps, .. } => object(deps),
+                EventKind::StepStarted { input, .. } => value(input),
+                EventKind::StepSucceeded { output, .. } => value(output),
+                EventKind::StepExited { caught, .. } => value(caught),
+                EventKind::BranchEntered { deps, .. } => deps.as_ref().map_or(0, Object::json_len),
                 EventKind::IterationEntered { item, .. } => item.json_len(),
                 EventKind::TaskScheduled(scheduled) => value(&scheduled.params),
                 EventKind::TaskSubmitted { receipt, .. } => value(receipt),

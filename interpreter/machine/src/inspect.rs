@@ -3,7 +3,7 @@
 use crate::event::{EventId, Failure, StepPath};
 use crate::state::{Frame, FramePosition, ROOT, State, Status, StepRun, TaskPhase, UndoPhase, UndoRun, VisitPhase};
 use starbridge_flow::graph::StepId;
-use starbridge_flow::value::Object;
+use starbridge_flow::value::Value;
 
 words! {
     /// The state of an open step.
@@ -49,9 +49,9 @@ pub struct OpenStep {
     /// Which visit of this step it is, from 1.
     pub visit: u32,
     /// Its input; `{}` before the first attempt.
-    pub input: Object,
+    pub input: Value,
     /// The local data of the list it stands in.
-    pub list_local: Object,
+    pub list_local: Value,
 }
 
 /// A step that waits for an operator.
@@ -159,15 +159,15 @@ impl State {
     }
 
     /// The flow's input after its mappings.
-    pub fn flow_input(&self) -> Object {
+    pub fn flow_input(&self) -> Value {
         self.frame(ROOT)
-            .map(|frame| frame.input.to_object())
-            .unwrap_or_default()
+            .map_or_else(Value::empty_object, |frame| frame.input.to_value())
     }
 
     /// The flow's local data: the merged outputs of its steps so far.
-    pub fn flow_local(&self) -> Object {
-        self.frame(ROOT).map(|frame| frame.local.clone()).unwrap_or_default()
+    pub fn flow_local(&self) -> Value {
+        self.frame(ROOT)
+            .map_or_else(Value::empty_object, |frame| frame.local.clone())
     }
 
     /// The open steps, in the order in which they were entered: outer before inner.
@@ -212,7 +212,7 @@ fn open_step(frame: &Frame) -> Option<OpenStep> {
         state,
         attempt: visit.attempt,
         visit: visit.number,
-        input: visit.input.to_object(),
+        input: visit.input.to_value(),
         list_local: frame.local.clone(),
     })
 }

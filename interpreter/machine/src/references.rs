@@ -81,14 +81,14 @@ fn grants_in(flow: &Flow, frame: &Frame, mut grants: Vec<TokenGrant>) -> Vec<Tok
     let Some((visit, step)) = step else {
         return Vec::new();
     };
-    let hidden = |at: &Pointer, by: &starbridge_flow::value::Object| at.first().is_none_or(|key| by.contains_key(key));
-    grants.retain(|grant| !hidden(&grant.at, &frame.extra));
+    let hidden = |at: &Pointer, by: &dyn Fn(&str) -> bool| at.first().is_none_or(|key| by(key));
+    grants.retain(|grant| !hidden(&grant.at, &|key| frame.extra.contains_key(key)));
     match (&visit.mapped, &step.enter) {
         (Some(_), InputMode::Program(program)) => carried(&grants, Some(program.as_ref())),
         (Some(_), _) => Vec::new(),
         (None, InputMode::Input) => grants,
         (None, _) => {
-            grants.retain(|grant| !hidden(&grant.at, &frame.local));
+            grants.retain(|grant| !hidden(&grant.at, &|key| frame.local.get(key).is_some()));
             grants
         }
     }

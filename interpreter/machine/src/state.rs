@@ -5,6 +5,7 @@ mod checkpoint;
 mod children;
 mod frames;
 mod invariants;
+mod maybe_document;
 mod outstanding;
 mod pairs;
 mod paused;
@@ -28,7 +29,7 @@ use crate::event::{EventId, Failure, StartRecord};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -166,7 +167,7 @@ pub(crate) struct Data {
     pub(crate) last: EventId,
     pub(crate) last_time: Timestamp,
     pub(crate) status: Status,
-    pub(crate) output: Option<Object>,
+    pub(crate) output: Option<Value>,
     pub(crate) failure: Option<Failure>,
     pub(crate) failed_step: Option<StepId>,
     pub(crate) broken: Option<EventId>,
@@ -180,9 +181,9 @@ pub(crate) struct Data {
     /// An end that was asked for during a rollback. It takes effect when the rollback has ended.
     pub(crate) late_ending: Option<Ending>,
     /// The flow's input, if a program made it.
-    pub(crate) flow_input: Option<Object>,
+    pub(crate) flow_input: Option<Value>,
     /// Inputs that an operator gave steps which a redrive is still to enter again, by their former `StepEntered`.
-    pub(crate) edits: BTreeMap<EventId, Object>,
+    pub(crate) edits: BTreeMap<EventId, Value>,
     /// The lowest version of the machine that reads the events so far.
     pub(crate) needed_version: u32,
 }
@@ -252,7 +253,7 @@ impl State {
     }
 
     /// The output of an execution that succeeded.
-    pub fn output(&self) -> Option<&Object> {
+    pub fn output(&self) -> Option<&Value> {
         self.data.output.as_ref()
     }
 

@@ -120,7 +120,7 @@ impl State {
             None => Ok(None),
             Some(program) => {
                 let view = self.undo_view(turn, id, run, attempt);
-                let (input, variables) = (Root::Overlay(&run.done.input), Root::Object(&run.done.result));
+                let (input, variables) = (Root::from(&run.done.input), Root::from(&run.done.result));
                 let made = self.run_program(turn, program.as_ref(), input, variables, &view);
                 made.map(Some)
             }
@@ -201,7 +201,7 @@ impl State {
             return;
         };
         let (resource, pattern, params) = match &rollback.undo {
-            Undo::Call(call) => match self.undo_call(turn, call, Root::Overlay(&run.input)) {
+            Undo::Call(call) => match self.undo_call(turn, call, Root::from(&run.input)) {
                 Ok((resource, params)) => (resource, call.pattern, params),
                 Err(fault) => {
                     let (failure, attempt) = (turn.failure(&fault), run.attempt);
@@ -212,7 +212,7 @@ impl State {
                 let child = run.done.child.clone().unwrap_or_default();
                 let params: Object = [("executionId".into(), child.into())].into_iter().collect();
                 let resource = match turn.flow.step(run.done.step).map(|step| &step.kind) {
-                    Some(StepKind::Task(task)) => resource_again(&task.call, Root::Overlay(&run.done.input)),
+                    Some(StepKind::Task(task)) => resource_again(&task.call, Root::from(&run.done.input)),
                     _ => return,
                 };
                 (resource, Pattern::Sync, Some(Value::from(params)))

@@ -299,8 +299,10 @@ fn foreach_over(items: u32, bytes: usize) -> (Arc<Flow>, Signal) {
         unreachable!("it is a start");
     };
     let items: Vec<Value> = (0..items).map(Value::from).collect();
-    start.input.insert("items".into(), Value::from(items));
-    start.input.insert("text".into(), Text::from("x".repeat(bytes)).into());
+    let text = Text::from("x".repeat(bytes));
+    start.input = [("items".into(), items.into()), ("text".into(), text.into())]
+        .into_iter()
+        .collect();
     (flow, Signal::Start(start))
 }
 

@@ -21,10 +21,10 @@ fn flow() -> Arc<Flow> {
 }
 
 fn start(depth: usize) -> Result<(), Rejection> {
-    let input = (0..depth).fold(Object::new(), |inner, _| {
+    let input = (0..depth).fold(Value::empty_object(), |inner, _| {
         let mut outer = Object::new();
-        outer.insert("a".into(), Value::from(inner));
-        outer
+        outer.insert("a".into(), inner);
+        outer.into()
     });
     let started = StartRecord {
         flow: "f".into(),

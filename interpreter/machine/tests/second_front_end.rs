@@ -7,7 +7,7 @@ mod states_language;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Event, EventId, Signal, StartRecord, StartTerms, State, Status, history};
 use std::sync::Arc;
 
@@ -48,10 +48,6 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-fn object(text: &str) -> Object {
-    json(text).as_object().cloned().unwrap()
-}
-
 impl Run {
     fn new(definition: &str, input: &str, answers: Vec<Answer>) -> Self {
         let mut run = Self {
@@ -67,7 +63,7 @@ impl Run {
             definition_hash: Text::default(),
             machine: 0,
             name: Text::from("execution"),
-            input: object(input),
+            input: json(input),
             seed: 1,
             labels: None,
             parent: None,
@@ -166,7 +162,7 @@ impl Run {
 }
 
 /// The data that the state shows and that no checkpoint has in full.
-fn data_at(state: &State) -> (Object, Object) {
+fn data_at(state: &State) -> (Value, Value) {
     (state.flow_input(), state.flow_local())
 }
 
@@ -183,7 +179,7 @@ fn output_of_a_state_is_the_input_of_the_next() {
         vec![answer],
     );
     assert_eq!(run.state.status(), Status::Succeeded, "{:?}", run.state.failure());
-    assert_eq!(run.state.output(), Some(&object(r#"{"thanks": true}"#)));
+    assert_eq!(run.state.output(), Some(&json(r#"{"thanks": true}"#)));
     assert_eq!(run.steps(), ["Prepare", "Decide", "Charge", "Settle", "Receipt"]);
     assert_eq!(run.now, Timestamp(30_000));
     let inputs: Vec<String> = run.events.iter().filter_map(input_of).collect();
@@ -195,7 +191,7 @@ fn output_of_a_state_is_the_input_of_the_next() {
 
 fn input_of(event: &Event) -> Option<String> {
     match &event.detail {
-        starbridge_machine::EventKind::StepStarted { input, .. } => Some(Value::from(input.clone()?).to_json()),
+        starbridge_machine::EventKind::StepStarted { input, .. } => Some(input.as_ref()?.to_json()),
         _ => None,
     }
 }
@@ -203,7 +199,7 @@ fn input_of(event: &Event) -> Option<String> {
 #[test]
 fn input_is_passed_through_where_nothing_changes_it() {
     let run = Run::new(ORDER, r#"{"order": {"kind": "free", "total": 0}}"#, Vec::new());
-    assert_eq!(run.state.output(), Some(&object(r#"{"kind": "free", "total": 0}"#)));
+    assert_eq!(run.state.output(), Some(&json(r#"{"kind": "free", "total": 0}"#)));
     assert_eq!(run.steps(), ["Prepare", "Decide", "Done"]);
 }
 
@@ -214,7 +210,7 @@ fn output_that_is_empty_is_an_empty_input() {
         "B": {"Type": "Wait", "Seconds": 1, "Next": "C"},
         "C": {"Type": "Succeed"}}}"#;
     let run = Run::new(definition, r#"{"a": 1}"#, Vec::new());
-    assert_eq!(run.state.output(), Some(&Object::new()));
+    assert_eq!(run.state.output(), Some(&Value::empty_object()));
 }
 
 #[test]
@@ -241,10 +237,25 @@ fn faults_have_the_names_of_this_language() {
         run.error(),
         ("States.ParameterPathFailure", "nothing at `$.order.total`")
     );
-    let run = Run::new(
-        ORDER,
-        r#"{"order": {"kind": "paid", "total": 7}}"#,
-        vec![Answer::Result(json("[1]"))],
-    );
-    assert_eq!(run.error().0, "States.ResultInvalid");
+}
+
+/// A document is any JSON value in this language, also in a checkpoint at each event.
+#[test]
+fn documents_may_be_any_json_value() {
+    let definition = r#"{"StartAt": "Count", "States": {
+        "Count": {"Type": "Task", "Resource": "arn:aws:lambda:count", "TimeoutSeconds": 9, "Next": "Settle"},
+        "Settle": {"Type": "Wait", "Seconds": 1, "Next": "End"},
+        "End": {"Type": "Succeed"}}}"#;
+    for document in ["[1,[2]]", "7", "\"text\"", "true", "null", "[null]", "[]", "{}"] {
+        let run = Run::new(definition, document, vec![Answer::Result(json(document))]);
+        assert_eq!(run.state.status(), Status::Succeeded, "{:?}", run.state.failure());
+        assert_eq!(run.state.output(), Some(&json(document)));
+        assert_eq!(data_at(&run.state), (json(document), json(document)));
+        let constant = definition.replace(
+            r#""Type": "Succeed""#,
+            &format!(r#""Type": "Pass", "Result": {document}, "End": true"#),
+        );
+        let run = Run::new(&constant, "[3]", vec![Answer::Result(json("4"))]);
+        assert_eq!(run.state.output(), Some(&json(document)));
+    }
 }

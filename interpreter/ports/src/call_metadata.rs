@@ -145,14 +145,14 @@ mod tests {
     use crate::{CallIds, ResourceFamily};
     use starbridge_flow::graph::Pattern;
     use starbridge_flow::time::Timestamp;
-    use starbridge_flow::value::Object;
+    use starbridge_flow::value::Value;
 
     fn request() -> Request {
         Request {
             target: "http://localhost/f".to_owned(),
             via: ResourceFamily::Direct,
             pattern: Pattern::WaitForCallback,
-            input: Object::new(),
+            input: Value::empty_object(),
             params: None,
             keys: CallIds {
                 idempotency: "e/7".to_owned(),

@@ -69,7 +69,7 @@ pub struct Request {
     /// When the call counts as done.
     pub pattern: Pattern,
     /// The input of the task, after its mappings.
-    pub input: Object,
+    pub input: Value,
     /// Service parameters; if `None`, only the input is sent.
     pub params: Option<Value>,
     /// The ids that the call carries.

@@ -3,7 +3,7 @@
 use crate::admission::{Dependency, NeededKey};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, NewDefinition, StartRecord, Status};
 
 /// How an execution begins that waits to. As JSON it is the text of [`RequestChange::Keep`](crate::RequestChange::Keep).
@@ -64,7 +64,7 @@ pub struct KeptRedrive {
     pub by: Option<String>,
     /// The inputs that were given, each with the event of its step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<(EventId, Object)>,
+    pub inputs: Vec<(EventId, Value)>,
     /// The definition it goes on with, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<NewDefinition>,

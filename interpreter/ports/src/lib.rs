@@ -25,7 +25,7 @@
 //! # use starbridge_flow::graph::Pattern;
 //! # use starbridge_ports::{CallIds, ResourceFamily};
 //! # use std::task::{Context, Poll, Waker};
-//! # let input: starbridge_flow::value::Object = [("n".into(), 1u32.into())].into_iter().collect();
+//! # let input: starbridge_flow::value::Value = [("n".into(), 1u32.into())].into_iter().collect();
 //! # let request = Request {
 //! #     target: "echo:".to_owned(),
 //! #     via: ResourceFamily::Direct,

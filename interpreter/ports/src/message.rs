@@ -3,7 +3,7 @@
 use crate::admission::{Ask, DeclineReason};
 use crate::audit::AuditEntry;
 use serde::{Deserialize, Serialize};
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Status};
 
 /// The identity of a message: its sender, the sender's event, and its receiver.
@@ -37,7 +37,7 @@ pub enum MessageBody {
         /// The version of its flow that the child runs.
         version: u64,
         /// The output of the child.
-        output: Object,
+        output: Value,
     },
     /// From a child to its parent: the call that waits for the child failed.
     Failed {
@@ -69,7 +69,7 @@ pub enum MessageBody {
         /// The number of the call.
         call: EventId,
         /// The result of the call.
-        output: Object,
+        output: Value,
     },
     /// The failure of a call, from a process that does not run the execution and leaves it in the store.
     ReportedFailed {

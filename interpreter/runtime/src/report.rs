@@ -32,7 +32,7 @@ pub fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
         "heartbeat" => Ok(Report::Heartbeat),
         "succeed" => body
             .get("output")
-            .map_or(Ok(Report::Succeed(Object::new())), read_output),
+            .map_or(Ok(Report::Succeed(Value::empty_object())), read_output),
         _ => read_failure(&body),
     };
     with_log(report?, &body)
@@ -88,7 +88,7 @@ fn check_members(body: &Object, known: &[&str]) -> Result<(), String> {
 }
 
 fn read_output(output: &Value) -> Result<Report, String> {
-    let object = output.as_object().cloned().map(Report::Succeed);
+    let object = output.as_object().map(|_| Report::Succeed(output.clone()));
     object.ok_or_else(|| format!("`output` must be an object, not {}", output.kind()))
 }
 

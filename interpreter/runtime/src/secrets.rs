@@ -210,7 +210,7 @@ impl Vault {
     }
 
     /// This object with secrets redacted; `None` if it has none.
-    pub fn redacted_object(&self, object: &Object) -> Option<Object> {
+    fn redacted_object(&self, object: &Object) -> Option<Object> {
         if !self.any.load(Ordering::Acquire) && !object_may_hold_token(object) {
             return None;
         }

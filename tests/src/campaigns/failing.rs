@@ -5,7 +5,7 @@ use super::kills::{FLOWS, Witness, definition, hold_against};
 use super::{Findings, laws};
 use crate::faulty::{Fault, Faulty, Plan};
 use starbridge_flow::time::Millis;
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::Status;
 use starbridge_node::config::Config;
 use starbridge_node::export::ExportedHistory;
@@ -187,7 +187,7 @@ fn request(flow: &str) -> StartRequest {
     let items: Value = vec![Value::from(1u32), Value::from(2u32)].into();
     StartRequest {
         flow: Text::from(flow),
-        input: [("items".into(), items)].into_iter().collect::<Object>(),
+        input: [("items".into(), items)].into_iter().collect(),
         time: match flow {
             DELAYED => StartTime::After(DELAY),
             _ => StartTime::Now,

@@ -52,10 +52,7 @@ pub fn expected(file: &Value) -> Value {
 
 fn difference(told: &Told, outcome: &Outcome) -> Option<&'static str> {
     let failure = outcome.failure.as_ref();
-    let output = outcome
-        .output
-        .clone()
-        .map(|output| Value::from(&starbridge_flow::value::Value::from(output)));
+    let output = outcome.output.clone().map(|output| Value::from(&output));
     let failures_agree = match (&told.failure, failure) {
         (None, None) => true,
         (Some((error, cause)), Some(failure)) => text(error, &failure.error) && text(cause, &failure.cause),

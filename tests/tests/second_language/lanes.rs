@@ -10,10 +10,13 @@
 //! `set` assigns variables, `each … do` runs another line's step for each item: `at once` and `within` say how many at a time,
 //! and how long all may take in milliseconds. A `call` assigns what its result has; `call-within /path` is a call whose time-out stands at a
 //! path of what it sends.
+//!
+//! A document is any JSON value here. `make /path` leaves what stands at a path in place of all variables, and
+//! `hand http://shop/sum /path` sends it; `.` is the whole data, and a key of digits is also an index.
 
 use starbridge_flow::graph::*;
 use starbridge_flow::time::Millis;
-use starbridge_flow::value::{Text, Value};
+use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
 /// What this language calls faults, in the order of [`FaultNames::KINDS`].
@@ -41,11 +44,18 @@ impl SlashPath {
 }
 
 impl Lookup for SlashPath {
-    fn find(&self, data: Root<'_>, budget: &Budget) -> Result<Option<Value>, Fault> {
+    fn find<'a>(&self, data: Root<'a>, budget: &Budget) -> Result<Option<Value>, Fault> {
         budget.within(&self.text, budget.take(self.keys.len()))?;
-        let mut keys = self.keys.iter();
-        let first = keys.next().and_then(|key| data.member(key));
-        let found = keys.fold(first, |found, key| found?.as_object()?.get(key));
+        let Some((first, inner)) = self.keys.split_first() else {
+            return Ok(data.to_value());
+        };
+        let inside = |data: Root<'a>, key: &Text| {
+            let item = || data.item(key.parse().ok()?);
+            data.member(key).or_else(item)
+        };
+        let found = inner
+            .iter()
+            .fold(inside(data, first), |found, key| inside(found?.into(), key));
         Ok(found.cloned())
     }
 
@@ -83,7 +93,7 @@ impl Assignments {
 
 impl Program for Assignments {
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
-        let mut made = Output::default();
+        let mut made = Object::new();
         for (name, term) in &self.0 {
             let value = match term {
                 Term::Constant(value) => value.clone(),
@@ -91,9 +101,27 @@ impl Program for Assignments {
                     .find(scope.input, scope.budget)?
                     .ok_or_else(|| Fault::new(FaultKind::Input, format!("nothing at `{}`", path.text)))?,
             };
-            made.value.insert(name.clone(), value);
+            made.insert(name.clone(), value);
         }
-        Ok(made)
+        Ok(Output {
+            value: made.into(),
+            missing: Vec::new(),
+        })
+    }
+}
+
+/// What stands at a path, whatever it is.
+#[derive(Debug)]
+struct WholeOf(SlashPath);
+
+impl Program for WholeOf {
+    fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
+        let found = self.0.find(scope.input, scope.budget)?;
+        let nothing = || Fault::new(FaultKind::Input, format!("nothing at `{}`", self.0.text));
+        Ok(Output {
+            value: found.ok_or_else(nothing)?,
+            missing: Vec::new(),
+        })
     }
 }
 
@@ -103,10 +131,11 @@ struct CollectInto(Text);
 
 impl Program for CollectInto {
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
-        let mut made = Output::default();
-        made.value
-            .insert(self.0.clone(), scope.variables.to_value().unwrap_or_default());
-        Ok(made)
+        let collected = scope.variables.to_value().unwrap_or_default();
+        Ok(Output {
+            value: [(self.0.clone(), collected)].into_iter().collect(),
+            missing: Vec::new(),
+        })
     }
 }
 
@@ -171,6 +200,7 @@ pub fn compile(text: &str) -> Flow {
         enter: None,
         leave: None,
         passing: OutputPassing::Merge,
+        documents: Documents::Any,
         timeout: Millis(1_000_000_000),
         on_timeout: OnTimeout::Cancel,
         input_schema: None,
@@ -202,6 +232,21 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
             leave: OutputMode::Program(Assignments::new(rest)),
             ..step
         },
+        "make" => Step {
+            leave: OutputMode::Program(Arc::new(WholeOf(SlashPath::new(rest)))),
+            ..step
+        },
+        "hand" => {
+            let (target, path) = rest.split_once(' ').unwrap();
+            Step {
+                // Programs that make a step's input see the list's input, and the default is the variables over it.
+                enter: match path {
+                    "." => InputMode::Merged,
+                    path => InputMode::Program(Arc::new(WholeOf(SlashPath::new(path)))),
+                },
+                ..self::step((name, "call", target), list_of)
+            }
+        }
         "call" => {
             let (target, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             Step {

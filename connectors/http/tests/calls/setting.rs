@@ -3,6 +3,7 @@
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Pattern};
+
 use starbridge_flow::value::Value;
 use starbridge_ports::{CallIds, Connector, Outcome, Request, ResourceFamily};
 
@@ -17,7 +18,7 @@ pub fn request(target: &str) -> Request {
         target: target.to_owned(),
         via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
-        input: value("{\"a\":1}").as_object().unwrap().clone(),
+        input: value("{\"a\":1}"),
         params: None,
         keys: CallIds {
             idempotency: "exec-1:7".to_owned(),

@@ -9,7 +9,7 @@ fn request(input: &str, params: Option<&str>) -> Request {
         target: "sqs:q".to_owned(),
         via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
-        input: input.as_object().cloned().unwrap(),
+        input,
         params: params.map(|params| serde_json::from_str(params).unwrap()),
         keys: CallIds {
             idempotency: "e/3".to_owned(),

@@ -138,7 +138,7 @@ pub fn request(target: &str, call: u32, input: &str) -> Request {
         target: target.to_owned(),
         via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
-        input: input.as_object().cloned().unwrap(),
+        input,
         params: None,
         keys: CallIds {
             idempotency: format!("exec/{call}"),

@@ -424,6 +424,7 @@ fn begin(
     flow: &str,
     input: Option<Object>,
 ) -> Result<LocalStart, Exit> {
+    let input = input.map(Value::from);
     let name = options.name.as_deref();
     let begun = match options.redrive {
         true => run.redrive(flow, input, name).map(LocalStart::TakenUp),
@@ -497,8 +498,8 @@ fn difference(divergence: &Divergence) -> String {
 /// The output on stdout, or what went wrong.
 fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Flow) -> Result<(), Exit> {
     if state.status() == Status::Succeeded {
-        let result = state.output().cloned().unwrap_or_default();
-        return finish_value(output, &result.into(), Ok(()));
+        let result = state.output().cloned().unwrap_or_else(Value::empty_object);
+        return finish_value(output, &result, Ok(()));
     }
     let step = state
         .failed_at()

@@ -4,7 +4,7 @@ use crate::table::distance_words;
 use starbridge_fdl::expression::Condition;
 use starbridge_flow::graph::{Choice, Flow, Root};
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Child, Failure, StepPath};
 use starbridge_node::escaping::escaped;
 
@@ -44,7 +44,7 @@ pub(super) fn arm(choice: Option<&Choice>, arm: Option<Option<u32>>) -> String {
 }
 
 /// Paths of the conditions that were looked at which found nothing in that input.
-pub(super) fn unfound(choice: &Choice, taken: Option<Option<u32>>, input: &Object) -> Vec<Text> {
+pub(super) fn unfound(choice: &Choice, taken: Option<Option<u32>>, input: &Value) -> Vec<Text> {
     let tried = match taken {
         Some(Some(number)) => number as usize + 1,
         _ => choice.arms.len(),
@@ -54,7 +54,7 @@ pub(super) fn unfound(choice: &Choice, taken: Option<Option<u32>>, input: &Objec
         let Ok(condition) = Condition::parse(&arm.text) else {
             continue;
         };
-        for path in condition.unfound(Root::Object(input)) {
+        for path in condition.unfound(Root::from(input)) {
             if !unfound.contains(&path) {
                 unfound.push(path);
             }

@@ -138,7 +138,7 @@ fn address(_: &str) -> Result<(), String> {
 mod tests {
     use crate::config::Config;
     use starbridge_flow::graph::Pattern;
-    use starbridge_flow::value::Object;
+    use starbridge_flow::value::Value;
     use starbridge_ports::{CallIds, Outcome, Request, ResourceFamily};
 
     fn read(text: &str) -> Result<Config, String> {
@@ -162,7 +162,7 @@ mod tests {
             target: "redis:orders".to_owned(),
             via: ResourceFamily::Direct,
             pattern: Pattern::RequestResponse,
-            input: Object::new(),
+            input: Value::empty_object(),
             params: None,
             keys: CallIds::default(),
             attempt: 1,

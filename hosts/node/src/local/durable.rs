@@ -7,7 +7,7 @@ use crate::flow_loading;
 use crate::node::{NodeError, token_keys};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallToSend, Event, NewDefinition, Rejection, State, Status};
 use starbridge_ports::{ExecutionRecord, History, Query, Store, StoreError};
 use starbridge_runtime::{Engine, FlowTable, RedefineRequest, TokenKeys, stored_events};
@@ -135,7 +135,7 @@ impl LocalRun {
     pub(super) fn take_up(
         &mut self,
         flow: &str,
-        input: Option<&Object>,
+        input: Option<&Value>,
         name: Option<&str>,
         is_redriven: bool,
     ) -> Result<Option<LocalStart>, LocalError> {

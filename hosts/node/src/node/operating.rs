@@ -7,7 +7,7 @@ use crate::replay::{Divergence, replay};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Event, EventId, EventKind, ResolutionAction, StepPath};
 use starbridge_runtime::{ForkRequest, stored_events};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct WantedFork {
     /// The version of the flow that it runs; `None`: that of the old execution.
     pub version: Option<u64>,
     /// The input that it is as if started with; `None`: that of the old execution.
-    pub input: Option<Object>,
+    pub input: Option<Value>,
     /// The name of the operator, where it is known.
     pub by: Option<Text>,
 }
@@ -195,7 +195,7 @@ fn was_started_with_another(events: &[Event], version: u64) -> bool {
 }
 
 /// Puts another input into the first event of a history. References to tokens in the old one are gone with it.
-fn start_with(events: &mut [Event], input: Object) {
+fn start_with(events: &mut [Event], input: Value) {
     if let Some(first) = events.first_mut()
         && let EventKind::ExecutionStarted(started) = &mut first.detail
     {

@@ -88,11 +88,11 @@ impl StoredExecution {
     /// # Errors
     ///
     /// [`QueryError::Store`] if the store fails or a turn does not fit the flow.
-    pub fn has_input(&self, input: &Object) -> QueryResult<bool> {
+    pub fn has_input(&self, input: &Value) -> QueryResult<bool> {
         Ok(self.data()?.0 == *input)
     }
 
-    fn data(&self) -> QueryResult<(Object, Option<Object>)> {
+    fn data(&self) -> QueryResult<(Value, Option<Value>)> {
         if let Some(request) = self.request.as_ref().filter(|_| self.first.is_none()) {
             return Ok((kept_input(&self.execution, request)?, None));
         }
@@ -108,7 +108,7 @@ impl StoredExecution {
                 }
             }
         }
-        Ok((input.unwrap_or_default(), output))
+        Ok((input.unwrap_or_else(Value::empty_object), output))
     }
 }
 

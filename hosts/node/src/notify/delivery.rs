@@ -86,7 +86,7 @@ fn request(
             true => Pattern::WaitForCallback,
             false => Pattern::RequestResponse,
         },
-        input: message,
+        input: message.into(),
         params,
         keys: CallIds {
             idempotency: id.clone(),

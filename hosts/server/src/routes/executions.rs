@@ -49,7 +49,7 @@ fn read_start(flow: &str, body: &Body, traceparent: Option<Text>) -> Answer<Star
     let mut request = StartRequest {
         flow: Text::from(flow),
         version: body.number("version")?,
-        input: body.object("input")?.unwrap_or_default(),
+        input: body.object("input")?.unwrap_or_default().into(),
         name,
         labels: read_labels(body)?,
         traceparent,

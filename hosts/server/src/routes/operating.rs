@@ -96,7 +96,7 @@ fn read_inputs(inputs: &Value) -> Answer<Vec<EditedInput>> {
         let given = Body::of(given.as_object().ok_or_else(wrong)?.clone(), &["event", "input"])?;
         Ok(EditedInput {
             event: EventId(given.number("event")?.ok_or_else(wrong)?),
-            input: given.object("input")?.ok_or_else(wrong)?,
+            input: given.object("input")?.ok_or_else(wrong)?.into(),
         })
     };
     inputs.values().iter().map(read).collect()
@@ -218,7 +218,7 @@ fn read_decision(body: &Body) -> Answer<Decision> {
         ResolutionAction::Succeed => {
             refuse(&["error", "cause"])?;
             Decision::Succeed {
-                output: body.object("output")?,
+                output: body.object("output")?.map(Value::from),
             }
         }
         ResolutionAction::Fail => {
@@ -278,7 +278,7 @@ pub async fn fork(
         event: EventId(event),
         name: name.clone(),
         version: body.number("version")?,
-        input: body.object("input")?,
+        input: body.object("input")?.map(Value::from),
         by: caller,
     };
     let audit = audit(&app, &operator, "fork", &id, &body);

@@ -15,7 +15,7 @@ const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
 pub struct Run {
     pub flow: Arc<Flow>,
     pub limits: Arc<Limits>,
-    pub input: Object,
+    pub input: Value,
 }
 
 /// An execution that runs or has ended.
@@ -37,7 +37,7 @@ impl Run {
         Self {
             flow,
             limits: Arc::default(),
-            input,
+            input: input.into(),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::event::{Event, EventId, EventKind, Failure, StartRecord, StepPath};
 use crate::state::{Ending, Frame, ROOT, State, Status};
 use crate::turn::failure;
 use starbridge_flow::graph::{FaultKind, Flow, ListId};
-use starbridge_flow::value::{Object, Overlay};
+use starbridge_flow::value::{Overlay, Value};
 
 impl State {
     pub(super) fn fold_started(&mut self, flow: &Flow, event: &Event, started: &StartRecord) -> Option<()> {
@@ -20,7 +20,7 @@ impl State {
         Some(())
     }
 
-    pub(super) fn fold_flow_input(&mut self, input: &Option<Object>) -> Option<()> {
+    pub(super) fn fold_flow_input(&mut self, input: &Option<Value>) -> Option<()> {
         let input = input.clone()?;
         let root = self.frames.get_mut(ROOT)?;
         root.last = self.data.last.next();

@@ -8,7 +8,7 @@ use crate::state::{
 };
 use starbridge_flow::graph::{Flow, OutputMode, OutputPassing, Settings, Step, StepId, StepKind};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
-use starbridge_flow::value::{Object, Overlay, Value};
+use starbridge_flow::value::{Overlay, Value};
 
 impl State {
     pub(super) fn fold_step(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
@@ -95,7 +95,7 @@ impl State {
         event: &Event,
         id: FrameId,
         attempt: u32,
-        mapped: Option<Object>,
+        mapped: Option<Value>,
         bounds: Bounds,
     ) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
@@ -128,7 +128,7 @@ impl State {
         Some(())
     }
 
-    fn fold_succeeded(&mut self, flow: &Flow, event: &Event, id: FrameId, output: Option<Object>) -> Option<()> {
+    fn fold_succeeded(&mut self, flow: &Flow, event: &Event, id: FrameId, output: Option<Value>) -> Option<()> {
         let retained = self.frames.get(id)?.visit().map(Visit::frames_inside)?;
         let mut completed = self.completed_in(flow, &retained);
         let frame = self.frames.get_mut(id)?;
@@ -137,14 +137,14 @@ impl State {
             return None;
         };
         let step = flow.step(visit.step)?;
-        let undoable = done_of_task(step, visit, path, DoneClass::Completed, event.id);
+        let undoable = done_of_task(flow, step, visit, path, DoneClass::Completed, event.id);
         let VisitPhase::Started(inside) = std::mem::replace(&mut visit.phase, VisitPhase::Entered) else {
             return None;
         };
         let (local, goto, mut done) = local_of(inside);
         let output = output.unwrap_or(match step.leave {
             OutputMode::Local => local,
-            OutputMode::Nothing | OutputMode::Program(_) => Object::new(),
+            OutputMode::Nothing | OutputMode::Program(_) => Value::empty_object(),
         });
         let bounds = visit.take_deadline().into_iter().chain(visit.take_total());
         visit.phase = VisitPhase::Succeeded { output, goto };
@@ -193,7 +193,14 @@ impl State {
         let path = frame.path.clone();
         let visit = frame.active()?;
         visit.attempt = attempt;
-        let failed_task = done_of_task(flow.step(step)?, visit, path, DoneClass::Failed, EventId::default());
+        let failed_task = done_of_task(
+            flow,
+            flow.step(step)?,
+            visit,
+            path,
+            DoneClass::Failed,
+            EventId::default(),
+        );
         let deadline = visit.take_deadline();
         let inside = std::mem::replace(
             &mut visit.phase,
@@ -225,7 +232,7 @@ impl State {
         id: FrameId,
         step: StepId,
         goto: Option<StepId>,
-        caught: Option<&Object>,
+        caught: Option<&Value>,
     ) -> Option<()> {
         self.drop_retained_inside(id);
         let frame = self.frames.get_mut(id)?;
@@ -250,8 +257,15 @@ impl State {
         frame.at = next.map_or(FramePosition::Ended, FramePosition::Before);
         match flow.passing {
             OutputPassing::Merge => {
+                let members = frame.local.as_object().is_some() && output.as_object().is_some();
                 frame.local.merge(&output);
-                frame.data.merge(&output);
+                if members {
+                    frame.data.merge_document(&output);
+                } else {
+                    // What the variables hid of the input shows again.
+                    frame.data = frame.input.clone();
+                    frame.data.merge_document(&frame.local);
+                }
             }
             OutputPassing::Replace => {
                 frame.input = Overlay::new(output.clone());
@@ -337,22 +351,21 @@ fn begin(step: &Step, visit: &Visit, event: &Event) -> StepRun {
 
 /// What an attempt that succeeded leaves: its local (`{}` if that is an array), the step to go to, and what could be
 /// undone.
-fn local_of(inside: StepRun) -> (Object, Option<StepId>, Vec<crate::state::Done>) {
+fn local_of(inside: StepRun) -> (Value, Option<StepId>, Vec<crate::state::Done>) {
     match inside {
         StepRun::Task(run) => match run.phase {
-            TaskPhase::Answered {
-                result: Value::Object(result),
-            } => (result, None, Vec::new()),
-            _ => (Object::new(), None, Vec::new()),
+            TaskPhase::Answered { result } => (result, None, Vec::new()),
+            _ => (Value::empty_object(), None, Vec::new()),
         },
         StepRun::Choice(ArmRun::Ended { local, goto, done }) => (local, goto, done),
-        StepRun::Children(children) => (Object::new(), None, children.done),
-        _ => (Object::new(), None, Vec::new()),
+        StepRun::Children(children) => (Value::empty_object(), None, children.done),
+        _ => (Value::empty_object(), None, Vec::new()),
     }
 }
 
 /// What a task leaves to be undone, if it has a rollback and was called.
 pub(crate) fn done_of_task(
+    flow: &Flow,
     step: &Step,
     visit: &Visit,
     path: crate::event::StepPath,
@@ -368,9 +381,7 @@ pub(crate) fn done_of_task(
         return None;
     }
     let result = match &run.phase {
-        TaskPhase::Answered {
-            result: Value::Object(result),
-        } => Some(result.clone()),
+        TaskPhase::Answered { result } if flow.documents.takes(result) => Some(result.clone()),
         _ => None,
     };
     // A child rolls itself back when it fails or is stopped. Only one that had succeeded must be told to.
@@ -388,7 +399,7 @@ pub(crate) fn done_of_task(
         step: visit.step,
         path,
         input: visit.input.clone(),
-        result: result.unwrap_or_default(),
+        result: result.unwrap_or_else(Value::empty_object),
         child: run.child.clone(),
     })
 }

@@ -139,7 +139,7 @@ impl State {
                     Some(mapped) => Overlay::new(mapped.clone()),
                     None => {
                         let mut input = run.done.input.clone();
-                        input.merge(&run.done.result);
+                        input.merge_document(&run.done.result);
                         input
                     }
                 };
@@ -318,6 +318,7 @@ impl State {
             _ => {
                 let current = flow.step(visit.step).and_then(|step| {
                     done_of_task(
+                        flow,
                         step,
                         visit,
                         frame.path.clone(),

@@ -218,7 +218,7 @@ impl<'a> Members<'a> {
         Ok(match self.word("action", "decision", ResolutionAction::parse)? {
             ResolutionAction::Retry => Decision::Retry,
             ResolutionAction::Succeed => Decision::Succeed {
-                output: self.maybe("output", Self::owned_object)?,
+                output: self.maybe("output", Self::any)?,
             },
             ResolutionAction::Fail => Decision::Fail {
                 failure: self.maybe("error", |m, _| m.failure())?,
@@ -313,12 +313,12 @@ impl<'a> Members<'a> {
             },
             "StepStarted" => EventKind::StepStarted {
                 attempt: self.small("attempt")?,
-                input: self.maybe("input", Self::owned_object)?,
+                input: self.maybe("input", Self::any)?,
                 missing: self.missing()?,
                 bounds: self.bounds()?,
             },
             "StepSucceeded" => EventKind::StepSucceeded {
-                output: self.maybe("output", Self::owned_object)?,
+                output: self.maybe("output", Self::any)?,
                 missing: self.missing()?,
             },
             "StepFailed" => EventKind::StepFailed {
@@ -327,7 +327,7 @@ impl<'a> Members<'a> {
             },
             "StepExited" => EventKind::StepExited {
                 goto: self.maybe("goto", Self::step)?,
-                caught: self.maybe("caught", Self::owned_object)?,
+                caught: self.maybe("caught", Self::any)?,
                 missing: self.missing()?,
             },
             "BranchEntered" => EventKind::BranchEntered {
@@ -449,7 +449,7 @@ impl<'a> Members<'a> {
                 definition_hash: self.text("definitionHash")?,
                 machine: self.machine()?,
                 name: self.text("name")?,
-                input: self.owned_object("input")?,
+                input: self.any("input")?,
                 seed: self.number("seed")?,
                 labels: self.maybe("labels", Self::owned_object)?,
                 parent: self.maybe("parent", Self::call_of)?,
@@ -464,7 +464,7 @@ impl<'a> Members<'a> {
                 drain: self.maybe("drain", Self::truth)?.unwrap_or(false),
             },
             "ExecutionSucceeded" => EventKind::ExecutionSucceeded {
-                output: self.owned_object("output")?,
+                output: self.any("output")?,
             },
             "ExecutionFailed" => EventKind::ExecutionFailed {
                 failure: self.failure()?,
@@ -542,7 +542,7 @@ impl<'a> Members<'a> {
         self.each(key, |of| {
             Ok(EditedInput {
                 event: of.event("event")?,
-                input: of.owned_object("input")?,
+                input: of.any("input")?,
             })
         })
     }

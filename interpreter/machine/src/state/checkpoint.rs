@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Object, Overlay, Text};
+use starbridge_flow::value::{Overlay, Text, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -60,7 +60,11 @@ struct StateParts<'a> {
     last: EventId,
     last_time: Timestamp,
     status: Status,
-    output: Cow<'a, Option<Object>>,
+    #[serde(
+        serialize_with = "super::maybe_document::serialize",
+        deserialize_with = "super::maybe_document::owned"
+    )]
+    output: Cow<'a, Option<Value>>,
     failure: Cow<'a, Option<Failure>>,
     failed_step: Option<StepId>,
     broken: Option<EventId>,
@@ -78,17 +82,21 @@ struct StateParts<'a> {
     paused: Cow<'a, Option<Box<Paused>>>,
     manual: Cow<'a, BTreeMap<EventId, FrameId>>,
     late_ending: Cow<'a, Option<Ending>>,
-    flow_input: Cow<'a, Option<Object>>,
+    #[serde(
+        serialize_with = "super::maybe_document::serialize",
+        deserialize_with = "super::maybe_document::owned"
+    )]
+    flow_input: Cow<'a, Option<Value>>,
     undoing: u32,
     #[serde(default, skip_serializing_if = "no_edits")]
-    edits: Cow<'a, BTreeMap<EventId, Object>>,
+    edits: Cow<'a, BTreeMap<EventId, Value>>,
 }
 
 fn not_paused(paused: &Option<Box<Paused>>) -> bool {
     paused.is_none()
 }
 
-fn no_edits(edits: &BTreeMap<EventId, Object>) -> bool {
+fn no_edits(edits: &BTreeMap<EventId, Value>) -> bool {
     edits.is_empty()
 }
 
@@ -237,7 +245,7 @@ impl State {
         }
         frame.path = path;
         frame.data = input.clone();
-        frame.data.merge(&frame.local);
+        frame.data.merge_document(&frame.local);
         frame.input = input;
         let visit = frame.visit().filter(|visit| visit.started > EventId::default());
         let step = visit.and_then(|visit| Some((flow.step(visit.step)?, visit.mapped.as_ref())));

@@ -4,7 +4,7 @@ use super::{Done, FrameId};
 use crate::event::Failure;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Budget, Foreach, NumberSource, Root, StepId};
-use starbridge_flow::value::{Array, Object, Overlay, Value};
+use starbridge_flow::value::{Array, Overlay, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The children of a parallel or foreach in one attempt.
@@ -48,7 +48,7 @@ pub(crate) struct Children {
 pub(crate) enum Outcome {
     /// It is not over, or it never began.
     Open,
-    Done(Object),
+    Done(Value),
     Failed(Failure),
     Cancelled,
 }
@@ -107,7 +107,7 @@ impl Children {
     /// The items of a foreach. They were found within a budget before the step began, so finding them again needs no
     /// budget.
     pub(crate) fn collected(foreach: &Foreach, input: &Overlay) -> Option<Array> {
-        match foreach.collection.find(Root::Overlay(input), &Budget::unlimited()) {
+        match foreach.collection.find(Root::from(input), &Budget::unlimited()) {
             Ok(Some(Value::Array(items))) => Some(items),
             _ => None,
         }
@@ -174,7 +174,7 @@ impl Children {
         (0..self.total)
             .map(|number| match self.outcome(number) {
                 Outcome::Open | Outcome::Cancelled => Value::Null,
-                Outcome::Done(result) => result.clone().into(),
+                Outcome::Done(result) => result.clone(),
                 Outcome::Failed(failure) => Value::Object(
                     [
                         ("error".into(), failure.error.clone().into()),

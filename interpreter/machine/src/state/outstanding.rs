@@ -62,14 +62,14 @@ impl State {
             return None;
         };
         let run = visit.task().filter(|run| run.last_call == call)?;
-        let input = visit.input.to_object();
-        let params = params_again(&task.call, Root::Overlay(&visit.input));
+        let input = visit.input.to_value();
+        let params = params_again(&task.call, Root::from(&visit.input));
         let given = visit.settings.as_deref().cloned().unwrap_or_default();
         Some(CallToSend {
             call,
             step: step.name.clone(),
             iterations: iterations(&frame.path),
-            resource: (run.location.clone()).unwrap_or_else(|| resource_again(&task.call, Root::Overlay(&visit.input))),
+            resource: (run.location.clone()).unwrap_or_else(|| resource_again(&task.call, Root::from(&visit.input))),
             follow: run.location.is_some(),
             polling: task.poll.is_some(),
             pattern: task.call.pattern,
@@ -98,17 +98,17 @@ impl State {
             return None;
         };
         let rollback = task.rollback.as_ref()?;
-        let input = run.input.to_object();
+        let input = run.input.to_value();
         let mut references = Vec::new();
         let (resource, pattern, params, child) = match &rollback.undo {
             Undo::Call(undo) => {
                 references = self.references_of_undo(rollback.enter.as_deref(), undo, call);
-                let params = params_again(undo, Root::Object(&input));
-                let resource = resource_again(undo, Root::Object(&input));
+                let params = params_again(undo, Root::from(&input));
+                let resource = resource_again(undo, Root::from(&input));
                 (resource, undo.pattern, params, None)
             }
             Undo::Child => {
-                let resource = resource_again(&task.call, Root::Overlay(&run.done.input));
+                let resource = resource_again(&task.call, Root::from(&run.done.input));
                 (resource, Pattern::Sync, None, run.done.child.clone())
             }
         };

@@ -5,7 +5,7 @@ use crate::event::{EventId, Failure, StepPath};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::time::{Seconds, Timestamp};
-use starbridge_flow::value::{Object, Overlay, Text, Value};
+use starbridge_flow::value::{Overlay, Text, Value};
 
 /// A task that has a rollback and was called.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,10 +19,10 @@ pub(crate) struct Done {
     pub(crate) step: StepId,
     #[serde(with = "path_items")]
     pub(crate) path: StepPath,
-    #[serde(serialize_with = "as_object", deserialize_with = "from_object")]
+    #[serde(serialize_with = "merged", deserialize_with = "from_merged")]
     pub(crate) input: Overlay,
     /// The call's result; `{}` if there was none.
-    pub(crate) result: Object,
+    pub(crate) result: Value,
     /// The id of the child execution that the call started.
     pub(crate) child: Option<Text>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct UndoRun {
     pub(crate) redeliver: u32,
     pub(crate) retried: u32,
     /// The input of the undoing call.
-    #[serde(serialize_with = "as_object", deserialize_with = "from_object")]
+    #[serde(serialize_with = "merged", deserialize_with = "from_merged")]
     pub(crate) input: Overlay,
     /// The calls of the latest attempt, where the rollback polls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,12 +164,12 @@ impl UndoRun {
     }
 }
 
-fn as_object<S: serde::Serializer>(overlay: &Overlay, serializer: S) -> Result<S::Ok, S::Error> {
-    overlay.to_object().serialize(serializer)
+fn merged<S: serde::Serializer>(overlay: &Overlay, serializer: S) -> Result<S::Ok, S::Error> {
+    overlay.to_value().serialize(serializer)
 }
 
-fn from_object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Overlay, D::Error> {
-    Object::deserialize(deserializer).map(Overlay::new)
+fn from_merged<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Overlay, D::Error> {
+    Value::deserialize(deserializer).map(Overlay::new)
 }
 
 mod path_items {

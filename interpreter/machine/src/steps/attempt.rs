@@ -7,7 +7,7 @@ use crate::turn::Turn;
 use starbridge_flow::graph::{
     Fault, FaultKind, InputMode, Output, OutputMode, Pattern, Program, Retry, Root, Step, StepKind, Values,
 };
-use starbridge_flow::value::{Array, Object, Overlay, Text, Value};
+use starbridge_flow::value::{Array, Overlay, Text, Value};
 
 impl State {
     /// Begins an attempt: makes its input and checks the limits.
@@ -98,7 +98,7 @@ impl State {
             _ => None,
         };
         let view = self.view(turn, frame, visit, step, Some(attempt), token);
-        let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
+        let (input, variables) = (Root::from(&frame.input), Root::from(&frame.local));
         self.run_program(turn, program, input, variables, &view).map(Some)
     }
 
@@ -185,7 +185,7 @@ impl State {
                         failure: None,
                     }),
                 };
-                let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
+                let (input, variables) = (Root::from(&frame.input), Root::from(&frame.local));
                 let made = self.run_program(turn, program.as_ref(), input, variables, &view);
                 Ok(match made?.value.get("value") {
                     Some(Value::Array(values)) => Some(values.values().to_vec()),
@@ -210,7 +210,7 @@ impl State {
         let StepKind::Foreach(foreach) = &step.kind else {
             return Ok(0);
         };
-        let input = Root::Overlay(input);
+        let input = Root::from(input);
         let budget = self.budget(&[input]);
         let found = foreach.collection.find(input, &budget);
         turn.spend(&budget);
@@ -264,15 +264,15 @@ impl State {
     }
 
     /// The output of the attempt a frame is in. `None` means the local, which is the default.
-    pub(crate) fn output_of(&self, turn: &Turn<'_>, id: FrameId) -> Result<(Option<Object>, Vec<Text>), Fault> {
+    pub(crate) fn output_of(&self, turn: &Turn<'_>, id: FrameId) -> Result<(Option<Value>, Vec<Text>), Fault> {
         let frame = self.frame_or_fault(id)?;
         let Some((visit, step)) = self.visit_and_step(turn, id) else {
             return Err(Fault::new(FaultKind::Runtime, "a visit is missing"));
         };
         let local = Local::of(visit);
         let (local_len, local_limit) = match &local {
-            Local::Object(local) => (local.json_len(), None),
-            Local::Array(local) => (0, Some(local.json_len())),
+            Local::Document(local) => (local.json_len(), None),
+            Local::Results(local) => (0, Some(local.json_len())),
         };
         let limit = self.limits.collection_bytes;
         if let Some(bytes) = local_limit.filter(|bytes| *bytes > limit) {
@@ -283,7 +283,7 @@ impl State {
             OutputMode::Local | OutputMode::Nothing => None,
             OutputMode::Program(program) => {
                 let view = self.view(turn, frame, visit, step, None, token_of(visit, step));
-                let (input, variables) = (Root::Overlay(&visit.input), local.root());
+                let (input, variables) = (Root::from(&visit.input), local.root());
                 let made = self.run_program(turn, program.as_ref(), input, variables, &view);
                 Some(made?)
             }
@@ -347,36 +347,36 @@ fn token_of(visit: &Visit, step: &Step) -> Option<EventId> {
 
 /// The local data of a step.
 enum Local {
-    Object(Object),
-    Array(Array),
+    /// A document: the result of a task, or what an arm made.
+    Document(Value),
+    /// One entry for each list of a composite.
+    Results(Array),
 }
 
 impl Local {
     fn of(visit: &Visit) -> Self {
         match &visit.phase {
             VisitPhase::Started(StepRun::Task(run)) => match &run.phase {
-                TaskPhase::Answered {
-                    result: Value::Object(result),
-                } => Self::Object(result.clone()),
-                _ => Self::Object(Object::new()),
+                TaskPhase::Answered { result } => Self::Document(result.clone()),
+                _ => Self::Document(Value::empty_object()),
             },
-            VisitPhase::Started(StepRun::Choice(ArmRun::Ended { local, .. })) => Self::Object(local.clone()),
-            VisitPhase::Started(StepRun::Children(children)) => Self::Array(children.local()),
-            _ => Self::Object(Object::new()),
+            VisitPhase::Started(StepRun::Choice(ArmRun::Ended { local, .. })) => Self::Document(local.clone()),
+            VisitPhase::Started(StepRun::Children(children)) => Self::Results(children.local()),
+            _ => Self::Document(Value::empty_object()),
         }
     }
 
     fn root(&self) -> Root<'_> {
         match self {
-            Self::Object(object) => Root::Object(object),
-            Self::Array(array) => Root::Array(array),
+            Self::Document(document) => Root::from(document),
+            Self::Results(results) => Root::Array(results),
         }
     }
 
     fn depth(&self) -> usize {
         match self {
-            Self::Object(object) => object.depth(),
-            Self::Array(array) => array.depth(),
+            Self::Document(document) => document.depth(),
+            Self::Results(results) => results.depth(),
         }
     }
 }

@@ -45,7 +45,7 @@ impl State {
             visit,
             step,
             number,
-            input: Root::Overlay(input),
+            input: Root::from(input),
         };
         let number = |program: Option<&dyn Program>, what| {
             program
@@ -75,7 +75,7 @@ impl State {
             visit,
             step,
             number: visit.attempt,
-            input: Root::Overlay(&visit.input),
+            input: Root::from(&visit.input),
         };
         self.number_of(turn, &attempt, program, "time-out")
             .map(|made| Some(Millis(made)))

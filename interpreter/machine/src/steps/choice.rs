@@ -18,7 +18,7 @@ impl State {
         };
         match &visit.phase {
             VisitPhase::Started(StepRun::Choice(ArmRun::Deciding)) => {
-                let input = Root::Overlay(&visit.input);
+                let input = Root::from(&visit.input);
                 let budget = self.budget(&[input]);
                 let taken = first_that_holds(choice, input, &budget);
                 turn.spend(&budget);

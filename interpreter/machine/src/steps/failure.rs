@@ -8,7 +8,7 @@ use crate::steps::{foreach, parallel};
 use crate::turn::{EventAddress, Turn};
 use starbridge_flow::graph::{CatchTarget, Fault, Output, Retry, Root, Step, StepId, StepKind, Values};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
-use starbridge_flow::value::{Object, Value};
+use starbridge_flow::value::Value;
 use std::borrow::Cow;
 
 /// A failure, and what has been tried before it.
@@ -154,14 +154,14 @@ impl State {
         let Some(program) = &step.failed else {
             return Ok(Output::default());
         };
-        let error: Object = [
+        let error: Value = [
             ("error".into(), Value::from(failure.error.clone())),
             ("cause".into(), Value::from(failure.cause.clone())),
         ]
         .into_iter()
         .collect();
         let view = self.view(turn, frame, visit, step, None, None);
-        let (input, variables) = (Root::Overlay(&visit.input), Root::Object(&error));
+        let (input, variables) = (Root::from(&visit.input), Root::from(&error));
         self.run_program(turn, program.as_ref(), input, variables, &view)
     }
 

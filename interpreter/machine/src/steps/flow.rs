@@ -5,7 +5,7 @@ use crate::event::EventKind;
 use crate::state::{ROOT, State};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Budget, Fault, FaultKind, Root, Scope};
-use starbridge_flow::value::Object;
+use starbridge_flow::value::Value;
 
 impl State {
     /// After the start: makes the flow's input, if a program does that. A failure of that program is the execution's,
@@ -14,12 +14,14 @@ impl State {
         let Some(program) = turn.flow.enter.as_ref() else {
             return;
         };
-        let input = self.started().map(|started| started.input.clone()).unwrap_or_default();
+        let input = self
+            .started()
+            .map_or_else(Value::empty_object, |started| started.input.clone());
         let view = View {
             state: self,
             step: None,
         };
-        let input = Root::Object(&input);
+        let input = Root::from(&input);
         let budget = self.budget(&[input]);
         let made = program.run(&Scope {
             input,
@@ -66,7 +68,7 @@ impl State {
     }
 
     /// The flow's output, with its limits checked.
-    pub(crate) fn flow_output(&self, turn: &Turn<'_>) -> Result<Object, Fault> {
+    pub(crate) fn flow_output(&self, turn: &Turn<'_>) -> Result<Value, Fault> {
         let Some(frame) = self.frame(ROOT) else {
             return Err(Fault::new(FaultKind::Runtime, "the flow's frame is missing"));
         };
@@ -77,7 +79,7 @@ impl State {
                     state: self,
                     step: None,
                 };
-                let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
+                let (input, variables) = (Root::from(&frame.input), Root::from(&frame.local));
                 let made = self.run_program(turn, program.as_ref(), input, variables, &view);
                 made?.value
             }
@@ -92,7 +94,7 @@ impl State {
         }
         if let Some(schema) = &turn.flow.output_schema {
             let budget = Budget::new(&self.limits, output.json_len());
-            let found = schema.violations(&output.clone().into(), &budget);
+            let found = schema.violations(&output, &budget);
             turn.spend(&budget);
             let violations = budget.within("outputSchema", found)?;
             if !violations.is_empty() {

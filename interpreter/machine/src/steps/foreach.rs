@@ -36,7 +36,7 @@ impl State {
             }
             Some(items) => items,
             None => {
-                let input = Root::Overlay(&visit.input);
+                let input = Root::from(&visit.input);
                 let found = foreach.collection.find(input, &self.budget(&[input])).ok().flatten();
                 let found = found.as_ref().map_or("nothing", Value::kind);
                 let cause = format!(

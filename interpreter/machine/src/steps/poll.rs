@@ -34,11 +34,11 @@ impl State {
         result: &Value,
         calls: u32,
     ) -> Result<AfterResult, Fault> {
-        let Value::Object(result) = result else {
+        if !turn.flow.documents.takes(result) {
             let cause = format!("the result is {}, not an object", result.kind());
             return Err(Fault::new(FaultKind::Result, cause));
-        };
-        match self.poll_ends(turn, poll, Root::Object(result))? {
+        }
+        match self.poll_ends(turn, poll, Root::from(result))? {
             PollEnd::Done => Ok(AfterResult::Done),
             PollEnd::Failed => {
                 let cause = "the result says that it failed: `failWhen` holds";

@@ -65,13 +65,13 @@ impl State {
                         failure: None,
                     }),
                 };
-                let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
+                let (input, variables) = (Root::from(&frame.input), Root::from(&frame.local));
                 let made = self.run_program(turn, program.as_ref(), input, variables, &view)?;
                 Some(made.value)
             }
         };
         let input = frame.step_input(step, mapped.as_ref());
-        let input = Root::Overlay(&input);
+        let input = Root::from(&input);
         let budget = self.budget(&[input]);
         let read = reader.read(input, &budget);
         turn.spend(&budget);

@@ -15,7 +15,7 @@ impl State {
         let Some((visit, _)) = self.visit_and_step(turn, id) else {
             return;
         };
-        let input = Root::Overlay(&visit.input);
+        let input = Root::from(&visit.input);
         let budget = self.budget(&[input]);
         let text = |source: &Option<Source>| -> Result<Option<String>, Fault> {
             let value = match source {

@@ -100,7 +100,7 @@ impl State {
             None if is_queue(&task.call.resource) => self.queue_timeout(turn, id, step).map(|bound| (None, bound)),
             None => self.timeout_of_task(turn, id, step).map(|bound| (bound.map(end), None)),
         };
-        let input = Root::Overlay(&visit.input);
+        let input = Root::from(&visit.input);
         let made = made.and_then(|times| {
             let resource = match &run.location {
                 Some(location) => location.clone(),

@@ -22,7 +22,7 @@ impl State {
         let Some((visit, _)) = self.visit_and_step(turn, id) else {
             return;
         };
-        let budget = self.budget(&[Root::Overlay(&visit.input)]);
+        let budget = self.budget(&[Root::from(&visit.input)]);
         let until = until(wait, &visit.input, turn.now, &budget);
         turn.spend(&budget);
         match until {
@@ -45,7 +45,7 @@ impl State {
 fn until(wait: &Wait, input: &Overlay, now: Timestamp, budget: &Budget) -> Result<Timestamp, Fault> {
     let resolve = |source: &Source| match source {
         Source::Constant(value) => Ok(Some(value.clone())),
-        Source::Lookup(lookup) => lookup.find(Root::Overlay(input), budget),
+        Source::Lookup(lookup) => lookup.find(Root::from(input), budget),
     };
     let found = |value: Option<Value>| match value {
         None => "nothing".to_owned(),

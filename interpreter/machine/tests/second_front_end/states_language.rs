@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use starbridge_flow::graph::*;
 use starbridge_flow::path::Query;
 use starbridge_flow::time::Millis;
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use std::sync::Arc;
 
 /// The names of this language for faults, in the order of [`FaultNames::KINDS`].
@@ -17,10 +17,10 @@ const NAMES: FaultNames = FaultNames::new("States.", [
     "States.StartDeadline", "States.ConcurrencyDeadlock",
 ]);
 
-/// Data made from a state's input: a member `x.$` is a path, every other one a constant. Without members, the input
-/// itself.
+/// Data made from a state's input: a member `x.$` is a path, every other one a constant. What is no object is a constant.
+/// `None` is the input itself.
 #[derive(Debug)]
-struct Template(Option<Object>);
+struct Template(Option<Value>);
 
 impl Program for Template {
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
@@ -35,14 +35,9 @@ impl Program for Template {
             Ok((Text::from(target), found.ok_or_else(fault)?))
         };
         let value = match &self.0 {
-            Some(template) => template.iter().map(member).collect::<Result<Object, Fault>>()?,
-            None => scope
-                .input
-                .to_value()
-                .unwrap_or_default()
-                .as_object()
-                .cloned()
-                .unwrap_or_default(),
+            Some(Value::Object(template)) => template.iter().map(member).collect::<Result<Value, Fault>>()?,
+            Some(constant) => constant.clone(),
+            None => scope.input.to_value().unwrap_or_default(),
         };
         Ok(Output {
             value,
@@ -91,6 +86,7 @@ pub fn compile(definition: &str) -> Flow {
         enter: None,
         leave: None,
         passing: OutputPassing::Replace,
+        documents: Documents::Any,
         timeout: Millis::MAX,
         on_timeout: OnTimeout::Cancel,
         input_schema: None,
@@ -102,7 +98,7 @@ pub fn compile(definition: &str) -> Flow {
 }
 
 fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<StepId>) -> Step {
-    let template = |member: &str| Value::from(&state[member]).as_object().cloned();
+    let template = |member: &str| state.get(member).map(Value::from);
     let leave = if state["Type"] == "Task" {
         OutputMode::Local
     } else {

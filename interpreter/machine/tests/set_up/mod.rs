@@ -3,7 +3,7 @@
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
-use starbridge_flow::value::Object;
+use starbridge_flow::value::Value;
 use starbridge_machine::{Signal, StartRecord, StartTerms};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) fn start() -> Signal {
         definition_hash: "".into(),
         machine: 0,
         name: "n".into(),
-        input: Object::new(),
+        input: Value::empty_object(),
         seed: 1,
         labels: None,
         parent: None,

@@ -6,7 +6,7 @@ use crate::secrets::Vault;
 use crate::shard::{ForkFailure, ForkRequest, NotEnded, RedefineRequest, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal, Status};
 use starbridge_ports::{AuditEntry, ExecutionRecord, Message, MessageBody, MessageId, StoreError};
 use tokio::sync::oneshot;
@@ -120,7 +120,7 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// The task succeeded with this output.
-    Succeed(Object),
+    Succeed(Value),
     /// The task failed.
     Fail {
         /// The name of the error.
@@ -144,7 +144,7 @@ impl Report {
     fn redacted(self, vault: &Vault) -> Self {
         let text = |text: String| vault.redacted_text(&text).unwrap_or(text);
         match self {
-            Self::Succeed(output) => Self::Succeed(vault.redacted_object(&output).unwrap_or(output)),
+            Self::Succeed(output) => Self::Succeed(vault.redacted(&output).unwrap_or(output)),
             Self::Fail { error, cause } => Self::Fail {
                 error: text(error),
                 cause: text(cause),
@@ -192,16 +192,16 @@ pub enum Reply {
 }
 
 /// An execution at one moment: its record and its data.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// The id of the execution.
     pub execution: Text,
     /// What is known of the execution without reading its history.
     pub record: ExecutionRecord,
     /// The execution's input.
-    pub input: Object,
+    pub input: Value,
     /// The output, if the execution succeeded.
-    pub output: Option<Object>,
+    pub output: Option<Value>,
 }
 
 /// The answer to a start.
@@ -459,7 +459,7 @@ impl Engine {
         Ok(match report {
             Report::Logged { .. } | Report::Heartbeat => self.take_heartbeat(execution, call, now),
             Report::Succeed(output) => {
-                let result = Value::Object(output);
+                let result = output;
                 let holder = self.deps.queues.as_ref();
                 let holder = holder.and_then(|queues| queues.holder(execution, call));
                 let (worker, held_time) = holder.unzip();

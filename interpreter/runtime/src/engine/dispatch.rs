@@ -5,7 +5,7 @@ use crate::queues::QueueCommand;
 use crate::references::{Revealing, references_in};
 use crate::shard::Outgoing;
 use starbridge_flow::graph::Pattern;
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallPart, CallToSend, EventId, Signal};
 use starbridge_ports::{CallIds, Outcome, Request, SentMembers};
 use std::collections::{BTreeMap, VecDeque};
@@ -219,17 +219,14 @@ impl Engine {
     }
 
     /// The input and parameters of a call, with secrets and tokens in their places; or why they can't be put in.
-    fn revealed(&self, flow: &str, call: &CallToSend, sent: SentMembers) -> Result<(Object, Option<Value>), String> {
+    fn revealed(&self, flow: &str, call: &CallToSend, sent: SentMembers) -> Result<(Value, Option<Value>), String> {
         let revealing = Revealing {
             vault: &self.deps.vault,
             tokens: &self.deps.tokens,
             flow,
         };
         let input = references_in(&call.references, CallPart::Input);
-        let input = match revealing.reveal(call.input.clone().into(), input)? {
-            Value::Object(input) => input,
-            _ => Object::new(),
-        };
+        let input = revealing.reveal(call.input.clone(), input)?;
         let Some(params) = &call.params else {
             return Ok((input, None));
         };

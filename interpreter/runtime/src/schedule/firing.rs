@@ -3,7 +3,7 @@
 use super::Expression;
 use starbridge_flow::limits::is_name;
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 
 /// How late a trigger may be handled and still be on time. A later one was missed.
 pub const ON_TIME: Millis = Millis(60_000);
@@ -68,7 +68,7 @@ pub struct Trigger {
     /// crash is found again.
     pub name: Text,
     /// The input of the execution.
-    pub input: Object,
+    pub input: Value,
     /// Whether it waits until the earlier executions of the schedule have ended.
     pub queued: bool,
 }

@@ -6,7 +6,7 @@ use crate::admission::{AdmissionCommand, AdmissionHandle};
 use starbridge_flow::graph::{Budget, DEFAULT_PRIORITY, FaultKind, Flow, Root, Source};
 use starbridge_flow::limits::{CONCURRENCY_KEY_BYTES, Limits};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, StartRecord, Status};
 use starbridge_ports::{
     ADMISSION, Append, Ask, DeclineReason, Dependency, KeptStart, Message, MessageBody, MessageId, NeededKey, PoolKey,
@@ -23,7 +23,7 @@ const REDRIVES: u64 = 1 << 42;
 pub(super) fn needed_keys(
     flow: &Flow,
     name: &Text,
-    input: &Object,
+    input: &Value,
     limits: &Limits,
 ) -> Result<Vec<NeededKey>, StartError> {
     let mut keys: Vec<NeededKey> = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn needed_keys(
             Source::Constant(value) => (Some(value.clone()), value.to_plain_text()),
             Source::Lookup(lookup) => {
                 let budget = Budget::new(limits, input.json_len());
-                let found = lookup.find(Root::Object(input), &budget);
+                let found = lookup.find(Root::from(input), &budget);
                 let found = found.map_err(|fault| StartError::InvalidKey(fault.cause))?;
                 (found, lookup.text().to_string())
             }

@@ -6,7 +6,7 @@ use super::pausing::PauseChange;
 use super::{Outgoing, Shard};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Text;
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
 use starbridge_ports::{ADMISSION, Append, AttemptLog, Message, MessageBody, MessageId, Refusal, Turn};
 
@@ -402,7 +402,7 @@ impl LoadedExecution {
             },
             (output, None) => MessageBody::Reported {
                 call,
-                output: output.cloned().unwrap_or_default(),
+                output: output.cloned().unwrap_or_else(Value::empty_object),
             },
         };
         Some(Message {
@@ -430,7 +430,7 @@ impl LoadedExecution {
             (output, None) => MessageBody::Succeeded {
                 call,
                 version: started.version,
-                output: output.cloned().unwrap_or_default(),
+                output: output.cloned().unwrap_or_else(Value::empty_object),
             },
         };
         Some(Message {

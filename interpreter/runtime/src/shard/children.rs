@@ -253,14 +253,14 @@ impl Shard {
                 call.input.clone(),
                 handed_down(call, CallPart::Input, &Pointer::default()),
             ),
-            Some(Value::Object(input)) => (
+            Some(input @ Value::Object(_)) => (
                 input.clone(),
                 handed_down(call, CallPart::Params, &Pointer::of(["Input"])),
             ),
             Some(Value::String(text)) => {
                 let input = serde_json::from_str::<Object>(text)
                     .map_err(|error| invalid(format!("the child's `Input` is no JSON object: {error}")))?;
-                (input, Vec::new())
+                (Value::from(input), Vec::new())
             }
             Some(other) => {
                 let kind = other.kind();

@@ -21,7 +21,7 @@ impl Shard {
                 self.take_submitted(&to, call, &id.from, version, now);
                 Signal::Succeeded {
                     call,
-                    result: output.into(),
+                    result: output,
                     worker: None,
                     held_time: None,
                 }
@@ -37,7 +37,7 @@ impl Shard {
             }
             MessageBody::Reported { call, output } => Signal::Succeeded {
                 call,
-                result: output.into(),
+                result: output,
                 worker: None,
                 held_time: None,
             },

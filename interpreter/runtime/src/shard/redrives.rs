@@ -157,6 +157,6 @@ impl Shard {
     }
 }
 
-fn edited((event, input): (EventId, starbridge_flow::value::Object)) -> EditedInput {
+fn edited((event, input): (EventId, starbridge_flow::value::Value)) -> EditedInput {
     EditedInput { event, input }
 }

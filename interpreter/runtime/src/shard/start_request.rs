@@ -2,19 +2,19 @@
 
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Parent, Rejection, TokenGrant};
 use starbridge_ports::{Dependency, NeededKey};
 
 /// What an execution is started with.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct StartRequest {
     /// The name of the flow.
     pub flow: Text,
     /// The version of the flow; `None`: the latest.
     pub version: Option<u64>,
     /// The execution's input.
-    pub input: Object,
+    pub input: Value,
     /// The name of the execution; `None`: its id.
     pub name: Option<Text>,
     /// Labels, string to string.
@@ -45,6 +45,31 @@ pub struct StartRequest {
     pub after: Vec<Dependency>,
     /// Concurrency keys of which it needs a slot, beside those of the flow.
     pub keys: Vec<NeededKey>,
+}
+
+/// An execution of a flow without a name, with an empty object as input, that begins at once.
+impl Default for StartRequest {
+    fn default() -> Self {
+        Self {
+            flow: Text::default(),
+            version: None,
+            input: Value::empty_object(),
+            name: None,
+            labels: None,
+            parent: None,
+            tokens: Vec::new(),
+            awaited: false,
+            depth: 0,
+            once_key: None,
+            priority: None,
+            order_time: None,
+            traceparent: None,
+            report_to: None,
+            time: StartTime::Now,
+            deadline: None,
+            after: Vec::new(),
+        }
+    }
 }
 
 /// When an execution may begin.

@@ -268,6 +268,6 @@ fn message(started: &StartRecord, family: &[Text], queue: &Text, path: Option<Va
         let ancestors = family.iter().skip(1).cloned().map(Value::from);
         set("ancestors", Value::from(ancestors.collect::<Vec<_>>()));
     }
-    set("input", call.params.unwrap_or_else(|| Value::Object(call.input)));
+    set("input", call.params.unwrap_or(call.input));
     Value::Object(message).to_json()
 }

@@ -214,7 +214,7 @@ fn turns_that_were_cut_are_gone_on_with_in_small_batches() {
     for _ in 0..executions {
         let request = StartRequest {
             flow: "f".into(),
-            input: input.clone(),
+            input: input.clone().into(),
             ..StartRequest::default()
         };
         shard.start(request, Timestamp(0)).unwrap();

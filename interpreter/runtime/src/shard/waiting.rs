@@ -8,7 +8,7 @@ use super::loaded::{LoadedExecution, Origin};
 use super::{ForkRequest, Outgoing, Shard, StartError};
 use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Text};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited, WaitedFor, WaitedKey};
 use starbridge_ports::{
     Append, AuditEntry, DeclineReason, ExecutionRecord, KeptFork, KeptStart, Message, MessageBody, MessageId,
@@ -442,7 +442,7 @@ impl Shard {
     }
 
     /// The record and input of an execution that is here and waits to begin.
-    pub(crate) fn waiting_start(&self, execution: &str) -> Option<(&ExecutionRecord, &Object)> {
+    pub(crate) fn waiting_start(&self, execution: &str) -> Option<(&ExecutionRecord, &Value)> {
         let waiting = self.waiting.get(execution)?;
         Some((&waiting.record, &waiting.kept.start.input))
     }
@@ -476,7 +476,7 @@ impl Shard {
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if the text can't be read.
-pub fn kept_input(execution: &str, request: &str) -> Result<Object, StoreError> {
+pub fn kept_input(execution: &str, request: &str) -> Result<Value, StoreError> {
     let kept: Result<KeptStart, _> = serde_json::from_str(request);
     let kept = kept.map_err(|_| StoreError::Corrupt(format!("execution {execution}: how it begins can't be read")))?;
     Ok(kept.start.input)

@@ -12,7 +12,7 @@ use crate::chance::Chance;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::Signal;
 use starbridge_ports::{Append, Refusal};
 use starbridge_runtime::{FlowTable, PumpResult, StartRequest};
@@ -230,7 +230,7 @@ impl World {
         let items: Value = vec![Value::from(1u32), Value::from(2u32), Value::from(3u32)].into();
         let request = StartRequest {
             flow: Text::from(flow),
-            input: [("items".into(), items)].into_iter().collect::<Object>(),
+            input: [("items".into(), items)].into_iter().collect(),
             name: Some(Text::from(name.as_str())),
             ..StartRequest::default()
         };

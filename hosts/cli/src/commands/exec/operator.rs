@@ -4,7 +4,7 @@ use super::{Options, Watch};
 use crate::output::Output;
 use crate::progress::place;
 use starbridge_flow::graph::Flow;
-use starbridge_flow::value::Text;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Decision, EventId, Failure, Resolution, Signal, State};
 use starbridge_node::escaping::escaped;
 use starbridge_runtime::{Command, Reply};
@@ -143,8 +143,10 @@ fn parse(line: &str) -> Result<Decision, String> {
     match (word, rest) {
         ("retry", "") => Ok(Decision::Retry),
         ("succeed", "") => Ok(Decision::Succeed { output: None }),
-        ("succeed", output) => match serde_json::from_str(output) {
-            Ok(output) => Ok(Decision::Succeed { output: Some(output) }),
+        ("succeed", output) => match serde_json::from_str::<Object>(output) {
+            Ok(output) => Ok(Decision::Succeed {
+                output: Some(output.into()),
+            }),
             Err(error) => Err(format!("the output is no JSON object: {error}")),
         },
         ("fail", "") => Ok(Decision::Fail { failure: None }),
@@ -182,7 +184,7 @@ mod tests {
             assert_eq!(parse(line).as_ref(), Ok(&decision), "{line}");
         }
         let paid = parse("succeed {\"paid\": true}").unwrap();
-        assert!(matches!(paid, Decision::Succeed { output: Some(output) } if output.contains_key("paid")));
+        assert!(matches!(paid, Decision::Succeed { output: Some(output) } if output.get("paid").is_some()));
         for wrong in ["", "again", "retry now", "succeed [1]", "succeed {"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -42,7 +42,7 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
         return Err(bad(output, &message, &format!("it has: {}", names.join(", "))));
     };
     if let Some(input) = prepared.input {
-        case.input = input;
+        case.input = input.into();
     }
     if let Some(name) = &options.name {
         case.execution_name = Some(name.clone());
@@ -115,7 +115,7 @@ fn write_history(
 
 fn print_outcome(output: Output, outcome: &Outcome) -> Result<(), Exit> {
     if let Some(result) = outcome.output.clone().filter(|_| outcome.status == "Succeeded") {
-        return finish_value(output, &result.into(), Ok(()));
+        return finish_value(output, &result, Ok(()));
     }
     let failure = outcome.failure.as_ref();
     let result: Object = [

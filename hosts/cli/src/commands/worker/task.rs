@@ -61,7 +61,7 @@ impl Task {
             target: format!("cmd:{program}"),
             via: ResourceFamily::Direct,
             pattern: Pattern::RequestResponse,
-            input: Object::new(),
+            input: Value::empty_object(),
             params: Some(params.into()),
             keys,
             attempt: number("attempt")

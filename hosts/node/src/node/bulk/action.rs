@@ -174,7 +174,7 @@ impl BulkAction {
                 let decision = match action {
                     ResolveWord::Retry => Decision::Retry,
                     ResolveWord::Succeed => Decision::Succeed {
-                        output: output.as_ref().and_then(object_of),
+                        output: output.as_ref().and_then(object_of).map(Value::from),
                     },
                     ResolveWord::Fail => Decision::Fail {
                         failure: error.clone().map(|error| Failure {

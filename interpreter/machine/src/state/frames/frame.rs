@@ -27,7 +27,7 @@ pub(crate) struct Frame {
     #[serde(skip)]
     pub(crate) data: Overlay,
     /// The merged outputs of the list's steps.
-    pub(crate) local: Object,
+    pub(crate) local: Value,
     /// Whether a step's output replaced the list's input.
     pub(crate) replaced: bool,
     pub(crate) at: FramePosition,
@@ -47,7 +47,7 @@ pub(crate) struct Frame {
     pub(crate) pending_undo: Option<Box<Done>>,
     /// The input that an operator gave the step that is about to be entered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) edited: Option<Box<Object>>,
+    pub(crate) edited: Option<Box<Value>>,
     pub(crate) undoing: Option<Box<Undoing>>,
     /// The last event about this frame; it causes the next one.
     pub(crate) last: EventId,
@@ -96,7 +96,7 @@ pub(crate) struct Rewind {
     /// The number of its `StepEntered` event.
     pub(crate) entered: EventId,
     /// The list's local data at that time.
-    pub(crate) local: Object,
+    pub(crate) local: Value,
     pub(crate) replaced: bool,
     pub(crate) visits: BTreeMap<StepId, u32>,
 }
@@ -114,13 +114,14 @@ pub(crate) struct Visit {
     /// The number of its `StepStarted` event.
     pub(crate) started: EventId,
     /// The input, if a program made it.
-    pub(crate) mapped: Option<Object>,
+    #[serde(with = "crate::state::maybe_document")]
+    pub(crate) mapped: Option<Value>,
     /// The step's input: `mapped`, or what the list shows by default. Computed when a state is loaded.
     #[serde(skip)]
     pub(crate) input: Overlay,
     /// The input that an operator gave this visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) edited: Option<Box<Object>>,
+    pub(crate) edited: Option<Box<Value>>,
     /// What a failed attempt of this task may have done.
     pub(crate) failed_task: Option<Done>,
     /// What was running inside a failed attempt. A redrive goes on with it.
@@ -165,7 +166,7 @@ pub(crate) enum VisitPhase {
     /// An attempt runs.
     Started(StepRun),
     /// The attempt succeeded with this output.
-    Succeeded { output: Object, goto: Option<StepId> },
+    Succeeded { output: Value, goto: Option<StepId> },
     /// The attempt failed; `origin` is the step in which the error arose.
     Failed {
         failure: Failure,
@@ -259,7 +260,7 @@ pub(crate) enum ArmRun {
         closing: Option<Failure>,
     },
     Ended {
-        local: Object,
+        local: Value,
         goto: Option<StepId>,
         done: Vec<Done>,
     },
@@ -283,7 +284,7 @@ impl Frame {
             extra: Object::new(),
             data: input.clone(),
             input,
-            local: Object::new(),
+            local: Value::empty_object(),
             replaced: false,
             at: first.map_or(FramePosition::Ended, FramePosition::Before),
             visits: BTreeMap::new(),
@@ -306,7 +307,7 @@ impl Frame {
     }
 
     /// The input of a step of the list: the mapped one, or what the step sees by default.
-    pub(crate) fn step_input(&self, step: &Step, mapped: Option<&Object>) -> Overlay {
+    pub(crate) fn step_input(&self, step: &Step, mapped: Option<&Value>) -> Overlay {
         let input = match (mapped, &step.enter) {
             (Some(mapped), _) => return Overlay::new(mapped.clone()),
             (None, InputMode::Input) => self.input.clone(),

@@ -3,7 +3,6 @@
 use super::{at, expression};
 use crate::schedule::{CatchUp, Firing, ON_TIME, Overlap, Schedule};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Value;
 
 fn schedule(text: &str, overlap: Overlap, catch_up: CatchUp) -> Schedule {
     Schedule {
@@ -135,7 +134,7 @@ fn trigger_names_and_inputs_follow_from_its_time() {
     };
     assert_eq!(start.name, "nightly-20260101T013000Z");
     assert_eq!(
-        Value::Object(start.input.clone()).to_json(),
+        start.input.to_json(),
         r#"{"payload":{"region":"eu"},"triggerTime":"2026-01-01T01:30:00Z","triggerName":"nightly"}"#
     );
 }

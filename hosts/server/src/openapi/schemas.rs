@@ -17,6 +17,7 @@ const CODES: &[&str] = &[
     "Corrupt",
     "CrossSite",
     "DefinitionDoesNotFit",
+    "DependencyCycle",
     "ExecutionAlreadyExists",
     "ExecutionBusy",
     "ExecutionSetAside",

@@ -493,7 +493,7 @@ impl World {
                 match reason {
                     DeclineReason::Deadlock { .. } => self.deadlocks += 1,
                     DeclineReason::Cycle { .. } => self.cycles += 1,
-                    DeclineReason::Dependency { .. } => {}
+                    DeclineReason::Dependency { .. } | DeclineReason::TooManyDependencies => {}
                 }
             }
         }

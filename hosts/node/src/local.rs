@@ -292,7 +292,7 @@ impl LocalRun {
     /// [`LocalError::NothingToRedrive`] if there is none, [`LocalError::NotRedriven`] if it succeeded or has not ended,
     /// [`LocalError::DoesNotFit`] if the definition does not fit, [`LocalError::OtherInput`] if it was started with another
     /// input, [`LocalError::Store`] if the store fails.
-    pub fn redrive(&mut self, flow: &str, input: Option<Object>, name: Option<&str>) -> Result<Text, LocalError> {
+    pub fn redrive(&mut self, flow: &str, input: Option<Value>, name: Option<&str>) -> Result<Text, LocalError> {
         let begun = self.take_up(flow, input.as_ref(), name, true)?;
         let execution = begun.ok_or(LocalError::NothingToRedrive)?.id().clone();
         if let Some(request) = self.redefinition(&execution)? {

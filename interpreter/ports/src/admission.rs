@@ -91,6 +91,8 @@ pub enum DeclineReason {
         /// The ids of these executions, each waiting for the next and the last for the first. It is the first.
         executions: Vec<Text>,
     },
+    /// More executions stand behind those it waits for than are looked at to find out whether one of them waits for it.
+    TooManyDependencies,
     /// The executions above it hold what it waits for.
     Deadlock {
         /// The key whose slots they hold.

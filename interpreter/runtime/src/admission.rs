@@ -14,6 +14,6 @@ mod value;
 
 pub use command::AdmissionCommand;
 pub use engine::{AdmissionEngine, Deliver};
-pub use handle::AdmissionHandle;
+pub use handle::{AdmissionHandle, FlowChange};
 pub use settings::AdmissionSettings;
 pub use value::{Admission, Decided, KeyChange};

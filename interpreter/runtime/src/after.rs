@@ -2,7 +2,8 @@
 
 use starbridge_flow::limits::{DEPENDENCIES, is_execution_name, is_name};
 use starbridge_flow::value::{Text, Value};
-use starbridge_ports::Dependency;
+use starbridge_ports::{Admissions, Dependency, StoreError, Waiters};
+use std::collections::BTreeSet;
 
 /// Reads `after` of a start of this flow: a list of names, `FLOW/NAME` or ids, or of objects that say more.
 ///
@@ -29,6 +30,56 @@ pub fn read_after(value: &Value, flow: &Text) -> Result<Vec<Dependency>, String>
         after.push(dependency);
     }
     Ok(after)
+}
+
+/// How many executions are followed to find a cycle before a start. Admission follows more, and declines what is one.
+const FOLLOWED: usize = 1_000;
+
+/// The cycle that a start of this flow under this name would close by waiting for `after`: the executions, as `FLOW/NAME` or
+/// ids, each waiting for the next and the last for the first, which is the start. Nothing is found of starts that are not
+/// durable.
+///
+/// # Errors
+///
+/// [`StoreError`] if the store can't be read.
+pub fn find_cycle(
+    rows: &dyn Admissions,
+    (flow, name): (&Text, &Text),
+    after: &[Dependency],
+) -> Result<Option<Vec<String>>, StoreError> {
+    let is_start = |one: &Dependency| one.flow.as_ref() == Some(flow) && one.execution == *name;
+    let start = format!("{flow}/{name}");
+    if after.iter().any(is_start) {
+        return Ok(Some(vec![start]));
+    }
+    if after.is_empty() || rows.waiters(Waiters::Named(flow, name, 0), 1)?.is_empty() {
+        return Ok(None);
+    }
+    let mut seen = BTreeSet::new();
+    let mut next: Vec<(Dependency, Vec<String>)> = after.iter().map(|one| (one.clone(), vec![start.clone()])).collect();
+    while let Some((dependency, mut way)) = next.pop() {
+        let id = match &dependency.flow {
+            Some(flow) => rows.named(flow, &dependency.execution)?,
+            None => Some(dependency.execution.clone()),
+        };
+        let Some(id) = id.filter(|id| !seen.contains(id)) else {
+            continue;
+        };
+        way.push(match &dependency.flow {
+            Some(flow) => format!("{flow}/{}", dependency.execution),
+            None => id.to_string(),
+        });
+        let open = rows.waiter(&id)?.map(|waiter| waiter.open).unwrap_or_default();
+        if open.iter().any(|one| one.bound.is_none() && is_start(&one.dependency)) {
+            return Ok(Some(way));
+        }
+        seen.insert(id);
+        if seen.len() >= FOLLOWED {
+            return Ok(None);
+        }
+        next.extend(open.into_iter().map(|one| (one.dependency, way.clone())));
+    }
+    Ok(None)
 }
 
 fn one(item: &Value, flow: &Text) -> Result<Dependency, String> {

@@ -65,9 +65,10 @@ mod suspect_lock;
 mod tokens;
 
 pub use admission::{
-    Admission, AdmissionCommand, AdmissionEngine, AdmissionHandle, AdmissionSettings, Decided, Deliver, KeyChange,
+    Admission, AdmissionCommand, AdmissionEngine, AdmissionHandle, AdmissionSettings, Decided, Deliver, FlowChange,
+    KeyChange,
 };
-pub use after::read_after;
+pub use after::{find_cycle, read_after};
 pub use engine::{
     Command, Connectors, Engine, EngineDeps, EngineSettings, Reply, Report, Snapshot, StartFailure, StartedExecution,
     SuspendedExecution, Writer,

@@ -105,7 +105,7 @@ impl RunStore {
         &self,
         id: &Text,
         record: &ExecutionRecord,
-        input: Option<&Object>,
+        input: Option<&Value>,
         is_redriven: bool,
     ) -> Result<(), LocalError> {
         let (ran, given) = self.ran_and_given(record)?;

@@ -111,7 +111,18 @@ impl Node {
         let (reply, answer) = oneshot::channel();
         let change = Box::new(change);
         let admission = self.admission.as_ref().ok_or(NotTaken::Stopping)?;
-        admission.send(AdmissionCommand::Change { key, change, reply });
+        let flow = (key.pool.as_str() == FLOW_POOL).then(|| admission.begin_change(key.key.clone()));
+        if flow.is_some() {
+            // Admission counts what the store has. A start that was decided without it may still be on its way there.
+            self.owners.await_durable().await?;
+        }
+        let command = AdmissionCommand::Change {
+            key,
+            change,
+            flow,
+            reply,
+        };
+        admission.send(command);
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 }

@@ -20,7 +20,7 @@ use starbridge_runtime::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// What owners are started with.
 pub(super) struct OwnerDeps {
@@ -114,6 +114,21 @@ impl Owners {
     pub(super) fn anyone(&self, command: Command) -> Result<(), NotTaken> {
         let which = self.next.fetch_add(1, Ordering::Relaxed) % self.inboxes.len();
         self.hand_to(which, command)
+    }
+
+    /// Waits until everything that the owners decided before is durable.
+    pub(super) async fn await_durable(&self) -> Result<(), NotTaken> {
+        let mut answers = Vec::with_capacity(self.inboxes.len());
+        for inbox in &self.inboxes {
+            let (reply, answer) = oneshot::channel();
+            let sent = inbox.send(Command::AwaitDurable { reply }).await;
+            sent.map_err(|_| NotTaken::Stopping)?;
+            answers.push(answer);
+        }
+        for answer in answers {
+            answer.await.map_err(|_| NotTaken::Stopping)?;
+        }
+        Ok(())
     }
 
     fn hand_to(&self, which: usize, command: Command) -> Result<(), NotTaken> {

@@ -18,6 +18,7 @@ const CODES: &[&str] = &[
     "Corrupt",
     "CrossSite",
     "DefinitionDoesNotFit",
+    "DependencyCycle",
     "ExecutionAlreadyExists",
     "ExecutionBusy",
     "ExecutionSetAside",

@@ -17,7 +17,7 @@ use starbridge_node::node::{StoredExecution, WaitPermit};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{StoreError, WaitingReason};
-use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest};
+use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest, find_cycle};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -155,7 +155,29 @@ fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()> {
             ));
         }
     }
-    Ok(())
+    let Some(name) = &request.name else {
+        return Ok(());
+    };
+    match find_cycle(app.node.store().as_ref(), (&request.flow, name), &request.after)? {
+        Some(cycle) => Err(cyclic(&cycle)),
+        None => Ok(()),
+    }
+}
+
+/// The problem with a start that would wait for itself.
+fn cyclic(cycle: &[String]) -> Problem {
+    let detail = match cycle {
+        [alone] => format!("`{alone}` can't wait for itself (`after`)"),
+        [first, others @ ..] => {
+            let others: Vec<String> = others.iter().map(|other| format!("`{other}`")).collect();
+            format!(
+                "`{first}` would wait for {}, which waits for `{first}` (`after`); leave one of them out",
+                others.join(", which waits for ")
+            )
+        }
+        [] => String::new(),
+    };
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "DependencyCycle", detail)
 }
 
 /// The execution that has the key of a start, or else its name.

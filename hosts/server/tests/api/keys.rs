@@ -228,6 +228,60 @@ pub async fn flow_is_limited_paused_and_resumed() {
 }
 
 #[tokio::test]
+pub async fn limit_of_a_flow_counts_starts_that_are_on_their_way() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let starts = || async {
+        for _ in 0..50 {
+            let started = server.post("/v1/flows/f/executions", json!({})).await;
+            assert_eq!(started.status, 201, "{started:?}");
+        }
+    };
+    let limit = async {
+        tokio::task::yield_now().await;
+        patch(&server, "f", json!({"maxRunning": 1})).await
+    };
+    let (.., limited) = tokio::join!(starts(), starts(), starts(), starts(), limit);
+    assert_eq!(limited.status, 200);
+    let last = start(&server, "f", "last").await;
+    let waiting = waits(&server, &last, "flowLimit").await;
+    let running = server.get("/v1/executions?flow=f&status=Running&limit=1000").await;
+    let running = running.body["items"].as_array().unwrap().len();
+    assert_eq!(waiting["held"], json!(running), "each that runs holds a slot");
+}
+
+#[tokio::test]
+pub async fn start_that_would_wait_for_itself_is_refused() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let after = |name: &str, others: Value| json!({"name": name, "after": others});
+    let first = server.post("/v1/flows/f/executions", after("a", json!(["b"]))).await;
+    let second = server.post("/v1/flows/f/executions", after("b", json!(["c"]))).await;
+    assert_eq!((first.status, second.status), (201, 201));
+    for answer in [&first, &second] {
+        becomes(
+            &server,
+            answer.body["id"].as_str().unwrap(),
+            "Blocked",
+            &json!("dependency"),
+        )
+        .await;
+    }
+    let third = server
+        .post("/v1/flows/f/executions", after("c", json!(["x", "a"])))
+        .await;
+    assert_eq!(third.code(), (422, "DependencyCycle"));
+    let detail = third.body["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("`f/c` would wait for `f/a`, which waits for `f/b`, which waits for `f/c`"),
+        "{detail}"
+    );
+    assert_eq!(server.get("/v1/flows/f/executions/c").await.status, 404);
+    let other = server.post("/v1/flows/f/executions", after("c", json!(["x"]))).await;
+    assert_eq!(other.status, 201);
+}
+
+#[tokio::test]
 pub async fn execution_says_whom_it_waits_for() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;

@@ -241,6 +241,9 @@ async fn openapi_problems_are_answered() {
     let after = json!({"after": ["0190b3e4-8c1d-7abc-9def-0123456789ab"]});
     let refused = server.post("/v1/flows/f/executions", after).await;
     assert_eq!(refused.code(), (422, "UnknownDependency"));
+    let alone = json!({"name": "alone", "after": ["alone"]});
+    let refused = server.post("/v1/flows/f/executions", alone).await;
+    assert_eq!(refused.code(), (422, "DependencyCycle"));
     let keyed = r#"{"version": "v1", "type": "flow", "concurrency": [{"key": "$input.a", "limit": 1}],
         "steps": [{"type": "pass", "name": "a"}]}"#;
     let now = Timestamp::default();

@@ -38,6 +38,8 @@ struct Changed<T> {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     keys: BTreeMap<PoolKey, KnownKey>,
+    /// The number of known keys at which those that need not be known are dropped.
+    sweep_keys_at: usize,
     /// Keys that may have changed since the last append.
     touched: BTreeSet<PoolKey>,
     pub(super) lines: Lines,
@@ -265,6 +267,29 @@ impl Book {
         }
         found.sort_by_key(|waiter| waiter.number);
         Ok(found)
+    }
+
+    /// Whether there is a waiter of a kind.
+    pub(super) fn is_any<'a>(
+        &self,
+        which: impl Fn(u64) -> Waiters<'a>,
+        fits: impl Fn(&Waiter) -> bool,
+        rows: &dyn Admissions,
+    ) -> Result<bool, StoreError> {
+        if self.changed().any(fits) {
+            return Ok(true);
+        }
+        let mut after = 0;
+        loop {
+            let read = rows.waiters(which(after), ROWS)?;
+            if read.iter().any(|waiter| !self.is_changed(&waiter.execution)) {
+                return Ok(true);
+            }
+            match read.last() {
+                Some(last) if read.len() >= ROWS => after = last.number,
+                _ => return Ok(false),
+            }
+        }
     }
 
     pub(super) fn first_in_line(
@@ -530,10 +555,22 @@ impl Book {
         self.read.clear();
         self.slots.clear();
         self.lines.settle(page);
-        if self.keys.len() > MAX_KEYS {
-            let due = &self.is_due;
-            self.keys.retain(|key, known| due.contains(key) || known.passed > 0);
+        if self.keys.len() > self.sweep_keys_at.max(MAX_KEYS) {
+            let (due, claims) = (&self.is_due, &self.claims);
+            // Where nobody holds a slot, nobody can have been passed over for long.
+            self.keys.retain(|key, known| {
+                let counts = known.passed > 0 && known.held > 0;
+                counts || due.contains(key) || known.fair_claim.is_some_and(|claim| claims.contains_key(&claim))
+            });
+            // This goes through all of them, so it waits until their number has doubled.
+            self.sweep_keys_at = self.keys.len() * 2;
         }
+    }
+
+    /// How many keys are in memory.
+    #[cfg(test)]
+    pub(super) fn known_keys(&self) -> usize {
+        self.keys.len()
     }
 
     /// Forgets the definition's limit of a key that nobody holds and nobody waits for.

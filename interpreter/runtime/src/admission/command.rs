@@ -1,5 +1,6 @@
 //! What admission is told.
 
+use super::handle::FlowChange;
 use super::value::KeyChange;
 use starbridge_ports::{Message, PoolKey};
 use tokio::sync::oneshot;
@@ -15,6 +16,8 @@ pub enum AdmissionCommand {
         key: PoolKey,
         /// What is changed.
         change: Box<KeyChange>,
+        /// For the key of a flow: everything that owners decided before this began is durable.
+        flow: Option<FlowChange>,
         /// Answered when that is durable.
         reply: oneshot::Sender<()>,
     },

@@ -9,7 +9,7 @@ use starbridge_ports::{
 };
 use std::collections::BTreeMap;
 
-/// How many dependencies are followed to find out whether executions wait for each other. Beyond that, they count as if.
+/// How many dependencies are followed to find out whether executions wait for each other. Where there are more, it is not known.
 const MOST: usize = 100_000;
 
 /// The id of the execution that a dependency names, if there is one.
@@ -50,8 +50,12 @@ impl Choice<'_> {
             open.push(one);
         }
         waiter.open = open;
-        if let Some(executions) = self.circle(&waiter)? {
-            return self.decline(&waiter, DeclineReason::Cycle { executions });
+        if self.is_awaited(&waiter)? {
+            match self.circle(&waiter)? {
+                Circle::None => {}
+                Circle::Of(executions) => return self.decline(&waiter, DeclineReason::Cycle { executions }),
+                Circle::Unknown => return self.decline(&waiter, DeclineReason::TooManyDependencies),
+            }
         }
         self.keep_open(waiter)
     }
@@ -119,14 +123,46 @@ impl Choice<'_> {
         Ok(())
     }
 
+    /// Whether somebody waits for a waiter. Only then it can close a circle: the others in it are there already.
+    fn is_awaited(&self, waiter: &Waiter) -> Result<bool, StoreError> {
+        let id = &waiter.execution;
+        let by_id = |one: &OpenDependency| {
+            one.bound.as_ref() == Some(id) || (one.dependency.flow.is_none() && one.dependency.execution == *id)
+        };
+        let is_bound = self.book.is_any(
+            |after| Waiters::BoundTo(id, after),
+            |other| other.open.iter().any(by_id),
+            self.rows,
+        )?;
+        if is_bound {
+            return Ok(true);
+        }
+        let name = self.rows.record(id)?.map(|record| record.name).unwrap_or_default();
+        if name.is_empty() {
+            return Ok(false);
+        }
+        let flow = &waiter.ask.flow;
+        let by_name = |one: &OpenDependency| {
+            one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == name
+        };
+        self.book.is_any(
+            |after| Waiters::Named(flow, &name, after),
+            |other| other.open.iter().any(by_name),
+            self.rows,
+        )
+    }
+
     /// The executions through which a waiter waits for itself.
-    fn circle(&mut self, waiter: &Waiter) -> Result<Option<Vec<Text>>, StoreError> {
+    fn circle(&mut self, waiter: &Waiter) -> Result<Circle, StoreError> {
         let mut from: BTreeMap<Text, Text> = BTreeMap::new();
         let mut next: Vec<Waiter> = vec![waiter.clone()];
         let mut followed = 0;
         while let Some(one) = next.pop() {
             for open in &one.open {
                 followed += 1;
+                if followed > MOST {
+                    return Ok(Circle::Unknown);
+                }
                 let bound = match &open.bound {
                     Some(bound) => Some(bound.clone()),
                     None => find(&open.dependency, self.rows)?,
@@ -134,8 +170,8 @@ impl Choice<'_> {
                 let Some(bound) = bound else {
                     continue;
                 };
-                if bound == waiter.execution || followed > MOST {
-                    return Ok(Some(way(&from, &waiter.execution, &one.execution)));
+                if bound == waiter.execution {
+                    return Ok(Circle::Of(way(&from, &waiter.execution, &one.execution)));
                 }
                 if from.contains_key(&bound) {
                     continue;
@@ -144,8 +180,17 @@ impl Choice<'_> {
                 next.extend(self.book.waiter(&bound, self.rows)?);
             }
         }
-        Ok(None)
+        Ok(Circle::None)
     }
+}
+
+/// Whether a waiter waits for itself.
+enum Circle {
+    None,
+    /// Through these executions.
+    Of(Vec<Text>),
+    /// There are too many to find out.
+    Unknown,
 }
 
 enum Watched {

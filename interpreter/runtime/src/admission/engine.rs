@@ -1,7 +1,7 @@
 //! Drives admission in real time, with a store, and tells executions what was decided.
 
 use super::command::AdmissionCommand;
-use super::handle::AdmissionHandle;
+use super::handle::{AdmissionHandle, FlowChange};
 use super::settings::AdmissionSettings;
 use super::value::{Admission, Decided};
 use crate::engine::writer::{Writer, Writing};
@@ -21,6 +21,14 @@ const KEYS: usize = 1_000;
 /// Tells the owner of an execution. Gives the message back if the owner has no room now.
 pub type Deliver = Box<dyn Fn(Message) -> Option<Message> + Send>;
 
+/// A change that an operator waits for.
+struct AskedChange {
+    key: PoolKey,
+    reply: oneshot::Sender<()>,
+    /// Starts of the flow ask until the change is durable, whatever an earlier change left.
+    _flow: Option<FlowChange>,
+}
+
 /// Drives admission in real time.
 ///
 /// Call [`AdmissionEngine::new`], which loads what the store has, then [`AdmissionEngine::serve`] until it returns. Meanwhile
@@ -37,7 +45,7 @@ pub struct AdmissionEngine {
     /// Messages to owners that had no room.
     unsent: VecDeque<Message>,
     /// Operators that wait for an answer, in the order of their changes; of the first ones, the changes are being written.
-    asked: VecDeque<(PoolKey, oneshot::Sender<()>)>,
+    asked: VecDeque<AskedChange>,
     answered: usize,
     stopped: bool,
 }
@@ -124,13 +132,18 @@ impl AdmissionEngine {
     fn take(&mut self, command: AdmissionCommand) {
         match command {
             AdmissionCommand::Deliver(message) => self.admission.deliver(message),
-            AdmissionCommand::Change { key, change, reply } => {
-                // Starts from now on ask, also those that come before what runs is counted.
-                if key.pool.as_str() == FLOW_POOL {
-                    self.handle.govern(key.key.clone(), true);
-                }
+            AdmissionCommand::Change {
+                key,
+                change,
+                flow,
+                reply,
+            } => {
                 self.admission.change(key.clone(), *change);
-                self.asked.push_back((key, reply));
+                self.asked.push_back(AskedChange {
+                    key,
+                    reply,
+                    _flow: flow,
+                });
             }
             AdmissionCommand::Stop => self.stopped = true,
         }
@@ -165,13 +178,13 @@ impl AdmissionEngine {
         self.unsent.extend(std::mem::take(&mut self.under_way));
         let answered = self.answered.min(self.asked.len());
         self.answered = 0;
-        for (key, reply) in self.asked.drain(..answered) {
-            if key.pool.as_str() == FLOW_POOL {
-                let governed = self.admission.governs(&key.key, self.rows.as_ref())?;
-                self.handle.govern(key.key, governed);
+        for asked in self.asked.drain(..answered) {
+            if asked.key.pool.as_str() == FLOW_POOL {
+                let governed = self.admission.governs(&asked.key.key, self.rows.as_ref())?;
+                self.handle.govern(asked.key.key.clone(), governed);
             }
             // Whoever asked may have gone.
-            let _ = reply.send(());
+            let _ = asked.reply.send(());
         }
         Ok(())
     }

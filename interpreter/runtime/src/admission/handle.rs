@@ -2,16 +2,47 @@
 
 use super::command::AdmissionCommand;
 use starbridge_flow::value::Text;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::mpsc;
+
+/// The flows whose starts have to be admitted whatever their keys.
+#[derive(Debug, Default)]
+struct GovernedFlows {
+    /// Those with a limit or a pause that an operator set.
+    set: BTreeSet<Text>,
+    /// Those that an operator is about to limit or to pause, with how many such changes are under way.
+    changing: BTreeMap<Text, usize>,
+}
+
+/// A change of a flow's limit or pause that is under way. As long as it is kept, starts of the flow ask admission.
+///
+/// Call [`AdmissionHandle::begin_change`], wait until everything that owners decided before is durable
+/// ([`crate::Command::AwaitDurable`]), and hand it to admission with the change: admission then finds in the store all that runs
+/// without a slot.
+#[derive(Debug)]
+pub struct FlowChange {
+    governed: Arc<RwLock<GovernedFlows>>,
+    flow: Text,
+}
+
+impl Drop for FlowChange {
+    fn drop(&mut self) {
+        let mut flows = self.governed.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(changes) = flows.changing.get_mut(&self.flow) {
+            *changes = changes.saturating_sub(1);
+            if *changes == 0 {
+                flows.changing.remove(&self.flow);
+            }
+        }
+    }
+}
 
 /// The handle to admission.
 #[derive(Clone, Debug)]
 pub struct AdmissionHandle {
     commands: mpsc::UnboundedSender<AdmissionCommand>,
-    /// The flows with a limit or a pause that an operator set.
-    governed: Arc<RwLock<BTreeSet<Text>>>,
+    governed: Arc<RwLock<GovernedFlows>>,
     /// Flows and names of executions that somebody waits for and that were not there.
     awaited: Arc<RwLock<BTreeSet<(Text, Text)>>>,
     /// Whether it decides for one run only, so that nobody else can come who is waited for.
@@ -55,8 +86,18 @@ impl AdmissionHandle {
 
     /// Whether starts of a flow have to be admitted whatever their keys, because an operator limits or pauses the flow.
     pub fn governs(&self, flow: &str) -> bool {
-        let governed = self.governed.read().unwrap_or_else(PoisonError::into_inner);
-        governed.contains(flow)
+        let flows = self.governed.read().unwrap_or_else(PoisonError::into_inner);
+        flows.set.contains(flow) || flows.changing.contains_key(flow)
+    }
+
+    /// Begins a change of a flow's limit or pause: starts of the flow ask from now on.
+    pub fn begin_change(&self, flow: Text) -> FlowChange {
+        let mut flows = self.governed.write().unwrap_or_else(PoisonError::into_inner);
+        *flows.changing.entry(flow.clone()).or_default() += 1;
+        FlowChange {
+            governed: self.governed.clone(),
+            flow,
+        }
     }
 
     /// Whether somebody waits for an execution of this flow with this name.
@@ -79,8 +120,29 @@ impl AdmissionHandle {
     pub fn govern(&self, flow: Text, governed: bool) {
         let mut flows = self.governed.write().unwrap_or_else(PoisonError::into_inner);
         match governed {
-            true => flows.insert(flow),
-            false => flows.remove(&flow),
+            true => flows.set.insert(flow),
+            false => flows.set.remove(&flow),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_governed_as_long_as_a_change_is_under_way() {
+        let (handle, _inbox) = AdmissionHandle::new();
+        let flow = Text::from("migrate");
+        let first = handle.begin_change(flow.clone());
+        let second = handle.begin_change(flow.clone());
+        drop(first);
+        // What an earlier change left does not end what a later one asks for.
+        handle.govern(flow.clone(), false);
+        assert!(handle.governs("migrate"));
+        drop(second);
+        assert!(!handle.governs("migrate"));
+        handle.govern(flow, true);
+        assert!(handle.governs("migrate") && !handle.governs("upgrade"));
     }
 }

@@ -87,6 +87,11 @@ pub enum Command {
         /// [`Reply::NoSuchExecution`] or [`Reply::Held`].
         reply: oneshot::Sender<Reply>,
     },
+    /// Wait until everything that was decided before is durable.
+    AwaitDurable {
+        /// Answered with [`Reply::Taken`] then.
+        reply: oneshot::Sender<Reply>,
+    },
     /// Take a message that is durable, to an execution from somebody who is none.
     Deliver(Box<Message>),
     /// Load an execution and go on with it.
@@ -287,6 +292,7 @@ impl Engine {
                     self.answer_when_durable(reply, answer);
                 }
             }
+            Command::AwaitDurable { reply } => self.answer_when_durable(reply, Reply::Taken),
             Command::Redefine { request, reply } => {
                 let answer = self.redefine(*request, now)?;
                 self.answer_when_durable(reply, answer);

@@ -70,7 +70,7 @@ pub(super) fn needed_keys(
 /// # Errors
 ///
 /// [`StartError::InvalidKey`] says which can't, and why.
-pub fn check_keys(flow: &Flow, name: &Text, input: &Object, limits: &Limits) -> Result<(), StartError> {
+pub fn check_keys(flow: &Flow, name: &Text, input: &Value, limits: &Limits) -> Result<(), StartError> {
     needed_keys(flow, name, input, limits).map(drop)
 }
 
@@ -196,6 +196,12 @@ impl Shard {
                         .collect::<Vec<_>>()
                         .join(", ")
                 ),
+            ),
+            DeclineReason::TooManyDependencies => (
+                FaultKind::Dependency,
+                "more than 100000 executions stand behind those it waited for, so nobody can say whether one of them waits for it; \
+                 wait for fewer, or start it once they have ended"
+                    .to_owned(),
             ),
             DeclineReason::Deadlock { key } => (
                 FaultKind::Deadlock,

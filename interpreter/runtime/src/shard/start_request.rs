@@ -68,6 +68,7 @@ impl Default for StartRequest {
             time: StartTime::Now,
             deadline: None,
             after: Vec::new(),
+            keys: Vec::new(),
         }
     }
 }

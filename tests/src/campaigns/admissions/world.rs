@@ -525,7 +525,7 @@ impl World {
                 match reason {
                     DeclineReason::Deadlock { .. } => self.findings.count("deadlocks declined", 1),
                     DeclineReason::Cycle { .. } => self.findings.count("cycles declined", 1),
-                    DeclineReason::Dependency { .. } => {}
+                    DeclineReason::Dependency { .. } | DeclineReason::TooManyDependencies => {}
                 }
             }
         }

@@ -121,6 +121,11 @@ impl Node {
         let key = key_of(schedule);
         // What the schedule says is durable: the next start would do the same, so nobody waits for the answer.
         let (reply, _) = oneshot::channel();
-        admission.send(AdmissionCommand::Change { key, change, reply });
+        admission.send(AdmissionCommand::Change {
+            key,
+            change,
+            flow: None,
+            reply,
+        });
     }
 }

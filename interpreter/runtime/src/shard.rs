@@ -416,10 +416,9 @@ impl Shard {
             return Err(Rejection::Unknown);
         };
         let before = live.state.last_event();
-        let was_ended = live.state.status().is_ended();
         let mut events = Vec::new();
         live.state.advance(&live.flow, signal, now, &mut events)?;
-        self.append(id, before, was_ended, events, message);
+        self.append(id, before, events, message);
         Ok(())
     }
 

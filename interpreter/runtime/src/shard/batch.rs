@@ -44,7 +44,6 @@ impl Shard {
         &mut self,
         id: &Text,
         before: EventId,
-        was_ended: bool,
         events: Vec<Event>,
         message: Option<MessageId>,
     ) {
@@ -71,11 +70,12 @@ impl Shard {
         let standing = live.standing();
         let told = live.kept.map(|kept| kept.status);
         // The first turn after a failed attempt stores that the count is zero again.
-        let changed = live.kept != Some(standing) || live.attempts > 0;
+        let changed = live.kept != Some(standing) || live.attempts > 0 || standing.status.is_ended();
         live.attempts = 0;
         live.kept = Some(standing);
         live.unsettled += 1;
-        let ended = standing.status.is_ended() && !was_ended;
+        // One that had ended before takes a turn only to go on. It may have ended anew in that turn.
+        let ended = standing.status.is_ended();
         let mut append = Append {
             execution: id.clone(),
             expected: before,

@@ -8,6 +8,7 @@ const MANUAL: &str = r#"{"type": "task", "name": "call", "resourceArn": "http://
     "catch": [{"errors": ["FnF.ALL"], "manual": true}]}"#;
 const UNDONE: &str = r#"{"type": "task", "name": "one", "resourceArn": "http://x/f", "rollback": {"resourceArn": "http://x/undo"}},
     {"type": "task", "name": "two", "resourceArn": "http://x/f"}"#;
+const FAIL: &str = r#"{"type": "fail", "name": "call", "error": "E", "cause": "c"}"#;
 
 impl World {
     fn load(&mut self, id: &Text) {
@@ -315,9 +316,25 @@ fn skip_story(crash: usize) -> usize {
     world.writes
 }
 
+/// A redrive that ends in its first turn.
+fn ending_story(crash: usize) -> usize {
+    let mut world = World::of(crash, FAIL);
+    let first = world.start("a", |_| {});
+    world.now = world.now.plus(Millis(1));
+    world.ask_until_durable(&first, &redrive());
+    let second = world.start("a", |_| {});
+    for (id, times) in [(&first, 2), (&second, 1)] {
+        assert_eq!(world.status(id), Status::Failed, "{id} after a crash at {crash}");
+        assert_eq!(world.admitted(id), times, "{id} after a crash at {crash}");
+    }
+    assert_eq!(world.count(&first, "ExecutionRedriven"), 1, "after a crash at {crash}");
+    world.is_at_rest(crash);
+    world.writes
+}
+
 #[test]
 fn crash_after_any_append_of_what_operators_do_loses_nothing_and_does_nothing_twice() {
-    for story in [waiting_story, manual_story, skip_story] {
+    for story in [waiting_story, manual_story, skip_story, ending_story] {
         let writes = story(0);
         assert!(writes > 8, "{writes}");
         for crash in 1..=writes {

@@ -31,6 +31,8 @@ pub struct KeyChange {
 enum Input {
     Message(Message),
     Change(PoolKey, Box<KeyChange>),
+    /// An execution holds slots that has ended like this.
+    Over(Text, Status),
 }
 
 /// What was decided.
@@ -75,6 +77,10 @@ impl Admission {
             settings,
             ..Self::default()
         };
+        // An earlier version did not tell of each end.
+        for (execution, status) in rows.ended_holders()? {
+            admission.inputs.push_back(Input::Over(execution, status));
+        }
         for waiter in admission.book.all(Waiters::Unbound, |_| false, rows)? {
             for name in names(&waiter) {
                 admission.awaited.push(name.clone());
@@ -119,6 +125,7 @@ impl Admission {
         for _ in 0..self.settings.messages {
             match self.inputs.pop_front() {
                 Some(Input::Message(message)) => self.take(message, rows)?,
+                Some(Input::Over(execution, status)) => self.take_end(&execution, status, rows)?,
                 Some(Input::Change(key, change)) => {
                     changes += 1;
                     self.take_change(&key, *change, rows)?;

@@ -179,6 +179,7 @@ impl Admission {
                 }
             }
             MessageBody::Ended { status } => self.take_end(&id.from, *status, rows)?,
+            MessageBody::Withdrawn => self.take_back(&id.from, rows)?,
             MessageBody::Appeared { flow, name } => self.choice(rows).has_appeared(flow, name)?,
             MessageBody::Reorder {
                 priority,
@@ -247,6 +248,12 @@ impl Admission {
 
     /// An execution has ended, or no longer wants what it asked for.
     fn take_end(&mut self, execution: &Text, status: Status, rows: &dyn Admissions) -> Result<(), StoreError> {
+        self.take_back(execution, rows)?;
+        self.choice(rows).has_ended(execution, status)
+    }
+
+    /// An execution waits no longer, and holds nothing.
+    fn take_back(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<(), StoreError> {
         self.forget_asked(execution);
         if let Some(waiter) = self.book.waiter(execution, rows)? {
             self.choice(rows).forget(&waiter)?;
@@ -254,7 +261,7 @@ impl Admission {
         for key in self.book.release(execution, rows)? {
             self.book.look_at(&key, rows)?;
         }
-        self.choice(rows).has_ended(execution, status)
+        Ok(())
     }
 
     fn reorder(

@@ -40,13 +40,7 @@ pub(crate) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Tur
 
 impl Shard {
     /// Adds the events of a turn, and everything that follows from them, to the next batch.
-    pub(super) fn append(
-        &mut self,
-        id: &Text,
-        before: EventId,
-        events: Vec<Event>,
-        message: Option<MessageId>,
-    ) {
+    pub(super) fn append(&mut self, id: &Text, before: EventId, events: Vec<Event>, message: Option<MessageId>) {
         let (every, audit) = (self.checkpoint_events, self.audited.take());
         let log = self.logged.take().map(|text| AttemptLog::of(before.next(), text));
         let Some(live) = self.executions.get_mut(id) else {

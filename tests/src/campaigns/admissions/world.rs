@@ -330,6 +330,7 @@ impl World {
                     sent = Some(self.message(&id, MessageBody::Ended { status }));
                 }
             }
+            MessageBody::Met => {}
             MessageBody::Admit | MessageBody::Decline { .. } if matches!(state, State::Ended(_)) => {}
             other => self.problems.push(format!("{id} in {state:?} is told {other:?}")),
         }

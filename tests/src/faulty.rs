@@ -297,6 +297,10 @@ impl<S: Store> Admissions for Faulty<S> {
         self.run(|store| store.holders(key, limit))
     }
 
+    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
+        self.run(|store| store.ended_holders())
+    }
+
     fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
         self.run(|store| store.key(key))
     }

@@ -9,6 +9,7 @@ pub(crate) fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) 
         Rejection::NotStarted => (StatusCode::CONFLICT, "NotStarted"),
         Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
         Rejection::NotRedrivable => (StatusCode::CONFLICT, "NotRedrivable"),
+        Rejection::WaitsToGoOn => (StatusCode::CONFLICT, "NotRunning"),
         Rejection::NothingToSkip => (StatusCode::CONFLICT, "NothingToSkip"),
         Rejection::NotManual => (StatusCode::CONFLICT, "NotManual"),
         Rejection::NotEnteredAgain { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "NotEnteredAgain"),

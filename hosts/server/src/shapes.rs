@@ -181,10 +181,7 @@ fn waiting_before_start(id: &str, record: &ExecutionRecord) -> Option<Value> {
     let (reason, text) = match record.status {
         Status::Delayed => (WaitingReason::StartTime, "its time to begin has not come"),
         Status::Blocked => (WaitingReason::Dependency, "executions it waits for have not ended"),
-        Status::Queued => (
-            WaitingReason::Admission,
-            "it waits for a slot of each of its concurrency keys",
-        ),
+        Status::Queued => (WaitingReason::Admission, "whether it may run is not decided yet"),
         _ => return None,
     };
     let mut members = Object::new();

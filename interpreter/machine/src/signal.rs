@@ -245,6 +245,8 @@ pub enum Rejection {
     NothingToDo,
     /// The execution has not ended, or it succeeded.
     NotRedrivable,
+    /// The execution has ended, and its redrive waits to be admitted.
+    WaitsToGoOn,
     /// An input is given for a step that the redrive does not enter again, or twice for one.
     NotEnteredAgain {
         /// The number of the event that was given.
@@ -301,6 +303,9 @@ impl std::fmt::Display for Rejection {
             Self::Superseded => f.write_str("the call was given up before"),
             Self::Unknown => f.write_str("there is no such call or timer"),
             Self::NotRedrivable => f.write_str("only an execution that ended without success can go on"),
+            Self::WaitsToGoOn => f.write_str(
+                "the execution has ended, and waits to go on: `stop` withdraws what it waits with, and it can be paused once it goes on",
+            ),
             Self::NotEnteredAgain { event, known } => {
                 const SHOWN: usize = 10;
                 write!(

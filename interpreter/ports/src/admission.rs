@@ -18,6 +18,9 @@ pub const SCHEDULE_POOL: &str = "@schedule";
 /// The number under which admission asks an execution for its end. No event has it, so it never meets the number of an answer.
 pub const WATCH_EVENT: EventId = EventId(u32::MAX as u64);
 
+/// The number under which admission tells an execution that all it waited for has ended.
+pub const MET_EVENT: EventId = EventId(u32::MAX as u64 - 1);
+
 /// A concurrency key: at most so many executions as its limit says hold a slot of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PoolKey {

@@ -5,6 +5,7 @@ use crate::error::StoreError;
 use crate::listing::Listing;
 use crate::message::MessageId;
 use starbridge_flow::value::Text;
+use starbridge_machine::Status;
 
 /// Reads what admission keeps, and looks up executions. Everything it returns is durable. A store that keeps nothing of admission needs none of these
 /// methods.
@@ -70,6 +71,16 @@ pub trait Admissions: Listing {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
         let _ = (key, limit);
+        Ok(Vec::new())
+    }
+
+    /// The executions that hold slots although they have ended, each with how it ended, in the order of their ids; `New` for one
+    /// that is not there. The word of their end is on its way, or was never sent.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -28,12 +28,28 @@ pub struct KeptStart {
     /// Its ancestors, the parent first, as far as executions may wait for one another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<Text>,
-    /// Whether admission has admitted it while it was paused.
+    /// Whether it was admitted while it was paused, and holds its slots since. Earlier versions wrote this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admitted: bool,
+    /// Whether it was admitted while it was paused, and gave its slots back. It asks anew when it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given_back: bool,
+    /// Whether the executions it waits for have ended as they had to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub met: bool,
     /// The history it goes on from, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<KeptFork>,
+}
+
+impl KeptStart {
+    /// The executions it still waits for, as far as it knows.
+    pub fn open_after(&self) -> &[Dependency] {
+        match self.met {
+            true => &[],
+            false => &self.after,
+        }
+    }
 }
 
 /// Where a fork goes on from that waits to begin. The old history is read again when it does.
@@ -49,8 +65,8 @@ pub struct KeptFork {
     pub by: Option<Text>,
 }
 
-/// A redrive that waits to be admitted. As JSON it is the text of [`RequestChange::Replace`](crate::RequestChange::Replace).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A redrive, or another signal that lets an execution go on which has ended, that waits to be admitted. As JSON it is the text of [`RequestChange::Replace`](crate::RequestChange::Replace).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptRedrive {
     /// The number under which admission was asked.
@@ -68,4 +84,26 @@ pub struct KeptRedrive {
     /// The definition it goes on with, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<NewDefinition>,
+    /// What is done, if it is no redrive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<KeptUndo>,
+}
+
+/// How an execution goes on with undoing that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum KeptUndo {
+    /// The rollback goes on without the undo that failed.
+    Skip {
+        /// Why, for people.
+        cause: String,
+    },
+    /// What has succeeded is undone.
+    All {
+        /// The name of the error; if `None`, the flow language's own name for a stop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// Why, for people.
+        cause: String,
+    },
 }

@@ -74,7 +74,7 @@ mod waiting_reason;
 
 pub use admission::{
     ADMISSION, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView, LinePlace,
-    NeededKey, OpenDependency, PoolKey, SCHEDULE_POOL, WATCH_EVENT, Waiter, WaiterAge, Waiters,
+    MET_EVENT, NeededKey, OpenDependency, PoolKey, SCHEDULE_POOL, WATCH_EVENT, Waiter, WaiterAge, Waiters,
 };
 pub use admissions::Admissions;
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, LOCAL_OPERATOR};
@@ -92,7 +92,7 @@ pub use history::{
     Append, AttemptLog, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, LOG_BYTES, Mark,
     RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
 };
-pub use kept_start::{KeptFork, KeptRedrive, KeptStart};
+pub use kept_start::{KeptFork, KeptRedrive, KeptStart, KeptUndo};
 pub use leases::{ExecutionLeases, Heartbeat};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention};
 pub use message::{Message, MessageBody, MessageId};

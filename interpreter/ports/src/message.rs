@@ -110,6 +110,10 @@ pub enum MessageBody {
         /// How it ended.
         status: Status,
     },
+    /// From admission to an execution that asked: all it waited for has ended as it had to, and it waits for slots.
+    Met,
+    /// From an execution to admission: what it asked for or was given is not wanted now. It may ask anew.
+    Withdrawn,
     /// From an execution to admission: what it asked for goes in another order.
     Reorder {
         /// From 0 to 9, 9 first.

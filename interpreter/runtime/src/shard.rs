@@ -353,6 +353,8 @@ impl Shard {
                 after: request.after,
                 ancestors: origin.family.iter().skip(1).cloned().collect(),
                 admitted: false,
+                given_back: false,
+                met: false,
                 fork: None,
             };
             return self.keep_start(&id, flow, kept, &origin, now).map(|()| id);
@@ -396,8 +398,8 @@ impl Shard {
         let Some((id, live)) = self.live_mut(execution) else {
             return Err(Rejection::Unknown);
         };
-        let is_asking = live.asking.is_some() || matches!(signal, Signal::Redrive { .. });
-        let asked = is_asking.then(|| self.signal_asking(&id, &signal, message.as_ref(), now));
+        let has_ended = live.state.status().is_ended();
+        let asked = has_ended.then(|| self.signal_asking(&id, &signal, message.as_ref(), now));
         if let Some(taken) = asked.flatten() {
             return taken;
         }
@@ -417,10 +419,9 @@ impl Shard {
             return Err(Rejection::Unknown);
         };
         let before = live.state.last_event();
-        let was_ended = live.state.status().is_ended();
         let mut events = Vec::new();
         live.state.advance(&live.flow, signal, now, &mut events)?;
-        self.append(id, before, was_ended, events, message);
+        self.append(id, before, events, message);
         Ok(())
     }
 

@@ -99,6 +99,11 @@ impl Rows {
         holders.take(limit).map(|(execution, _)| execution.clone()).collect()
     }
 
+    pub(crate) fn all_holders(&self) -> impl Iterator<Item = &Text> {
+        let holders = self.slots.iter().filter(|(_, held)| !held.is_empty());
+        holders.map(|(execution, _)| execution)
+    }
+
     pub(crate) fn key(&self, key: &PoolKey) -> KeyView {
         let waiting = self
             .waiters

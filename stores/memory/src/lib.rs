@@ -398,6 +398,20 @@ impl Admissions for MemoryStore {
         Ok(self.lock().admission.holders(key, limit))
     }
 
+    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
+        let kept = self.lock();
+        let holders = kept.admission.all_holders();
+        let ends = holders.map(|id| {
+            (
+                id.clone(),
+                kept.get(id).map_or(Status::New, |known| known.record.status),
+            )
+        });
+        Ok(ends
+            .filter(|(_, status)| *status == Status::New || status.is_ended())
+            .collect())
+    }
+
     fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
         Ok(self.lock().admission.key(key))
     }

@@ -4,9 +4,10 @@ use crate::fault::no_json;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::EventId;
+use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    AdmissionChange, KeptKey, KeyPause, KeyView, LinePlace, MessageId, OpenDependency, PoolKey, Waiter, Waiters,
+    AdmissionChange, KeptKey, KeyPause, KeyView, LinePlace, MessageId, OpenDependency, PoolKey, STATUS_CODES, Waiter,
+    Waiters, code_of,
 };
 
 /// Makes the changes of an append.
@@ -285,6 +286,23 @@ pub(crate) fn holders(connection: &Connection, key: &PoolKey, limit: usize) -> r
     connection
         .prepare_cached("SELECT execution FROM slots WHERE pool = ?1 AND key = ?2 ORDER BY execution LIMIT ?3")?
         .query_map(params![key.pool.as_str(), key.key.as_str(), limit], |row| text(row, 0))?
+        .collect()
+}
+
+pub(crate) fn ended_holders(connection: &Connection) -> rusqlite::Result<Vec<(Text, Status)>> {
+    let ended = STATUS_CODES.iter().filter(|status| status.is_ended());
+    let codes: Vec<String> = ended.map(|status| code_of(*status).to_string()).collect();
+    let sql = format!(
+        "SELECT DISTINCT s.execution, coalesce(e.status, 0) FROM slots s LEFT JOIN executions e ON e.id = s.execution
+            WHERE e.id IS NULL OR e.status IN ({}) ORDER BY s.execution",
+        codes.join(", ")
+    );
+    connection
+        .prepare_cached(&sql)?
+        .query_map([], |row| {
+            let status = STATUS_CODES.get(row.get::<_, usize>(1)?).copied();
+            Ok((text(row, 0)?, status.unwrap_or_default()))
+        })?
         .collect()
 }
 

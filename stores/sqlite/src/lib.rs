@@ -352,6 +352,10 @@ impl Admissions for SqliteStore {
         self.read(|connection| admission::holders(connection, key, limit))
     }
 
+    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
+        self.read(admission::ended_holders)
+    }
+
     fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
         self.read(|connection| admission::key(connection, key))
     }

@@ -1,12 +1,12 @@
 //! What admission keeps: waiters, their dependencies, keys, and who holds slots of them.
 
-use super::{Case, Tried};
+use super::{Case, Tried, record, start_as};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::EventId;
+use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    ADMISSION, AdmissionChange, Append, Ask, Dependency, KeptKey, KeyPause, LinePlace, Message, MessageBody, MessageId,
-    NeededKey, OpenDependency, PoolKey, Waiter, Waiters,
+    ADMISSION, AdmissionChange, Append, Ask, Dependency, ExecutionRecord, KeptKey, KeyPause, LinePlace, Message,
+    MessageBody, MessageId, NeededKey, OpenDependency, PoolKey, Waiter, Waiters,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -14,6 +14,7 @@ pub(super) const CASES: &[Case] = &[
     ("a waiter is kept as it is", a_waiter_is_kept_as_it_is),
     ("dependencies are found", dependencies_are_found),
     ("slots are held until they are released", slots_are_held),
+    ("holders that have ended are found", ended_holders_are_found),
     ("keys are kept", keys_are_kept),
     ("messages to admission are pending", messages_are_pending),
 ];
@@ -177,6 +178,36 @@ fn slots_are_held(tried: &mut Tried<'_>) {
     );
     assert_eq!(tried.store().slots_of("e1").unwrap(), [key("c")]);
     assert_eq!(tried.store().key(&key("a")).unwrap().held, 1);
+}
+
+fn ended_holders_are_found(tried: &mut Tried<'_>) {
+    if !tried.store().keeps_admission() {
+        return;
+    }
+    let mut starts = Vec::new();
+    for (id, status) in [
+        ("e1", Status::Failed),
+        ("e2", Status::Running),
+        ("e3", Status::Queued),
+        ("e4", Status::Succeeded),
+        ("e5", Status::Stopped),
+    ] {
+        let ended = ExecutionRecord { status, ..record(id) };
+        starts.push(start_as(id, ended));
+    }
+    tried.append(&starts);
+    let take = |execution: &str| AdmissionChange::TakeSlots {
+        execution: execution.into(),
+        keys: vec![key("a"), key("b")],
+    };
+    let holders = ["e1", "e2", "e3", "e4", "gone"];
+    change(tried, holders.into_iter().map(take).collect());
+    let ended = tried.store().ended_holders().unwrap();
+    let expected = [("e1", Status::Failed), ("e4", Status::Succeeded), ("gone", Status::New)];
+    assert_eq!(ended, expected.map(|(id, status)| (Text::from(id), status)));
+    let released = holders.map(|id| AdmissionChange::ReleaseSlots { execution: id.into() });
+    change(tried, released.into_iter().collect());
+    assert_eq!(tried.store().ended_holders().unwrap(), []);
 }
 
 fn keys_are_kept(tried: &mut Tried<'_>) {

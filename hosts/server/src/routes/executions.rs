@@ -356,7 +356,9 @@ async fn without_data(app: &App, id: Text) -> Answer {
 
 /// An answer with an execution. If it waits to be admitted, it says what for.
 async fn shown(app: &App, found: Found, room: Room) -> Answer {
-    if !matches!(found.record().status, Status::Queued | Status::Blocked) {
+    let record = found.record();
+    // A pause is told with the record.
+    if record.paused.is_some() || !matches!(record.status, Status::Queued | Status::Blocked) {
         return room.execution(StatusCode::OK, found).await;
     }
     let (found, waiting) = aside(&app.node, move |node| {

@@ -314,3 +314,35 @@ pub async fn execution_says_whom_it_waits_for() {
     }
     panic!("it does not see the execution: {waiting}");
 }
+
+#[tokio::test]
+pub async fn paused_waiter_says_so_and_lets_others_go_first() {
+    let server = deploying().await;
+    let one = start(&server, "deploy", "one").await;
+    runs(&server, &one).await;
+    let two = start(&server, "deploy", "two").await;
+    let three = start(&server, "deploy", "three").await;
+    waits(&server, &two, "key").await;
+    waits(&server, &three, "key").await;
+    let act = async |id: &str, verb: &str| {
+        let path = format!("/v1/executions/{id}/{verb}");
+        server.post(&path, json!({})).await
+    };
+    assert_eq!(act(&two, "pause").await.status, 200);
+    waits(&server, &two, "paused").await;
+    stop(&server, &one).await;
+    runs(&server, &three).await;
+    waits(&server, &two, "paused").await;
+    // A redrive that waits in line is not paused either.
+    let redriven = act(&one, "redrive").await;
+    assert_eq!((redriven.status, &redriven.body["status"]), (200, &json!("Queued")));
+    let refused = act(&one, "pause").await;
+    assert_eq!(refused.code(), (409, "NotRunning"));
+    let detail = refused.body["detail"].as_str().unwrap();
+    assert!(detail.contains("`stop` withdraws"), "{detail}");
+    stop(&server, &one).await;
+    assert_eq!(act(&two, "resume").await.status, 200);
+    waits(&server, &two, "key").await;
+    stop(&server, &three).await;
+    runs(&server, &two).await;
+}

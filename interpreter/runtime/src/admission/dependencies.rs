@@ -4,8 +4,8 @@ use super::choose::Choice;
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{
-    Admissions, DeclineReason, Dependency, ExecutionRecord, MessageBody, OpenDependency, StoreError, WATCH_EVENT,
-    Waiter, Waiters,
+    Admissions, DeclineReason, Dependency, ExecutionRecord, MET_EVENT, MessageBody, OpenDependency, StoreError,
+    WATCH_EVENT, Waiter, Waiters,
 };
 use std::collections::BTreeMap;
 
@@ -78,7 +78,14 @@ impl Choice<'_> {
     /// Keeps a waiter whose dependencies changed. If none is open any more, it asks for its keys.
     pub(super) fn keep_open(&mut self, waiter: Waiter) -> Result<(), StoreError> {
         match waiter.open.is_empty() {
-            true => self.examine(waiter),
+            true => {
+                let execution = waiter.execution.clone();
+                self.examine(waiter)?;
+                if self.book.waiter(&execution, self.rows)?.is_some() {
+                    self.book.send(&execution, MET_EVENT, MessageBody::Met);
+                }
+                Ok(())
+            }
             false => {
                 let execution = waiter.execution.clone();
                 self.book.put(&execution, Some(waiter), self.rows)

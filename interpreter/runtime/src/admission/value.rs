@@ -31,6 +31,8 @@ pub struct KeyChange {
 enum Input {
     Message(Message),
     Change(PoolKey, Box<KeyChange>),
+    /// An execution holds slots that has ended like this.
+    Over(Text, Status),
 }
 
 /// What was decided.
@@ -75,6 +77,10 @@ impl Admission {
             settings,
             ..Self::default()
         };
+        // An earlier version did not tell of each end.
+        for (execution, status) in rows.ended_holders()? {
+            admission.inputs.push_back(Input::Over(execution, status));
+        }
         for waiter in admission.book.all(Waiters::Unbound, |_| false, rows)? {
             for name in names(&waiter) {
                 admission.awaited.push(name.clone());
@@ -119,6 +125,7 @@ impl Admission {
         for _ in 0..self.settings.messages {
             match self.inputs.pop_front() {
                 Some(Input::Message(message)) => self.take(message, rows)?,
+                Some(Input::Over(execution, status)) => self.take_end(&execution, status, rows)?,
                 Some(Input::Change(key, change)) => {
                     changes += 1;
                     self.take_change(&key, *change, rows)?;
@@ -172,6 +179,7 @@ impl Admission {
                 }
             }
             MessageBody::Ended { status } => self.take_end(&id.from, *status, rows)?,
+            MessageBody::Withdrawn => self.take_back(&id.from, rows)?,
             MessageBody::Appeared { flow, name } => self.choice(rows).has_appeared(flow, name)?,
             MessageBody::Reorder {
                 priority,
@@ -240,6 +248,12 @@ impl Admission {
 
     /// An execution has ended, or no longer wants what it asked for.
     fn take_end(&mut self, execution: &Text, status: Status, rows: &dyn Admissions) -> Result<(), StoreError> {
+        self.take_back(execution, rows)?;
+        self.choice(rows).has_ended(execution, status)
+    }
+
+    /// An execution waits no longer, and holds nothing.
+    fn take_back(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<(), StoreError> {
         self.forget_asked(execution);
         if let Some(waiter) = self.book.waiter(execution, rows)? {
             self.choice(rows).forget(&waiter)?;
@@ -247,7 +261,7 @@ impl Admission {
         for key in self.book.release(execution, rows)? {
             self.book.look_at(&key, rows)?;
         }
-        self.choice(rows).has_ended(execution, status)
+        Ok(())
     }
 
     fn reorder(

@@ -96,7 +96,7 @@ pub(super) fn ask_of_start(kept: &KeptStart, waited_for: usize) -> Ask {
     Ask {
         flow: kept.start.flow.clone(),
         keys: kept.keys.clone(),
-        after: kept.after.clone(),
+        after: kept.open_after().to_vec(),
         priority: terms.priority.unwrap_or(DEFAULT_PRIORITY),
         order: terms.order_time.unwrap_or(kept.requested.0),
         requested: kept.requested,
@@ -131,12 +131,18 @@ impl Shard {
         EventId(self.last_ask)
     }
 
-    /// What a redrive of an ended execution asks for; nothing if it need not ask.
-    pub(super) fn ask_of_redrive(&self, live: &LoadedExecution, now: Timestamp) -> Option<Ask> {
+    /// What an ended execution asks for that is to go on; nothing if it need not ask.
+    pub(super) fn ask_of_redrive(&self, id: &Text, live: &LoadedExecution, now: Timestamp) -> Option<Ask> {
         let started = live.state.started()?;
         // It had these keys when it was started.
         let keys = needed_keys(&live.flow, &started.flow, &started.input, self.limits()).unwrap_or_default();
         let after = declined_after(live, started);
+        // Nobody waits any more for one that had ended, but who undoes it.
+        let above = self.undoing.get(id).map(|(parent, _)| {
+            let parent = self.executions.get(parent);
+            parent.map_or(live.origin.depth, |parent| parent.origin.depth.saturating_add(1))
+        });
+        let above = usize::try_from(above.unwrap_or(0)).unwrap_or(usize::MAX);
         self.must_ask(&started.flow, &keys, &after).then(|| Ask {
             flow: started.flow.clone(),
             keys,
@@ -144,8 +150,7 @@ impl Shard {
             priority: started.terms.priority.unwrap_or(DEFAULT_PRIORITY),
             order: started.terms.order_time.unwrap_or(now.0),
             requested: now,
-            // Nobody waits any more for one that had ended.
-            ancestors: Vec::new(),
+            ancestors: live.origin.family.iter().skip(1).take(above).cloned().collect(),
         })
     }
 
@@ -156,7 +161,8 @@ impl Shard {
             MessageBody::Admit if self.waits_to_begin(&id.to) => self.take_admit(id, now),
             MessageBody::Admit => self.redrive_admitted(id, now),
             MessageBody::Decline { reason } if self.waits_to_begin(&id.to) => self.take_decline(id, &reason, now),
-            MessageBody::Decline { .. } => self.redrive_declined(id),
+            MessageBody::Decline { reason } => self.redrive_declined(id, &reason, now),
+            MessageBody::Met => self.take_met(id),
             MessageBody::Watch => self.take_watch(id),
             body => return Some(Message { id, body }),
         }

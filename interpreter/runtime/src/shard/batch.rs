@@ -46,14 +46,7 @@ pub(super) fn is_reordered(turn: &[Event]) -> bool {
 
 impl Shard {
     /// Adds the events of a turn, and everything that follows from them, to the next batch.
-    pub(super) fn append(
-        &mut self,
-        id: &Text,
-        before: EventId,
-        was_ended: bool,
-        events: Vec<Event>,
-        message: Option<MessageId>,
-    ) {
+    pub(super) fn append(&mut self, id: &Text, before: EventId, events: Vec<Event>, message: Option<MessageId>) {
         let (every, audit) = (self.checkpoint_events, self.audited.take());
         let log = self.logged.take().map(|text| AttemptLog::of(before.next(), text));
         let Some(live) = self.executions.get_mut(id) else {
@@ -77,11 +70,13 @@ impl Shard {
         let standing = live.standing();
         let told = live.kept.map(|kept| kept.status);
         // The first turn after a failed attempt stores that the count is zero again.
-        let changed = live.kept != Some(standing) || live.attempts > 0 || is_reordered(&events);
+        let changed =
+            live.kept != Some(standing) || live.attempts > 0 || standing.status.is_ended() || is_reordered(&events);
         live.attempts = 0;
         live.kept = Some(standing);
         live.unsettled += 1;
-        let ended = standing.status.is_ended() && !was_ended;
+        // One that had ended before takes a turn only to go on. It may have ended anew in that turn.
+        let ended = standing.status.is_ended();
         let mut append = Append {
             execution: id.clone(),
             expected: before,

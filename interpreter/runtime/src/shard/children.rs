@@ -118,7 +118,7 @@ impl Shard {
         let _ = self.signal(parent, failed, now);
     }
 
-    fn send_signal(&mut self, to: Text, signal: Signal) {
+    pub(super) fn send_signal(&mut self, to: Text, signal: Signal) {
         self.inbox.push_back((to, Incoming::Signal(Box::new(signal))));
     }
 
@@ -418,6 +418,9 @@ impl Shard {
         match self.state(child).map(|state| state.status()) {
             Some(Status::Succeeded) => {
                 self.undoing.insert(child.clone(), (parent.execution, parent.event));
+                if self.waits_to_go_on(child) {
+                    return;
+                }
                 let cause = "the execution that started it is being undone";
                 // It has succeeded, so it can be undone.
                 let _ = self.signal(child, stop(cause), now);
@@ -456,6 +459,11 @@ impl Shard {
         if let Some((execution, call)) = self.undoing.remove(child) {
             let signal = match status {
                 Status::RollbackFailed => self.not_undone(call, child),
+                // It had to be admitted, and that was stopped.
+                Status::Succeeded => {
+                    let error = self.error_name(child, &FaultKind::Stopped);
+                    failed(call, &error, "the child was stopped before it was undone")
+                }
                 _ => undone(call),
             };
             self.send_signal(execution, signal);

@@ -98,6 +98,8 @@ impl Shard {
             after: Vec::new(),
             ancestors: Vec::new(),
             admitted: false,
+            given_back: false,
+            met: false,
             fork: Some(fork),
         }))
     }

@@ -65,7 +65,9 @@ impl Shard {
             | MessageBody::Admit
             | MessageBody::Decline { .. }
             | MessageBody::Watch
+            | MessageBody::Met
             | MessageBody::Ended { .. }
+            | MessageBody::Withdrawn
             | MessageBody::Reorder { .. }
             | MessageBody::Appeared { .. } => return self.drop_message(id),
         };

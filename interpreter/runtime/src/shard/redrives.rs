@@ -1,11 +1,16 @@
-//! Redrives that wait to be admitted. The execution has ended, and its history stays as it is until then.
+//! Redrives, skips and undos of what succeeded that wait to be admitted. The execution has ended, and its history stays as it
+//! is until then.
 
 use super::admission::{ended_message, message_to_admission};
+use super::children::failed;
 use super::{Outgoing, Shard};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{EditedInput, EventId, Rejection, Signal};
-use starbridge_ports::{Append, KeptRedrive, MessageBody, MessageId, RequestChange};
+use starbridge_machine::{EditedInput, EventId, Rejection, Signal, Status};
+use starbridge_ports::{
+    Append, AuditEntry, AuditKind, DeclineReason, KeptRedrive, KeptUndo, LOCAL_OPERATOR, MessageBody, MessageId,
+    RequestChange,
+};
 
 impl Shard {
     /// Takes a signal to an execution whose redrive waits or has to be admitted. Returns nothing if the machine takes it.
@@ -21,13 +26,12 @@ impl Shard {
             return match signal {
                 Signal::Stop { .. } => Some(self.withdraw(id, message.cloned())),
                 Signal::Redrive { .. } | Signal::Skip { .. } => Some(Err(Rejection::NotRedrivable)),
+                Signal::Pause { .. } | Signal::Resume { .. } => Some(Err(Rejection::WaitsToGoOn)),
                 _ => None,
             };
         }
-        let Signal::Redrive { by, inputs, definition } = signal else {
-            return None;
-        };
-        let ask = self.ask_of_redrive(live, now)?;
+        let going_on = going_on(signal, live.state.status())?;
+        let ask = self.ask_of_redrive(id, live, now)?;
         let former = live.state.status();
         // It is refused now, or it is carried out.
         let mut tried = live.state.clone();
@@ -38,9 +42,7 @@ impl Shard {
             asked: self.ask_number(now),
             requested: now,
             former,
-            by: by.clone(),
-            inputs: inputs.iter().map(|edit| (edit.event, edit.input.clone())).collect(),
-            definition: definition.clone(),
+            ..going_on
         };
         let question = message_to_admission(id, kept.asked, MessageBody::Ask(Box::new(ask)));
         let text = serde_json::to_string(&kept).unwrap_or_default();
@@ -98,11 +100,7 @@ impl Shard {
             // It was withdrawn, and admission has been told.
             return self.drop_message(id);
         };
-        let signal = Signal::Redrive {
-            by: kept.by.clone(),
-            inputs: kept.inputs.iter().cloned().map(edited).collect(),
-            definition: kept.definition.clone(),
-        };
+        let signal = signal_of(&kept);
         let turn = self.guarded(&to, now, |shard| {
             let live = shard.executions.get_mut(&to).ok_or(Rejection::Unknown)?;
             live.change = RequestChange::Begin;
@@ -121,12 +119,18 @@ impl Shard {
     }
 
     /// Lets an execution whose redrive is not admitted be as it was before.
-    pub(super) fn redrive_declined(&mut self, id: MessageId) {
+    pub(super) fn redrive_declined(&mut self, id: MessageId, reason: &DeclineReason, now: Timestamp) {
         let to = id.to.clone();
-        match self.take_asking(&to, id.event) {
-            Some(kept) => self.give_up_asking(&to, kept, id),
-            None => self.drop_message(id),
+        let Some(kept) = self.take_asking(&to, id.event) else {
+            return self.drop_message(id);
+        };
+        let (error, cause) = self.decline_error(&to, reason);
+        if let Some((parent, call)) = self.undoing.remove(&to) {
+            self.send_signal(parent, failed(call, &error, &cause));
         }
+        self.audited = Some(declined_entry(&to, &kept, &error, &cause, now));
+        self.give_up_asking(&to, kept, id);
+        self.audited = None;
     }
 
     fn give_up_asking(&mut self, id: &Text, kept: KeptRedrive, message: MessageId) {
@@ -155,6 +159,75 @@ impl Shard {
         self.held.push(Outgoing::Message(message));
         self.pending.push(append);
     }
+}
+
+/// What is kept of a signal that lets an execution go on which ended this way; nothing for any other signal.
+fn going_on(signal: &Signal, status: Status) -> Option<KeptRedrive> {
+    let undoing = |by: &Option<String>, undo| KeptRedrive {
+        by: by.clone(),
+        undo: Some(undo),
+        ..KeptRedrive::default()
+    };
+    match signal {
+        Signal::Redrive { by, inputs, definition } => Some(KeptRedrive {
+            by: by.clone(),
+            inputs: inputs.iter().map(|edit| (edit.event, edit.input.clone())).collect(),
+            definition: definition.clone(),
+            ..KeptRedrive::default()
+        }),
+        Signal::Skip { by, cause } => Some(undoing(by, KeptUndo::Skip { cause: cause.clone() })),
+        Signal::Stop {
+            error,
+            cause,
+            by,
+            rollback: true,
+        } if status == Status::Succeeded => {
+            let (error, cause) = (error.clone(), cause.clone());
+            Some(undoing(by, KeptUndo::All { error, cause }))
+        }
+        _ => None,
+    }
+}
+
+/// The signal that waited.
+fn signal_of(kept: &KeptRedrive) -> Signal {
+    let by = kept.by.clone();
+    match kept.undo.clone() {
+        None => Signal::Redrive {
+            by,
+            inputs: kept.inputs.iter().cloned().map(edited).collect(),
+            definition: kept.definition.clone(),
+        },
+        Some(KeptUndo::Skip { cause }) => Signal::Skip { by, cause },
+        Some(KeptUndo::All { error, cause }) => Signal::Stop {
+            error,
+            cause,
+            by,
+            rollback: true,
+        },
+    }
+}
+
+/// What the audit list says of what was asked for and is not carried out: nothing else tells it.
+fn declined_entry(id: &Text, kept: &KeptRedrive, error: &str, cause: &str, now: Timestamp) -> AuditEntry {
+    let action = match &kept.undo {
+        None => "redrive",
+        Some(KeptUndo::Skip { .. }) => "skip",
+        Some(KeptUndo::All { .. }) => "stop",
+    };
+    let entry = AuditEntry {
+        time: now,
+        by: kept.by.as_deref().unwrap_or(LOCAL_OPERATOR).into(),
+        action: action.into(),
+        kind: AuditKind::Execution,
+        name: id.clone(),
+        detail: starbridge_flow::value::Object::new(),
+        request: None,
+        bulk: None,
+    };
+    entry
+        .with("declined", Text::from(error))
+        .with("cause", Text::from(cause))
 }
 
 fn edited((event, input): (EventId, starbridge_flow::value::Value)) -> EditedInput {

@@ -1,18 +1,20 @@
 //! Starts that are not carried out yet. Such an execution is a record and a text in the store: it has no history, and is
 //! here only while somebody asks for it.
 
+mod asked;
 mod reorder;
 
 use super::admission::{ASKED_AT_START, ask_of_start, message_to_admission};
 use super::loaded::{LoadedExecution, Origin};
 use super::{ForkRequest, Outgoing, Shard, StartError};
+use asked::question;
 use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited, WaitedFor, WaitedKey};
 use starbridge_ports::{
-    Append, AuditEntry, DeclineReason, ExecutionRecord, KeptFork, KeptStart, Message, MessageBody, MessageId,
-    RequestChange, StoreError, StoredHistory,
+    Append, AuditEntry, ExecutionRecord, KeptFork, KeptStart, Message, MessageId, RequestChange, StoreError,
+    StoredHistory,
 };
 use std::sync::Arc;
 
@@ -188,7 +190,7 @@ impl Shard {
             Turn::Begin if waiting.kept.admitted => self.begin_waiting(id, None, now),
             Turn::Begin => {
                 let kept = &waiting.kept;
-                let (flow, keys, after) = (kept.start.flow.clone(), kept.keys.clone(), kept.after.clone());
+                let (flow, keys, after) = (kept.start.flow.clone(), kept.keys.clone(), kept.open_after().to_vec());
                 match self.must_ask(&flow, &keys, &after) {
                     true => self.ask_for_waiting(id, now),
                     false => self.begin_waiting(id, None, now),
@@ -262,83 +264,6 @@ impl Shard {
         let cause = "it had not begun when its `startDeadlineSeconds` were over".to_owned();
         // A start that is declined is always taken.
         let _ = self.end_waiting(id, EndBeforeStart::Failed { error, cause }, message, now);
-    }
-
-    /// Asks admission for an execution whose time has come.
-    fn ask_for_waiting(&mut self, id: &Text, now: Timestamp) {
-        let Some(waiting) = self.waiting.get_mut(id) else {
-            return;
-        };
-        let question = question(id, &waiting.kept, &mut waiting.record, now);
-        waiting.unsettled += 1;
-        let append = Append {
-            execution: id.clone(),
-            record: Some(waiting.record.clone()),
-            ..Append::default()
-        };
-        self.send_with(append, question);
-    }
-
-    /// Lets an execution begin that is admitted.
-    pub(super) fn take_admit(&mut self, message: MessageId, now: Timestamp) {
-        let id = message.to.clone();
-        match self.waiting.get(&id).map(|waiting| waiting.asked_turn(&message, now)) {
-            Some(Some(_)) if self.start_is_paused(&id) => self.keep_admission(&id, message),
-            Some(Some(Turn::TooLate)) => self.end_late(&id, Some(message), now),
-            Some(Some(_)) => self.begin_waiting(&id, Some(message), now),
-            _ => self.drop_message(message),
-        }
-    }
-
-    fn start_is_paused(&self, id: &str) -> bool {
-        self.waiting
-            .get(id)
-            .is_some_and(|waiting| waiting.record.paused.is_some())
-    }
-
-    /// Keeps that an execution may begin that is paused: it holds its slots, and begins when it is resumed.
-    fn keep_admission(&mut self, id: &Text, message: MessageId) {
-        let Some(waiting) = self.waiting.get_mut(id) else {
-            return;
-        };
-        waiting.kept.admitted = true;
-        waiting.unsettled += 1;
-        let text = serde_json::to_string(&waiting.kept).unwrap_or_default();
-        self.pending.push(Append {
-            execution: id.clone(),
-            record: Some(waiting.record.clone()),
-            request: RequestChange::Replace(text),
-            received: vec![message],
-            ..Append::default()
-        });
-    }
-
-    /// Fails an execution that is not admitted.
-    pub(super) fn take_decline(&mut self, message: MessageId, reason: &DeclineReason, now: Timestamp) {
-        let id = message.to.clone();
-        let waiting = self.waiting.get(&id);
-        if waiting.is_none_or(|waiting| waiting.asked_turn(&message, now).is_none()) {
-            return self.drop_message(message);
-        }
-        let (error, cause) = self.decline_error(&id, reason);
-        // A start that is declined is always taken.
-        let _ = self.end_waiting(&id, EndBeforeStart::Failed { error, cause }, Some(message), now);
-    }
-
-    /// Notes that admission is to be told of the end of an execution that waits to begin. Returns whether it is one.
-    pub(super) fn watch_waiting(&mut self, message: &MessageId) -> bool {
-        let Some(waiting) = self.waiting.get_mut(&message.to) else {
-            return false;
-        };
-        waiting.record.watched = true;
-        waiting.unsettled += 1;
-        self.pending.push(Append {
-            execution: message.to.clone(),
-            record: Some(waiting.record.clone()),
-            received: vec![message.clone()],
-            ..Append::default()
-        });
-        true
     }
 
     fn begin_waiting(&mut self, id: &Text, message: Option<MessageId>, now: Timestamp) {
@@ -487,33 +412,13 @@ impl WaitingStart {
     fn turn_at(&self, now: Timestamp) -> Turn {
         match self.record.status {
             Status::Delayed => turn_at(&self.kept, now),
-            _ if self.kept.admitted => Turn::Begin,
+            _ if self.kept.admitted || self.kept.given_back => match asked_turn_at(&self.kept, now) {
+                Turn::TooLate => Turn::TooLate,
+                _ => Turn::Begin,
+            },
             _ => asked_turn_at(&self.kept, now),
         }
     }
-
-    /// What becomes of it now, if this is the answer to what it asked.
-    fn asked_turn(&self, answer: &MessageId, now: Timestamp) -> Option<Turn> {
-        let asked = self.record.status != Status::Delayed && answer.event == ASKED_AT_START;
-        asked.then(|| asked_turn_at(&self.kept, now))
-    }
-}
-
-/// What an execution asks admission, whose record says from now on that it did.
-fn question(id: &Text, kept: &KeptStart, record: &mut ExecutionRecord, now: Timestamp) -> Message {
-    record.status = match kept.after.is_empty() {
-        true => Status::Queued,
-        false => Status::Blocked,
-    };
-    record.awake = false;
-    record.wake_at = match asked_turn_at(kept, now) {
-        Turn::WaitUntil(until) => Some(until),
-        _ => None,
-    };
-    record.watched = true;
-    let waited_for = usize::try_from(record.depth).unwrap_or(usize::MAX);
-    let ask = ask_of_start(kept, waited_for);
-    message_to_admission(id, ASKED_AT_START, MessageBody::Ask(Box::new(ask)))
 }
 
 /// The record of an execution that waits to begin.
@@ -563,6 +468,8 @@ mod tests {
             after: Vec::new(),
             ancestors: Vec::new(),
             admitted: false,
+            given_back: false,
+            met: false,
             fork: None,
         }
     }

@@ -79,6 +79,12 @@ impl Admissions for Rows<'_> {
     fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
         self.store.holders(key, limit)
     }
+    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
+        match self.bug {
+            Some(Bug::SlotLeaked) => Ok(Vec::new()),
+            _ => self.store.ended_holders(),
+        }
+    }
     fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {
         let mut view = self.store.key(key)?;
         if self.bug == Some(Bug::LimitExceededAtRestart) && self.restarted {

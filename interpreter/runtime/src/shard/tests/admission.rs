@@ -8,7 +8,8 @@ use crate::admission::AdmissionCommand;
 use starbridge_flow::time::Millis;
 use starbridge_machine::history::{read_turn, write_event};
 use starbridge_ports::{
-    ADMISSION, Ask, DeclineReason, Dependency, History, Mark, MessageBody, RequestChange, StoreError, StoredHistory,
+    ADMISSION, Ask, DeclineReason, Dependency, History, MET_EVENT, Mark, MessageBody, RequestChange, StoreError,
+    StoredHistory,
 };
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -140,6 +141,7 @@ impl Simple {
                 self.waiters.retain(|(id, _)| id.from != from);
                 self.ended.insert(from, status);
             }
+            MessageBody::Withdrawn => drop(self.holders.remove(&from)),
             other => panic!("{other:?}"),
         }
         for (id, ask) in std::mem::take(&mut self.waiters) {
@@ -160,6 +162,9 @@ impl Simple {
                 self.holders.insert(id.from.clone(), keys);
                 out.push(answer(&id.from, id.event, MessageBody::Admit));
             } else {
+                if !ask.after.is_empty() && ends.iter().all(Option::is_some) {
+                    out.push(answer(&id.from, MET_EVENT, MessageBody::Met));
+                }
                 self.waiters.push((id, ask));
             }
         }

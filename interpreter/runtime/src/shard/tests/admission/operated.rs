@@ -8,6 +8,7 @@ const MANUAL: &str = r#"{"type": "task", "name": "call", "resourceArn": "http://
     "catch": [{"errors": ["FnF.ALL"], "manual": true}]}"#;
 const UNDONE: &str = r#"{"type": "task", "name": "one", "resourceArn": "http://x/f", "rollback": {"resourceArn": "http://x/undo"}},
     {"type": "task", "name": "two", "resourceArn": "http://x/f"}"#;
+const FAIL: &str = r#"{"type": "fail", "name": "call", "error": "E", "cause": "c"}"#;
 
 impl World {
     fn load(&mut self, id: &Text) {
@@ -225,7 +226,7 @@ fn waiting_story(crash: usize) -> usize {
     world.settle();
     assert_eq!(world.status(&paused), Status::Queued, "after a crash at {crash}");
     world.resume(&paused);
-    for (id, times) in [(&first, 2), (&holder, 1), (&paused, 1), (&fork, 1)] {
+    for (id, times) in [(&first, 2), (&holder, 1), (&paused, 2), (&fork, 1)] {
         assert_eq!(world.status(id), Status::Succeeded, "{id} after a crash at {crash}");
         assert_eq!(world.admitted(id), times, "{id} after a crash at {crash}");
         assert_eq!(world.count(id, "ExecutionStarted"), 1, "{id} after a crash at {crash}");
@@ -305,6 +306,11 @@ fn skip_story(crash: usize) -> usize {
         cause: "done by hand".to_owned(),
     };
     world.ask_until_durable(&first, &skip);
+    assert_eq!(
+        (world.status(&first), world.count(&first, "RollbackSkipped")),
+        (Status::Queued, 0),
+        "the other one holds the slot, after a crash at {crash}"
+    );
     world.answers = true;
     world.settle();
     assert_eq!(world.count(&first, "RollbackSkipped"), 1, "after a crash at {crash}");
@@ -315,9 +321,138 @@ fn skip_story(crash: usize) -> usize {
     world.writes
 }
 
+/// A redrive that ends in its first turn.
+fn ending_story(crash: usize) -> usize {
+    let mut world = World::of(crash, FAIL);
+    let first = world.start("a", |_| {});
+    world.now = world.now.plus(Millis(1));
+    world.ask_until_durable(&first, &redrive());
+    let second = world.start("a", |_| {});
+    for (id, times) in [(&first, 2), (&second, 1)] {
+        assert_eq!(world.status(id), Status::Failed, "{id} after a crash at {crash}");
+        assert_eq!(world.admitted(id), times, "{id} after a crash at {crash}");
+    }
+    assert_eq!(world.count(&first, "ExecutionRedriven"), 1, "after a crash at {crash}");
+    world.is_at_rest(crash);
+    world.writes
+}
+
+/// What has succeeded is undone, while another execution holds the slot.
+fn undo_story(crash: usize) -> usize {
+    let mut world = World::of(crash, UNDONE);
+    let first = world.start("a", |_| {});
+    assert_eq!(world.status(&first), Status::Succeeded, "after a crash at {crash}");
+    world.answers = false;
+    let second = world.start("a", |_| {});
+    let stop = Signal::Stop {
+        error: None,
+        cause: "no longer wanted".to_owned(),
+        by: None,
+        rollback: true,
+    };
+    world.now = world.now.plus(Millis(1));
+    world.ask_until_durable(&first, &stop);
+    assert_eq!(
+        (world.status(&first), world.count(&first, "ExecutionStopped")),
+        (Status::Queued, 0),
+        "after a crash at {crash}"
+    );
+    world.answers = true;
+    world.settle();
+    assert_eq!(world.status(&first), Status::RolledBack, "after a crash at {crash}");
+    assert_eq!(world.status(&second), Status::Succeeded, "after a crash at {crash}");
+    assert_eq!(
+        (world.admitted(&first), world.admitted(&second)),
+        (2, 1),
+        "after a crash at {crash}"
+    );
+    world.is_at_rest(crash);
+    world.writes
+}
+
+#[test]
+fn paused_waiter_lets_others_go_first() {
+    let mut world = World::new(0);
+    world.answers = false;
+    let holder = world.start("a", |_| {});
+    let paused = world.start("a", |request| request.deadline = Some(Millis(100)));
+    let next = world.start("a", |_| {});
+    world.pause(&paused);
+    world.stop(&holder);
+    assert_eq!(
+        (world.status(&paused), world.status(&next)),
+        (Status::Queued, Status::Running)
+    );
+    // Its time to begin is over in the pause.
+    world.now = Timestamp(101);
+    world.resume(&paused);
+    assert_eq!(world.status(&paused), Status::Failed);
+    assert_eq!(
+        world.count(&paused, "startDeadlineSeconds"),
+        1,
+        "{}",
+        world.events(&paused)
+    );
+    world.answers = true;
+    world.settle();
+    world.is_at_rest(0);
+}
+
+#[test]
+fn one_whose_dependencies_have_ended_is_queued() {
+    let mut world = World::new(0);
+    world.answers = false;
+    let holder = world.start("a", |_| {});
+    let other = world.start("b", |_| {});
+    let dependency = Dependency {
+        flow: None,
+        execution: other.clone(),
+        any_end: false,
+    };
+    let after = world.start("a", |request| request.after = vec![dependency]);
+    assert_eq!(world.status(&after), Status::Blocked);
+    let place = world.calls.iter().position(|(id, _)| *id == other).unwrap();
+    let (_, call) = world.calls.remove(place);
+    world.ask_until_durable(&other, &succeeded(call));
+    assert_eq!(
+        (world.status(&other), world.status(&after)),
+        (Status::Succeeded, Status::Queued)
+    );
+    // A pause and a resume do not make it wait for the other one again.
+    world.pause(&after);
+    world.stop(&holder);
+    world.resume(&after);
+    assert_eq!(world.status(&after), Status::Running);
+    assert_eq!(world.count(&after, r#""after":[{"#), 1, "{}", world.events(&after));
+    world.answers = true;
+    world.settle();
+    world.is_at_rest(0);
+}
+
+#[test]
+fn redrive_that_waits_can_not_be_paused() {
+    let mut world = World::new(0);
+    world.answers = false;
+    let first = world.start("a", |_| {});
+    world.stop(&first);
+    world.start("a", |_| {});
+    world.ask_until_durable(&first, &redrive());
+    assert_eq!(world.status(&first), Status::Queued);
+    world.load(&first);
+    let pause = Signal::Pause {
+        by: None,
+        cause: String::new(),
+        with_parent: false,
+    };
+    assert_eq!(
+        world.shard.signal(&first, pause, world.now),
+        Err(Rejection::WaitsToGoOn)
+    );
+}
+
 #[test]
 fn crash_after_any_append_of_what_operators_do_loses_nothing_and_does_nothing_twice() {
-    for story in [waiting_story, manual_story, skip_story] {
+    for story in [waiting_story, manual_story, skip_story, undo_story, ending_story] {
         let writes = story(0);
         assert!(writes > 8, "{writes}");
         for crash in 1..=writes {

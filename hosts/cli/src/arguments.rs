@@ -50,7 +50,9 @@ pub fn read_time(text: &str) -> Result<String, String> {
     }
     let span = text.strip_prefix('-').unwrap_or(text);
     let millis = duration::seconds(span).and_then(|seconds| seconds.as_f64());
-    let millis = millis.map(|seconds| (seconds * 1_000.0).round()).filter(|millis| *millis < MAX_SPAN);
+    let millis = millis
+        .map(|seconds| (seconds * 1_000.0).round())
+        .filter(|millis| *millis < MAX_SPAN);
     match millis {
         Some(millis) => Ok(now().minus(Millis(millis as u64)).to_string()),
         None => Err("a time such as 2026-01-31T09:00:00Z, or a span such as 2h, is expected".to_owned()),

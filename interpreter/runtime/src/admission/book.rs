@@ -567,12 +567,6 @@ impl Book {
         }
     }
 
-    /// How many keys are in memory.
-    #[cfg(test)]
-    pub(super) fn known_keys(&self) -> usize {
-        self.keys.len()
-    }
-
     /// Forgets the definition's limit of a key that nobody holds and nobody waits for.
     pub(super) fn forget_unused(
         &mut self,

@@ -4,7 +4,7 @@
 mod asked;
 mod reorder;
 
-use super::admission::{ASKED_AT_START, ask_of_start, message_to_admission};
+use super::admission::ask_of_start;
 use super::loaded::{LoadedExecution, Origin};
 use super::{ForkRequest, Outgoing, Shard, StartError};
 use asked::question;

@@ -439,7 +439,8 @@ impl World {
             (MessageBody::Watch, State::Ended(status)) => {
                 sent = Some(self.message(&id, MessageBody::Ended { status }));
             }
-            (MessageBody::Met | MessageBody::Watch, _) | (MessageBody::Admit | MessageBody::Decline { .. }, State::Ended(_)) => {}
+            (MessageBody::Met | MessageBody::Watch, _)
+            | (MessageBody::Admit | MessageBody::Decline { .. }, State::Ended(_)) => {}
             // It was taken back, and asked anew.
             (MessageBody::Admit | MessageBody::Decline { .. }, _) if !is_answer => {}
             (other, state) => {

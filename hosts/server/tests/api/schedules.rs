@@ -312,7 +312,7 @@ async fn triggers_of_a_queue_wait_for_what_was_started_without_the_key() {
     clock.pass(1_000);
     stand(&server, &["Running", "Blocked", "Blocked"]).await;
     stop(&server, &first[0]).await;
-    let ids = stand(&server, &["Stopped", "Running", "Blocked"]).await;
+    let ids = stand(&server, &["Stopped", "Running", "Queued"]).await;
     let key = server.get("/v1/keys/@schedule/s").await.body;
     assert_eq!((&key["holders"], &key["waiting"]), (&json!([ids[1]]), &json!(1)));
 }

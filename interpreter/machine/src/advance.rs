@@ -133,8 +133,9 @@ impl State {
                 cause,
                 by,
                 rollback,
+                with_parent,
             } => {
-                let undoes_success = self.data.status == Status::Succeeded && rollback;
+                let undoes_success = self.data.status == Status::Succeeded && rollback && with_parent;
                 if self.data.status.is_ended() && !undoes_success
                     || self.data.ending.is_some()
                     || self.data.late_ending.is_some()

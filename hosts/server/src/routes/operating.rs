@@ -35,6 +35,7 @@ pub async fn stop(
         cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
         by: caller.map(|name| name.to_string()),
         rollback: body.flag("rollback")?.unwrap_or(false),
+        with_parent: false,
     };
     let audit = audit(&app, &operator, "stop", &id, &body);
     give(&app, &id, stop, audit).await

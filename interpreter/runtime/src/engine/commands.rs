@@ -503,6 +503,7 @@ impl Engine {
             cause,
             by,
             rollback,
+            ..
         } = signal
         else {
             return Ok(Reply::Held);

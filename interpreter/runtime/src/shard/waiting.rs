@@ -384,6 +384,7 @@ impl Shard {
             cause,
             by,
             rollback,
+            ..
         } = signal
         else {
             return self.pause_waiting(id, signal, message, now);

@@ -144,6 +144,7 @@ impl BulkAction {
                 cause: cause.clone(),
                 by: caller,
                 rollback: *rollback,
+                with_parent: false,
             }),
             Self::Redrive {} => Asked::Signal(Signal::Redrive {
                 by: caller,

@@ -152,7 +152,7 @@ impl Report {
             Self::Heartbeat => Self::Heartbeat,
             Self::Logged { report, log } => Self::Logged {
                 report: Box::new(report.redacted(vault)),
-                log: text(log),
+                log: vault.redacted_log(log),
             },
         }
     }

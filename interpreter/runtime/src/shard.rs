@@ -415,7 +415,13 @@ impl Shard {
         let before = live.state.last_event();
         let was_ended = live.state.status().is_ended();
         let mut events = Vec::new();
+        // A skip leaves one of them out, and tries the others again.
+        let undos = match signal {
+            Signal::Skip { .. } => live.state.failed_undo_calls(),
+            _ => Vec::new(),
+        };
         live.state.advance(&live.flow, signal, now, &mut events)?;
+        live.undone_again = undos;
         self.append(id, before, was_ended, events, message);
         Ok(())
     }

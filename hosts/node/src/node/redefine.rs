@@ -29,8 +29,8 @@ pub struct WantedRedrive {
 /// A redrive that may be asked for.
 #[derive(Debug)]
 pub enum Redrive {
-    /// The execution runs that version.
-    Same(Signal),
+    /// The execution runs that version, or begins with it: this one.
+    Same(Signal, u64),
     /// It goes on with another one.
     Other(Box<RedefineRequest>),
 }
@@ -63,7 +63,7 @@ impl Node {
             definition,
         };
         if version == record.version || record.ended.is_none() {
-            return Ok(Redrive::Same(redrive(None)));
+            return Ok(Redrive::Same(redrive(None), version));
         }
         let old = self.flow_of(id, &record)?;
         let governed = self
@@ -77,7 +77,7 @@ impl Node {
         let history = history.map_err(QueryError::from)?;
         let state = fold(&history, None).map_err(|_| QueryError::NoSuchEvent(EventId(0)))?;
         let Some((from, steps)) = state.redriven_steps(&history.flow) else {
-            return Ok(Redrive::Same(redrive(None)));
+            return Ok(Redrive::Same(redrive(None), version));
         };
         let replayed = replay_before(&history, &flow, self.limits.as_ref().clone(), from);
         if let Some(divergence) = replayed.divergence {
@@ -106,7 +106,7 @@ impl Node {
             execution: Text::from(id),
             events: events.collect::<Result<_, _>>()?,
             signal: redrive(Some(definition)),
-            audit: wanted.audit,
+            audit: wanted.audit.map(|entry| entry.with("version", version)),
             flow,
         })))
     }

@@ -81,7 +81,7 @@ pub struct FailedRollback {
 
 /// A call that ended without a result, where what follows from that is not decided yet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UndecidedCall {
+pub struct FailedCall {
     /// The number of its `TaskScheduled` event.
     pub call: EventId,
     /// The step.
@@ -94,7 +94,7 @@ pub struct UndecidedCall {
 
 impl State {
     /// The calls that failed, where what follows is not decided yet: because of a pause, or because the turn was full.
-    pub fn undecided_calls(&self, flow: &Flow) -> Vec<UndecidedCall> {
+    pub fn undecided_calls(&self, flow: &Flow) -> Vec<FailedCall> {
         let frames = self.frames.ids().into_iter().filter_map(|id| self.frame(id));
         let found = frames.flat_map(|frame| [undecided_task(flow, frame), undecided_undo(flow, frame)]);
         found.flatten().filter(|found| found.call.0 > 0).collect()
@@ -245,7 +245,7 @@ fn open_step(frame: &Frame) -> Option<OpenStep> {
     })
 }
 
-fn undecided_task(flow: &Flow, frame: &Frame) -> Option<UndecidedCall> {
+fn undecided_task(flow: &Flow, frame: &Frame) -> Option<FailedCall> {
     let visit = frame.visit()?;
     let run = visit
         .task()
@@ -254,7 +254,7 @@ fn undecided_task(flow: &Flow, frame: &Frame) -> Option<UndecidedCall> {
         return None;
     };
     let resource = || resource_again(&task.call, Root::Overlay(&visit.input));
-    Some(UndecidedCall {
+    Some(FailedCall {
         call: run.last_call,
         step: visit.step,
         path: frame.path.clone(),
@@ -262,7 +262,7 @@ fn undecided_task(flow: &Flow, frame: &Frame) -> Option<UndecidedCall> {
     })
 }
 
-fn undecided_undo(flow: &Flow, frame: &Frame) -> Option<UndecidedCall> {
+fn undecided_undo(flow: &Flow, frame: &Frame) -> Option<FailedCall> {
     let run = frame.undoing.as_ref()?.current.as_ref()?;
     if !matches!(run.phase, UndoPhase::Faulted { .. }) {
         return None;
@@ -276,7 +276,7 @@ fn undecided_undo(flow: &Flow, frame: &Frame) -> Option<UndecidedCall> {
     else {
         return None;
     };
-    Some(UndecidedCall {
+    Some(FailedCall {
         call: run.last_call,
         step: run.done.step,
         path: run.done.path.clone(),

@@ -219,10 +219,10 @@ async fn delayed_start_does_not_begin_while_it_is_paused() {
 
 #[tokio::test]
 async fn pause_outlives_the_process() {
-    let store = starbridge_node::stores::in_memory();
+    let store = in_memory();
     let on = async |store: &std::sync::Arc<dyn starbridge_ports::Store>| {
         let kept = store.clone();
-        Running::with(starbridge_server::Access::default(), |settings| settings.store = kept).await
+        Running::with(Access::default(), |settings| settings.store = kept).await
     };
     let server = on(&store).await;
     server.flow("f", waits(0.1)).await;

@@ -311,6 +311,7 @@ fn drive(flow: &Arc<Flow>, mut state: State) {
             cause: String::new(),
             by: None,
             rollback: outstanding.is_multiple_of(2),
+            with_parent: false,
         };
         let pause = Signal::Pause {
             by: None,

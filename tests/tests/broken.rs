@@ -201,6 +201,7 @@ fn stop() -> Signal {
         cause: "enough".to_owned(),
         by: None,
         rollback: true,
+        with_parent: false,
     }
 }
 

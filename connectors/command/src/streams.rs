@@ -4,8 +4,8 @@ use starbridge_ports::LOG_BYTES;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 
-/// How many bytes of stderr are kept, from the end: the log, and some before it, so that a secret at the cut is whole when it is
-/// redacted.
+/// How many bytes of stderr are kept, from the end: the log, and some before it, so that what is left out where it was
+/// cut, which may be the rest of a secret, is little missed.
 const STDERR_BYTES: usize = LOG_BYTES + 4_096;
 /// How many bytes are read at once.
 const CHUNK_BYTES: usize = 8_192;

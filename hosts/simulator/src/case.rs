@@ -197,6 +197,7 @@ impl Stop {
             cause: self.cause.clone(),
             by: None,
             rollback: self.rollback,
+            with_parent: false,
         }
     }
 }

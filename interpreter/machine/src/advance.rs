@@ -128,29 +128,7 @@ impl State {
                 Ok(())
             }
             Signal::TimerDue(timer) => self.take_timer(turn, timer),
-            Signal::Stop {
-                error,
-                cause,
-                by,
-                rollback,
-            } => {
-                let undoes_success = self.data.status == Status::Succeeded && rollback;
-                if self.data.status.is_ended() && !undoes_success
-                    || self.data.ending.is_some()
-                    || self.data.late_ending.is_some()
-                {
-                    return Err(Rejection::Finished);
-                }
-                let stopped = turn.flow.fault_names.name(&FaultKind::Stopped);
-                let failure = failure(error.as_deref().unwrap_or(&stopped), &cause);
-                let by = by.map(Text::from);
-                let place = EventAddress {
-                    rollback,
-                    ..self.flow_place(ROOT)
-                };
-                self.emit(turn, place, EventKind::ExecutionStopped { failure, by });
-                Ok(())
-            }
+            stop @ Signal::Stop { .. } => self.take_stop(turn, stop),
             Signal::Resolve { request, resolution } => {
                 let (request, frame) = self.manual_request(request).ok_or(Rejection::NotManual)?;
                 self.check_resolution(turn.flow, &resolution)?;
@@ -164,6 +142,35 @@ impl State {
             }
             report => self.take_report(turn, report),
         }
+    }
+
+    fn take_stop(&mut self, turn: &mut Turn<'_>, stop: Signal) -> Result<(), Rejection> {
+        let Signal::Stop {
+            error,
+            cause,
+            by,
+            rollback,
+            with_parent,
+        } = stop
+        else {
+            return Err(Rejection::Unknown);
+        };
+        let undoes_success = self.data.status == Status::Succeeded && rollback && with_parent;
+        if self.data.status.is_ended() && !undoes_success
+            || self.data.ending.is_some()
+            || self.data.late_ending.is_some()
+        {
+            return Err(Rejection::Finished);
+        }
+        let stopped = turn.flow.fault_names.name(&FaultKind::Stopped);
+        let failure = failure(error.as_deref().unwrap_or(&stopped), &cause);
+        let by = by.map(Text::from);
+        let place = EventAddress {
+            rollback,
+            ..self.flow_place(ROOT)
+        };
+        self.emit(turn, place, EventKind::ExecutionStopped { failure, by });
+        Ok(())
     }
 
     /// Whether a start with this input would be taken.

@@ -1,9 +1,10 @@
 //! Reading a state: which steps are open, and with what data.
 
 use crate::event::{EventId, Failure, StepPath};
+use crate::state::resource_again;
 use crate::state::{Frame, FramePosition, ROOT, State, Status, StepRun, TaskPhase, UndoPhase, UndoRun, VisitPhase};
-use starbridge_flow::graph::StepId;
-use starbridge_flow::value::Value;
+use starbridge_flow::graph::{Flow, Rollback, Root, StepId, StepKind, Undo};
+use starbridge_flow::value::{Text, Value};
 
 words! {
     /// The state of an open step.
@@ -78,7 +79,34 @@ pub struct FailedRollback {
     pub left: Vec<StepId>,
 }
 
+/// A call that ended without a result, where what follows from that is not decided yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailedCall {
+    /// The number of its `TaskScheduled` event.
+    pub call: EventId,
+    /// The step.
+    pub step: StepId,
+    /// The composites around it.
+    pub path: StepPath,
+    /// The resource that was called.
+    pub resource: Text,
+}
+
 impl State {
+    /// The calls that failed, where what follows is not decided yet: because of a pause, or because the turn was full.
+    pub fn undecided_calls(&self, flow: &Flow) -> Vec<FailedCall> {
+        let frames = self.frames.ids().into_iter().filter_map(|id| self.frame(id));
+        let found = frames.flat_map(|frame| [undecided_task(flow, frame), undecided_undo(flow, frame)]);
+        found.flatten().filter(|found| found.call.0 > 0).collect()
+    }
+
+    /// The latest calls of the undos because of which the execution ended as [`Status::RollbackFailed`].
+    pub fn failed_undo_calls(&self) -> Vec<EventId> {
+        let frames = self.frames.failed_rollbacks().into_iter();
+        let runs = frames.filter_map(|id| self.frame(id)?.undoing.as_ref()?.current.as_ref());
+        runs.map(|run| run.last_call).filter(|call| call.0 > 0).collect()
+    }
+
     /// What could not be undone, where the execution ended for that.
     pub fn failed_rollback(&self) -> Option<FailedRollback> {
         if self.data.status != Status::RollbackFailed {
@@ -214,5 +242,44 @@ fn open_step(frame: &Frame) -> Option<OpenStep> {
         visit: visit.number,
         input: visit.input.to_value(),
         list_local: frame.local.clone(),
+    })
+}
+
+fn undecided_task(flow: &Flow, frame: &Frame) -> Option<FailedCall> {
+    let visit = frame.visit()?;
+    let run = visit
+        .task()
+        .filter(|run| matches!(run.phase, TaskPhase::Faulted { .. }))?;
+    let StepKind::Task(task) = &flow.step(visit.step)?.kind else {
+        return None;
+    };
+    let resource = || resource_again(&task.call, Root::Overlay(&visit.input));
+    Some(FailedCall {
+        call: run.last_call,
+        step: visit.step,
+        path: frame.path.clone(),
+        resource: run.location.clone().unwrap_or_else(resource),
+    })
+}
+
+fn undecided_undo(flow: &Flow, frame: &Frame) -> Option<FailedCall> {
+    let run = frame.undoing.as_ref()?.current.as_ref()?;
+    if !matches!(run.phase, UndoPhase::Faulted { .. }) {
+        return None;
+    }
+    let StepKind::Task(task) = &flow.step(run.done.step)?.kind else {
+        return None;
+    };
+    let Some(Rollback {
+        undo: Undo::Call(undo), ..
+    }) = &task.rollback
+    else {
+        return None;
+    };
+    Some(FailedCall {
+        call: run.last_call,
+        step: run.done.step,
+        path: run.done.path.clone(),
+        resource: resource_again(undo, Root::Object(&run.input.to_object())),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::event::{Event, EventId, EventKind};
 use crate::signal::{EndBeforeStart, NewOrder, Signal, Timer};
-use crate::state::State;
+use crate::state::{State, Status};
 use starbridge_flow::graph::{FaultKind, Flow};
 
 impl Event {
@@ -69,6 +69,9 @@ impl State {
                 cause: failure.cause.to_string(),
                 by: by.as_ref().map(ToString::to_string),
                 rollback: event.rollback,
+                // Histories do not say who asked for it: one that has Succeeded took a stop from its parent only. Older
+                // histories may have one from an operator there, which is replayed in the same way.
+                with_parent: self.status() == Status::Succeeded,
             },
             EventKind::TurnContinued => Signal::Continue,
             EventKind::ExecutionForked {

@@ -94,6 +94,9 @@ pub enum Signal {
         by: Option<String>,
         /// Whether to undo what the execution has done.
         rollback: bool,
+        /// Whether it is because the execution that started this one is being undone. One that has Succeeded then takes
+        /// the stop, and what it did is undone. From anybody else, an execution that has ended takes none.
+        with_parent: bool,
     },
     /// An operator decided for a step that waits for one.
     Resolve {

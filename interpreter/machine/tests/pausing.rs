@@ -95,6 +95,7 @@ fn pause_is_taken_once_and_by_what_runs() {
         cause: String::new(),
         by: None,
         rollback: false,
+        with_parent: false,
     };
     run.give(4, pause()).unwrap();
     run.give(5, stop).unwrap();

@@ -390,7 +390,7 @@ impl Engine {
 
     /// A log with secrets redacted.
     fn redacted_log(&self, log: String) -> String {
-        self.deps.vault.redacted_text(&log).unwrap_or(log)
+        self.deps.vault.redacted_log(log)
     }
 
     fn take_done(&mut self, done: Done) {

@@ -5,7 +5,7 @@ use crate::tokens::TokenKeys;
 use starbridge_flow::graph::{FaultKind, Flow, Parameters, Rollback, SecretReference, StepKind, Undo};
 use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_machine::Reference;
-use starbridge_ports::{Outcome, Secret, Secrets};
+use starbridge_ports::{LOG_BYTES, Outcome, Secret, Secrets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -177,6 +177,45 @@ impl Vault {
             redacted = cut.or(redacted);
         }
         redacted
+    }
+
+    /// A log with secrets redacted. Where its beginning is cut off, which may be in the middle of a secret, what may be
+    /// the rest of one is left out.
+    pub fn redacted_log(&self, log: String) -> String {
+        // Whoever keeps less than everything keeps at least this much.
+        let from = match log.len() >= LOG_BYTES && self.any.load(Ordering::Acquire) {
+            true => self.after_rests(&log),
+            false => 0,
+        };
+        let whole = log.get(from..).unwrap_or_default();
+        match self.redacted_text(whole) {
+            Some(redacted) => redacted,
+            None if from == 0 => log,
+            None => whole.to_owned(),
+        }
+    }
+
+    /// Where no rest of a secret reaches to that was cut before the beginning of a text, and no whole secret is cut.
+    fn after_rests(&self, text: &str) -> usize {
+        let given = self.given.read().unwrap_or_else(PoisonError::into_inner);
+        let longest = given.texts.keys().map(String::len).max().unwrap_or(0);
+        let mut from = longest.min(text.len());
+        while !text.is_char_boundary(from) {
+            from += 1;
+        }
+        let across = |at: usize, value: &String| {
+            let first = (at + 1).saturating_sub(value.len());
+            let around = text.as_bytes().get(first..(at + value.len() - 1).min(text.len()))?;
+            let found = around.windows(value.len()).rposition(|part| part == value.as_bytes())?;
+            Some(first + found + value.len())
+        };
+        while let Some(end) = given.texts.keys().filter_map(|value| across(from, value)).max() {
+            if end <= from {
+                break;
+            }
+            from = end;
+        }
+        from
     }
 
     /// The reference of a secret that came back as a number.
@@ -435,6 +474,34 @@ mod tests {
         ] {
             assert_eq!(vault.redacted_text(text).as_deref().unwrap_or(text), expected);
         }
+    }
+
+    #[test]
+    fn redaction_of_logs_cut_in_a_secret() {
+        let vault = Vault::new(Arc::new(Known), SecretUse::default(), TokenKeys::new(vec![[9; 32]]));
+        let text = |log: String| vault.redacted_log(log);
+        let padding = "x".repeat(LOG_BYTES);
+        assert_eq!(
+            text(format!("nary{padding}")),
+            format!("nary{padding}"),
+            "nothing was given out"
+        );
+        vault.give("f", "KEY").unwrap();
+        vault.give("f", "LONG").unwrap();
+        // The rest of a secret goes, also where a whole one is in it or follows it at once.
+        for head in ["nary-and-more", "ore", "canary-and-mor", "ndmorecanary"] {
+            let log = text(format!("{head}{padding}"));
+            assert!(!log.contains("more") && !log.contains("nary-"), "{head}");
+            assert!(log.len() >= padding.len() - "canary-and-more".len());
+        }
+        let many = "canary-and-more".repeat(LOG_BYTES / 10);
+        for cut in 1..16 {
+            let log = text(many[cut..].to_owned());
+            assert_eq!(log.replace("secret://LONG", ""), "", "{cut}");
+        }
+        // What is not cut is whole.
+        let short = "nary".to_owned();
+        assert_eq!(text(short.clone()), short);
     }
 
     #[test]

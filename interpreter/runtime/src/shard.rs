@@ -420,7 +420,13 @@ impl Shard {
         };
         let before = live.state.last_event();
         let mut events = Vec::new();
+        // A skip leaves one of them out, and tries the others again.
+        let undos = match signal {
+            Signal::Skip { .. } => live.state.failed_undo_calls(),
+            _ => Vec::new(),
+        };
         live.state.advance(&live.flow, signal, now, &mut events)?;
+        live.undone_again = undos;
         self.append(id, before, events, message);
         Ok(())
     }

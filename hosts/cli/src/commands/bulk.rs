@@ -4,7 +4,7 @@ use super::start::split_label;
 use crate::arguments::read_time;
 use crate::client::lists::{ListLimit, Paged};
 use crate::client::{Answer, Client, ServerOptions};
-use crate::definitions::read_given;
+use crate::definitions::{read_given, read_text, without_mark};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use crate::table::{listing, table, time};
@@ -13,6 +13,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Status;
+use std::path::PathBuf;
 
 /// Stops, redrives, skips, pauses, resolves or deletes many executions of a server
 ///
@@ -145,6 +146,9 @@ struct Chosen {
     /// These executions: their ids, or FLOW/NAME
     #[arg(value_name = "ID|FLOW/NAME")]
     executions: Vec<String>,
+    /// The executions that this file names, one a line; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
+    ids: Option<PathBuf>,
     /// Of this flow
     #[arg(long)]
     flow: Option<String>,
@@ -248,7 +252,15 @@ fn begin(client: &Client, action: &str, arguments: Object, chosen: &Chosen) -> R
     }
     let filter = filter(client, chosen)?;
     let output = client.output();
-    if !chosen.executions.is_empty() {
+    let listed = listed(chosen, output)?;
+    if chosen.ids.is_some() || !listed.is_empty() {
+        if listed.is_empty() {
+            return Err(bad(
+                output,
+                "no execution is named",
+                "write ids, or FLOW/NAME, one a line",
+            ));
+        }
         if !filter.is_empty() || chosen.all {
             return Err(bad(
                 output,
@@ -256,10 +268,7 @@ fn begin(client: &Client, action: &str, arguments: Object, chosen: &Chosen) -> R
                 "",
             ));
         }
-        let ids = chosen
-            .executions
-            .iter()
-            .map(|meant| id_of(client, meant).map(Value::from));
+        let ids = listed.iter().map(|meant| id_of(client, meant).map(Value::from));
         body.insert("executions".into(), ids.collect::<Result<Vec<_>, _>>()?.into());
     } else if filter.is_empty() && !chosen.all {
         let help =
@@ -281,6 +290,17 @@ fn begin(client: &Client, action: &str, arguments: Object, chosen: &Chosen) -> R
         true => show_preview(client, &answer),
         false => show(client, &answer),
     }
+}
+
+/// The executions that are named one by one.
+fn listed(chosen: &Chosen, output: Output) -> Result<Vec<String>, Exit> {
+    let mut listed = chosen.executions.clone();
+    if let Some(file) = &chosen.ids {
+        let text = read_text(file, output)?;
+        let lines = without_mark(&text).lines().map(str::trim);
+        listed.extend(lines.filter(|line| !line.is_empty()).map(str::to_owned));
+    }
+    Ok(listed)
 }
 
 fn filter(client: &Client, chosen: &Chosen) -> Result<Object, Exit> {

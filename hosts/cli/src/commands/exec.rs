@@ -324,6 +324,7 @@ async fn stop_on_interrupt(commands: tokio::sync::mpsc::Sender<Command>, executi
         cause: "interrupted".to_owned(),
         by: None,
         rollback: false,
+        with_parent: false,
     };
     let stop = Command::Signal {
         audit: None,

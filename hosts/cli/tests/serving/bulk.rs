@@ -124,3 +124,41 @@ fn a_bulk_job_pauses_executions_and_another_unpauses_them() {
         assert_eq!(shown().contains("the bank is down"), paused, "{}", shown());
     }
 }
+
+#[test]
+fn a_bulk_job_takes_a_list_of_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let wait = r#"{"type": "wait", "name": "w", "duration": 36000}"#;
+    let flow = format!(r#"{{"version": "v1", "type": "flow", "steps": [{wait}]}}"#);
+    std::fs::write(here.join("waits.json"), flow).unwrap();
+    std::fs::write(here.join("ids.txt"), "waits/one\r\n\n  waits/two\n").unwrap();
+    std::fs::write(here.join("none.txt"), "\n \n").unwrap();
+    let server = Server::start(here, &[]);
+    let words = [
+        &["flow", "put", "waits.json"][..],
+        &["start", "waits", "--name", "one"],
+        &["start", "waits", "--name", "two"],
+        &["start", "waits", "--name", "three"],
+    ];
+    for words in words {
+        let asked = server.ask(here, words);
+        assert!(asked.status.success(), "{asked:?}");
+    }
+    for wrong in [
+        &["bulk", "stop", "--ids", "none.txt"][..],
+        &["bulk", "stop", "--ids", "gone.txt"],
+        &["bulk", "stop", "--ids", "ids.txt", "--all"],
+        &["bulk", "stop", "--name", ""],
+        &["bulk", "stop", "--flow", ""],
+    ] {
+        let refused = server.ask(here, wrong);
+        assert!(!refused.status.success(), "{wrong:?}: {refused:?}");
+    }
+    let made = server.ask(here, &["bulk", "stop", "--ids", "ids.txt"]);
+    assert!(made.status.success(), "{made:?}");
+    assert_eq!(newest(&server, "items"), 2);
+    while newest(&server, "state") != "done" {}
+    let shown = |name: &str| String::from_utf8(server.ask(here, &["show", name]).stdout).unwrap();
+    assert!(shown("waits/two").contains("Stopped") && shown("waits/three").contains("Running"));
+}

@@ -12,9 +12,10 @@ use crate::codes;
 use crate::system::fresh_id;
 use crate::visits::Visits;
 use action::Asked;
+use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{EventId, Rejection, Signal};
+use starbridge_machine::{EventId, Rejection, Signal, cut};
 use starbridge_ports::{
     AuditEntry, AuditKind, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, Listed,
     Query, StoreError,
@@ -166,7 +167,7 @@ impl Node {
         let job = BulkJob {
             id,
             action: wanted.action,
-            arguments: wanted.arguments,
+            arguments: cut_texts(&wanted.arguments),
             filter: wanted.filter,
             by: operator.by.clone(),
             created: now,
@@ -510,9 +511,22 @@ impl BulkPreview {
     }
 }
 
+/// Arguments with the texts for people cut to what a history keeps of them.
+fn cut_texts(arguments: &Object) -> Object {
+    let short = |(key, value): (&Text, &Value)| {
+        let value = match (key.as_str(), value.as_str()) {
+            ("cause" | "note", Some(text)) => cut(text, ERROR_CAUSE_CHARS).into(),
+            _ => value.clone(),
+        };
+        (key.clone(), value)
+    };
+    arguments.iter().map(short).collect()
+}
+
 /// What the audit list says of arguments: not what is data of executions.
 fn told(arguments: &Object) -> Object {
-    let told = arguments.iter().filter(|(key, _)| key.as_str() != "output");
+    let told = cut_texts(arguments);
+    let told = told.iter().filter(|(key, _)| key.as_str() != "output");
     told.map(|(key, value): (&Text, &Value)| (key.clone(), value.clone()))
         .collect()
 }

@@ -66,17 +66,18 @@ impl Node {
     ///
     /// The error of the store.
     pub fn set_queue(&self, name: &str, settings: &QueueSettings, operator: &Operator) -> Result<(), StoreError> {
+        let text = (*settings != QueueSettings::default()).then(|| Value::Object(settings.write()).to_json());
+        if self.store.get_value(KIND, name)? == text {
+            return Ok(());
+        }
         let entry = AuditEntry {
             detail: settings.write(),
             ..self.audit_entry(operator, "set", AuditKind::Queue, name)
         };
-        match *settings == QueueSettings::default() {
+        match text {
             // Default settings need not be stored.
-            true => drop(self.store.delete_value(KIND, name, Some(&entry))?),
-            false => {
-                let text = Value::Object(settings.write()).to_json();
-                self.store.put_value(KIND, name, &text, Some(&entry))?;
-            }
+            None => drop(self.store.delete_value(KIND, name, Some(&entry))?),
+            Some(text) => self.store.put_value(KIND, name, &text, Some(&entry))?,
         }
         self.queues.send(QueueCommand::Configure(name.into(), settings.clone()));
         Ok(())

@@ -28,8 +28,8 @@ pub struct WantedRedrive {
 /// A redrive that may be asked for.
 #[derive(Debug)]
 pub enum Redrive {
-    /// The execution runs that version.
-    Same(Signal),
+    /// The execution runs that version, or begins with it: this one.
+    Same(Signal, u64),
     /// It goes on with another one.
     Other(Box<RedefineRequest>),
 }
@@ -62,7 +62,7 @@ impl Node {
             definition,
         };
         if version == record.version || record.ended.is_none() {
-            return Ok(Redrive::Same(redrive(None)));
+            return Ok(Redrive::Same(redrive(None), version));
         }
         let old = self.flow_of(id, &record)?;
         let history = ExportedHistory::of_execution(self.store.as_ref(), old, &Text::from(id));
@@ -74,7 +74,7 @@ impl Node {
         }
         let events = match fit(&history, &flow, &self.limits) {
             Ok(Some(events)) => events,
-            Ok(None) => return Ok(Redrive::Same(redrive(None))),
+            Ok(None) => return Ok(Redrive::Same(redrive(None), version)),
             Err(Misfit::Broken(at)) => return Err(QueryError::NoSuchEvent(at).into()),
             Err(Misfit::Differs(divergence)) => return Err(ForkRefusal::DoesNotFit(divergence)),
         };
@@ -86,7 +86,7 @@ impl Node {
             execution: Text::from(id),
             events,
             signal: redrive(Some(definition)),
-            audit: wanted.audit,
+            audit: wanted.audit.map(|entry| entry.with("version", version)),
             flow,
         })))
     }

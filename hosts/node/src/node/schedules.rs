@@ -168,6 +168,13 @@ fn write(schedule: &Schedule) -> Object {
     members
 }
 
+/// What the audit list says of a schedule: not what its executions get.
+fn without_payload(members: &Object) -> Object {
+    let told = members.iter().filter(|(key, _)| key.as_str() != "payload");
+    told.map(|(key, value): (&Text, &Value)| (key.clone(), value.clone()))
+        .collect()
+}
+
 impl Scheduled {
     /// The schedule with its state, as JSON.
     pub fn to_object(&self) -> Object {
@@ -263,7 +270,7 @@ impl Node {
         let scheduled = Scheduled::new(self.read_schedule(name, members)?, self.clock.wall_time());
         let _changing = self.schedules.change();
         let audit = AuditEntry {
-            detail: write(&scheduled.schedule),
+            detail: without_payload(&write(&scheduled.schedule)),
             ..self.audit_entry(operator, "put", AuditKind::Schedule, name)
         };
         self.keep_schedule(name, scheduled, &audit, operator)
@@ -293,6 +300,9 @@ impl Node {
             false => read(name, &members).map_err(ScheduleError::Bad)?,
         };
         let before = std::mem::replace(&mut scheduled.schedule, schedule);
+        if write(&before) == write(&scheduled.schedule) {
+            return Ok(scheduled);
+        }
         let now = &scheduled.schedule;
         if before.expression.as_str() != now.expression.as_str() || before.paused != now.paused {
             scheduled.last = self.clock.wall_time();
@@ -304,7 +314,7 @@ impl Node {
             _ => "change",
         };
         let audit = AuditEntry {
-            detail: changes.clone(),
+            detail: without_payload(changes),
             ..self.audit_entry(operator, action, AuditKind::Schedule, name)
         };
         self.keep_schedule(name, scheduled, &audit, operator)

@@ -125,7 +125,11 @@ impl Notice {
                 cause: failure.cause.clone(),
                 step: told.step.clone(),
             }),
-            rollback: None,
+            // A target that asks for both is told once: with the event, and with what the change of status says.
+            rollback: match &event.detail {
+                EventKind::RollbackFailed { .. } => record.rollback.clone(),
+                _ => None,
+            },
             of_step: Some(StepNotice {
                 event: name.to_owned(),
                 step: told.step.to_string(),

@@ -212,3 +212,55 @@ fn events_of_steps_are_told_with_their_step_and_attempt() {
     );
     assert!(failed["id"].as_str().unwrap().starts_with(execution.as_str()));
 }
+
+#[test]
+fn failed_rollback_is_told_with_what_is_left_also_by_its_event() {
+    let mut shard = shard(
+        r#"{"version": "v1", "type": "flow", "steps": [
+            {"type": "task", "name": "pay", "resourceArn": "http://x/", "rollback": {"resourceArn": "http://x/undo"}},
+            {"type": "fail", "name": "no", "error": "No"}
+        ]}"#,
+    );
+    shard.notify_of_steps(|told| {
+        let notice = Notice::of_step(told);
+        let kept = notice.map(|notice| KeptNotice {
+            target: "ops".into(),
+            event: told.event.id,
+            time: told.event.time,
+            text: starbridge_flow::value::Value::from(notice.message()).to_json(),
+        });
+        kept.into_iter().collect()
+    });
+    let id = start(&mut shard);
+    let call = shard.state(&id).unwrap().calls_in_flight().next().unwrap();
+    let paid = Signal::Succeeded {
+        call,
+        result: Object::new().into(),
+        worker: None,
+        held_time: None,
+    };
+    shard.signal(&id, paid, NOW).unwrap();
+    let call = shard.state(&id).unwrap().calls_in_flight().next().unwrap();
+    let failed = Signal::Failed {
+        call,
+        error: "Bank.Closed".to_owned(),
+        cause: String::new(),
+        retry_after: None,
+        not_sent: false,
+    };
+    shard.signal(&id, failed, NOW).unwrap();
+    assert_eq!(shard.state(&id).unwrap().status(), Status::RollbackFailed);
+    let batch = shard.take_batch();
+    let texts = batch.iter().flat_map(|append| &append.notices);
+    let messages: Vec<serde_json::Value> = texts.map(|kept| serde_json::from_str(&kept.text).unwrap()).collect();
+    let last = messages.last().unwrap();
+    assert_eq!(
+        (&last["event"], &last["status"], &last["rollback"]["error"]),
+        (
+            &"RollbackFailed".into(),
+            &"RollbackFailed".into(),
+            &"Bank.Closed".into()
+        ),
+        "{last}"
+    );
+}

@@ -20,6 +20,8 @@ type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
 /// The most ids that one request may list.
 const MOST_IDS: usize = 10_000;
+/// The most bytes of an id.
+const ID_BYTES: usize = 36;
 /// The most executions that may be asked in a second.
 const MOST_RATE: u64 = 10_000;
 
@@ -145,6 +147,7 @@ async fn put(
     }
     let filter = body.object("filter")?.unwrap_or_default();
     let chosen = BulkFilter::read(&filter).map_err(Problem::bad)?;
+    chosen.check_texts().map_err(Problem::bad)?;
     let executions = body.get("executions").map(read_ids).transpose()?;
     let all = body.flag("all")?.unwrap_or(false);
     match (&executions, chosen.is_empty()) {
@@ -190,6 +193,13 @@ fn read_ids(ids: &Value) -> Answer<Vec<Text>> {
     let mut read = Vec::new();
     for id in ids.values() {
         let id = id.as_text().ok_or_else(wrong)?;
+        if id.len() > ID_BYTES {
+            let shown: String = id.chars().take(ID_BYTES).collect();
+            return Err(Problem::bad(format!(
+                "`executions`: {}… is no id: an id has at most {ID_BYTES} characters",
+                quoted(&shown)
+            )));
+        }
         if seen.insert(id.clone()) {
             read.push(id.clone());
         }

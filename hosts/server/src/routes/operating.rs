@@ -35,6 +35,7 @@ pub async fn stop(
         cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
         by: caller.map(|name| name.to_string()),
         rollback: body.flag("rollback")?.unwrap_or(false),
+        with_parent: false,
     };
     let audit = audit(&app, &operator, "stop", &id, &body);
     give(&app, &id, stop, audit).await
@@ -59,7 +60,11 @@ pub async fn redrive(
         Some(inputs) => read_inputs(inputs)?,
     };
     let by = caller.map(|name| name.to_string());
-    let audit = audit(&app, &operator, "redrive", &id, &body);
+    let mut audit = audit(&app, &operator, "redrive", &id, &body);
+    if !inputs.is_empty() {
+        let edited: Vec<Value> = inputs.iter().map(|edited| edited.event.0.into()).collect();
+        audit = audit.with("inputs", edited);
+    }
     let Some(version) = body.get("version") else {
         let definition = None;
         return give(&app, &id, Signal::Redrive { by, inputs, definition }, audit).await;
@@ -78,7 +83,7 @@ pub async fn redrive(
     let (node, of) = (app.node.clone(), id.clone());
     let request = offload::work(usize::MAX, move || node.redrive_request(&of, wanted)).await??;
     let reply = match request {
-        Redrive::Same(signal) => return give(&app, &id, signal, audit).await,
+        Redrive::Same(signal, version) => return give(&app, &id, signal, audit.with("version", version)).await,
         Redrive::Other(request) => app.node.redefine(*request).await?,
     };
     answered(&app, &id, reply).await

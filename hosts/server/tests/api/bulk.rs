@@ -150,6 +150,16 @@ pub async fn bulk_request_that_makes_no_sense_is_refused() {
         (json!({"action": "explode", "all": true}), "stop, redrive"),
         (json!({"action": "stop"}), "all"),
         (json!({"action": "stop", "filter": {}}), "all"),
+        (json!({"action": "stop", "filter": {"name": ""}}), "`name` is empty"),
+        (
+            json!({"action": "stop", "filter": {"flow": "", "status": ["Running"]}}),
+            "`flow` is empty",
+        ),
+        (json!({"action": "stop", "filter": {"all": true}}), "beside `filter`"),
+        (
+            json!({"action": "stop", "executions": ["q".repeat(2_000)]}),
+            "at most 36",
+        ),
         (json!({"action": "stop", "filter": {"stats": ["Failed"]}}), "stats"),
         (json!({"action": "stop", "filter": {"status": ["Gone"]}}), "Gone"),
         (json!({"action": "stop", "all": true, "executions": ["x"]}), "not both"),
@@ -247,4 +257,45 @@ async fn bulk_pauses_and_resumes() {
     let (counts, codes) = job("resume", json!({})).await;
     assert_eq!((counts, codes), ([3, 0, 2, 1, 0], vec![json!("NotPaused")]));
     assert_eq!(paused().await, 0);
+}
+
+#[tokio::test]
+async fn bulk_stop_undoes_no_success() {
+    let server = serving().await;
+    let undoable =
+        json!([{"type": "task", "name": "pay", "resourceArn": "queue:pay", "rollback": {"resourceArn": "queue:undo"}}]);
+    server.flow("pays", undoable).await;
+    let begun = server.post("/v1/flows/pays/executions", json!({})).await.body;
+    let hold = json!({"worker": "w", "limit": 1, "waitSeconds": 20});
+    let held = server.post("/v1/queues/pay/hold", hold).await.body;
+    let token = held["tasks"][0]["token"].as_str().unwrap();
+    let path = format!("/v1/callbacks/{token}/succeed");
+    assert_eq!(server.post(&path, json!({"output": {}})).await.status, 204);
+    let execution = format!("/v1/executions/{}", begun["id"].as_str().unwrap());
+    becomes(&server, &execution, "status", json!("Succeeded")).await;
+    let stop = json!({"rollback": true});
+    let refused = server.post(&format!("{execution}/stop"), stop.clone()).await;
+    assert_eq!(refused.code(), (409, "AlreadyEnded"));
+    let job = json!({"action": "stop", "arguments": stop, "filter": {"flow": "pays"}});
+    let job = over(&server, &server.post("/v1/bulk", job).await.body).await;
+    assert_eq!(counts(&job), [1, 0, 0, 1, 0], "{job}");
+    assert_eq!(server.get(&execution).await.body["status"], "Succeeded");
+}
+
+#[tokio::test]
+async fn bulk_keeps_a_cause_as_long_as_histories_do() {
+    let server = serving().await;
+    begin(&server, "waits", 1).await;
+    let stop = json!({"action": "stop", "arguments": {"cause": "z".repeat(9_000)}, "filter": {"flow": "waits"}});
+    let job = over(&server, &server.post("/v1/bulk", stop).await.body).await;
+    let kept = "z".repeat(4_096);
+    assert_eq!(job["arguments"]["cause"], kept);
+    let audit = server.get("/v1/audit?action=stop").await.body;
+    let causes: Vec<&Value> = audit["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry["detail"]["cause"])
+        .collect();
+    assert_eq!(causes, [&json!(kept), &json!(kept)]);
 }

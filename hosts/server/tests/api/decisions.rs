@@ -175,6 +175,8 @@ pub async fn redrive_gives_a_step_another_input() {
     assert_eq!(server.post(&path, given).await.status, 200);
     let ended = stands(&server, &id, "Succeeded").await;
     assert_eq!(ended["output"]["seen"], json!([3, 4]));
+    let audit = server.get("/v1/audit?action=redrive&limit=1").await.body;
+    assert_eq!(audit["items"][0]["detail"], json!({"inputs": [all]}), "{audit}");
 }
 
 #[tokio::test]
@@ -307,6 +309,8 @@ pub async fn redrive_goes_on_with_another_version_that_fits() {
         .find(|event| event["type"] == "ExecutionRedriven")
         .unwrap();
     assert_eq!(event["detail"]["version"], 4, "{event}");
+    let audit = server.get("/v1/audit?action=redrive&limit=1").await.body;
+    assert_eq!(audit["items"][0]["detail"]["version"], 4, "{audit}");
     assert!(event["detail"]["definitionHash"].is_string(), "{event}");
     // What ended well is not redriven, whatever the version.
     assert_eq!(

@@ -1,7 +1,10 @@
 //! Executions that are paused and resumed.
 
 use crate::harness::{Answer, Running};
+use crate::mailbox::eventually;
 use serde_json::{Value, json};
+use starbridge_node::stores::in_memory;
+use starbridge_server::Access;
 use std::time::Duration;
 
 fn waits(seconds: f64) -> Value {
@@ -216,10 +219,10 @@ async fn delayed_start_does_not_begin_while_it_is_paused() {
 
 #[tokio::test]
 async fn pause_outlives_the_process() {
-    let store = starbridge_node::stores::in_memory();
+    let store = in_memory();
     let on = async |store: &std::sync::Arc<dyn starbridge_ports::Store>| {
         let kept = store.clone();
-        Running::with(starbridge_server::Access::default(), |settings| settings.store = kept).await
+        Running::with(Access::default(), |settings| settings.store = kept).await
     };
     let server = on(&store).await;
     server.flow("f", waits(0.1)).await;
@@ -232,4 +235,88 @@ async fn pause_outlives_the_process() {
     assert_eq!(act(&next, &id, "resume", json!({})).await.status, 200);
     let end = next.get(&format!("/v1/executions/{id}?wait=30")).await;
     assert_eq!(end.body["status"], "Succeeded");
+}
+
+/// The dead tasks of the queue `jobs`.
+async fn dead(server: &Running) -> Vec<Value> {
+    let dead = server.get("/v1/queues/jobs/dead").await.body;
+    dead["items"].as_array().unwrap().clone()
+}
+
+async fn fail(server: &Running, task: &Value) {
+    let path = format!("/v1/callbacks/{}/fail", task["token"].as_str().unwrap());
+    let failed = server
+        .post(&path, json!({"error": "Paper.Jam", "cause": "tray 2"}))
+        .await;
+    assert_eq!(failed.status, 204, "{failed:?}");
+}
+
+async fn becomes(server: &Running, id: &str, status: &str) {
+    let look = async || {
+        let shown = server.get(&format!("/v1/executions/{id}")).await.body;
+        (shown["status"] == status).then_some(())
+    };
+    eventually(status, look).await;
+}
+
+#[tokio::test]
+async fn task_that_fails_for_good_in_a_pause_is_dead_after_it() {
+    for restart in [false, true] {
+        let store = in_memory();
+        let kept = store.clone();
+        let mut server = Running::with(Access::default(), |settings| settings.store = kept).await;
+        let tried = json!([{"errors": ["Paper.Jam"], "intervalSeconds": 1, "maxAttempts": 1}]);
+        let print = json!({"type": "task", "name": "print", "resourceArn": "queue:jobs"});
+        let mut again = print.clone();
+        again["retry"] = tried;
+        server.flow("f", json!([print])).await;
+        server.flow("tried", json!([again])).await;
+        let id = started(&server, "f", json!({})).await;
+        let retried = started(&server, "tried", json!({})).await;
+        let mut held = tasks(&server, 20).await;
+        while held.len() < 2 {
+            held.extend(tasks(&server, 20).await);
+        }
+        for id in [&id, &retried] {
+            assert_eq!(act(&server, id, "pause", json!({})).await.status, 200);
+        }
+        for task in &held {
+            fail(&server, task).await;
+        }
+        assert_eq!(dead(&server).await, [json!(null); 0], "nothing is decided yet");
+        if restart {
+            server.node.drain(Duration::from_secs(5)).await.unwrap();
+            server = Running::with(Access::default(), |settings| settings.store = store).await;
+        }
+        for id in [&id, &retried] {
+            assert_eq!(act(&server, id, "resume", json!({})).await.status, 200);
+        }
+        becomes(&server, &id, "Failed").await;
+        let dead = dead(&server).await;
+        assert_eq!(dead.len(), 1, "{restart} {dead:?}");
+        assert_eq!(
+            (&dead[0]["execution"], &dead[0]["error"], &dead[0]["attempt"]),
+            (&json!(id), &json!("Paper.Jam"), &json!(1))
+        );
+    }
+}
+
+#[tokio::test]
+async fn skipped_undo_is_dead_no_longer() {
+    let server = Running::start().await;
+    let undoable =
+        json!({"type": "task", "name": "a", "resourceArn": "queue:jobs", "rollback": {"resourceArn": "queue:jobs"}});
+    let fails = json!({"type": "fail", "name": "no", "error": "No"});
+    server.flow("f", json!([undoable, fails])).await;
+    let id = started(&server, "f", json!({})).await;
+    let held = tasks(&server, 20).await;
+    let path = format!("/v1/callbacks/{}/succeed", held[0]["token"].as_str().unwrap());
+    assert_eq!(server.post(&path, json!({"output": {}})).await.status, 204);
+    fail(&server, &tasks(&server, 20).await[0]).await;
+    becomes(&server, &id, "RollbackFailed").await;
+    let undo = dead(&server).await;
+    assert_eq!((undo.len(), &undo[0]["attempt"]), (1, &json!(1)), "{undo:?}");
+    assert_eq!(act(&server, &id, "skip", json!({})).await.status, 200);
+    becomes(&server, &id, "Failed").await;
+    assert_eq!(dead(&server).await, [json!(null); 0]);
 }

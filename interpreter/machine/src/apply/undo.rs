@@ -55,6 +55,7 @@ impl State {
             retries: Vec::new(),
             redeliver: 0,
             retried: 0,
+            last_call: EventId(0),
             polling: None,
             phase: UndoPhase::Entered,
         });
@@ -184,6 +185,7 @@ impl State {
         match &event.detail {
             EventKind::TaskScheduled(scheduled) => {
                 run.phase = UndoPhase::InFlight { call: event.id };
+                run.last_call = event.id;
                 if let Some(polling) = &mut run.polling {
                     polling.calls = scheduled.call;
                     polling.timeout_at = scheduled.timeout_at;

@@ -157,7 +157,7 @@ impl Report {
             Self::Heartbeat => Self::Heartbeat,
             Self::Logged { report, log } => Self::Logged {
                 report: Box::new(report.redacted(vault)),
-                log: text(log),
+                log: vault.redacted_log(log),
             },
         }
     }
@@ -516,6 +516,7 @@ impl Engine {
             cause,
             by,
             rollback,
+            ..
         } = signal
         else {
             return Ok(Reply::Held);

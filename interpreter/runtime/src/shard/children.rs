@@ -421,9 +421,8 @@ impl Shard {
                 if self.waits_to_go_on(child) {
                     return;
                 }
-                let cause = "the execution that started it is being undone";
                 // It has succeeded, so it can be undone.
-                let _ = self.signal(child, stop(cause), now);
+                let _ = self.signal(child, stop_with_parent(), now);
             }
             Some(Status::RollingBack) => {
                 self.undoing.insert(child.clone(), (parent.execution, parent.event));
@@ -434,7 +433,7 @@ impl Shard {
             }
             None if self.waits_to_begin(child) => {
                 // It takes a stop.
-                let _ = self.signal(child, stop("the execution that started it is being undone"), now);
+                let _ = self.signal(child, stop_with_parent(), now);
                 self.send_signal(parent.execution, undone(parent.event));
             }
             // Whether it has done something lasting can't be known any more.
@@ -520,6 +519,18 @@ pub(super) fn stop(cause: &str) -> Signal {
         cause: cause.to_owned(),
         by: None,
         rollback: true,
+        with_parent: false,
+    }
+}
+
+/// The stop of a child whose parent is being undone.
+fn stop_with_parent() -> Signal {
+    Signal::Stop {
+        error: None,
+        cause: "the execution that started it is being undone".to_owned(),
+        by: None,
+        rollback: true,
+        with_parent: true,
     }
 }
 

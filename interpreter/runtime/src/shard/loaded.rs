@@ -1,5 +1,6 @@
 //! An execution in memory.
 
+use super::tasks::UndecidedTask;
 use starbridge_flow::graph::{Flow, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -30,6 +31,10 @@ pub(super) struct LoadedExecution {
     pub(super) queues: bool,
     /// Its calls that are tasks of queues, with the names of the queues.
     pub(super) queued: BTreeMap<EventId, Text>,
+    /// Its tasks of queues that ended, where what follows is not decided yet.
+    pub(super) undecided: BTreeMap<EventId, UndecidedTask>,
+    /// The calls of undos that failed, where the turn that is being made goes on after them.
+    pub(super) undone_again: Vec<EventId>,
     /// While it is paused: its calls that were to leave.
     pub(super) held_back: BTreeSet<EventId>,
     /// Whether it is in the list of idle executions.
@@ -112,6 +117,8 @@ impl LoadedExecution {
             deleted: false,
             queues: false,
             queued: BTreeMap::new(),
+            undecided: BTreeMap::new(),
+            undone_again: Vec::new(),
             held_back: BTreeSet::new(),
             listed_idle: false,
             attempts: 0,

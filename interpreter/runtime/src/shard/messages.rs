@@ -59,6 +59,7 @@ impl Shard {
                     cause: cause.to_string(),
                     by: by.map(|by| by.to_string()),
                     rollback,
+                    with_parent: false,
                 }
             }
             MessageBody::Ask(_)

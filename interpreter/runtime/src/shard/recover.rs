@@ -229,6 +229,7 @@ impl Shard {
             });
         }
         self.take_up_calls(&id, sends, since, false);
+        self.note_undecided(&id);
         self.note_idle(id);
     }
 

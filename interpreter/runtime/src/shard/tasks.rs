@@ -5,12 +5,14 @@ use super::batch::is_reordered;
 use super::{Outgoing, Shard};
 use crate::queues::FairQueue;
 use crate::references::{references_in, write_references};
-use starbridge_flow::graph::{FaultKind, Flow, Origin};
+use starbridge_flow::graph::{FaultKind, Flow, Origin, StepId};
 use starbridge_flow::limits::is_name;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, StartRecord, call_type};
+use starbridge_machine::{
+    CallPart, CallToSend, Event, EventId, EventKind, Failure, Signal, StartRecord, StepPath, call_type,
+};
 use starbridge_ports::{Append, AuditEntry, DeadTask, DeadTasksCleared, QueuedTask};
 use std::sync::Arc;
 
@@ -22,12 +24,20 @@ impl Shard {
 
     /// The queue of a call, if its resource is one.
     pub(super) fn queue_of(&self, call: &CallToSend) -> Option<Text> {
+        match call.child {
+            Some(_) => None,
+            None => self.queue_behind(&call.resource),
+        }
+    }
+
+    /// The queue that a resource is.
+    fn queue_behind(&self, resource: &str) -> Option<Text> {
         self.fair_queue.as_ref()?;
-        let may_be = call.resource.starts_with("queue:") || !self.resources.is_empty();
-        if call.child.is_some() || !may_be {
+        let may_be = resource.starts_with("queue:") || !self.resources.is_empty();
+        if !may_be {
             return None;
         }
-        let resolved = self.resources.resolve(&call.resource)?;
+        let resolved = self.resources.resolve(resource)?;
         let name = resolved.target.strip_prefix("queue:")?;
         is_name(name).then(|| Text::from(name))
     }
@@ -149,11 +159,19 @@ impl Shard {
         {
             append.dead_cleared = DeadTasksCleared::All;
         }
-        let Some(live) = self.executions.get_mut(id).filter(|live| !live.queued.is_empty()) else {
+        let Some(live) = self.executions.get_mut(id) else {
             return;
         };
+        let undos = std::mem::take(&mut live.undone_again);
+        if !undos.is_empty() {
+            append.dead_cleared = DeadTasksCleared::Calls(undos);
+        }
+        if live.queued.is_empty() && live.undecided.is_empty() {
+            return;
+        }
         let mut gone = Vec::new();
-        for (position, event) in events.iter().enumerate() {
+        for event in events {
+            live.undecided.retain(|_, task| task.stays_undecided(event));
             let call = match &event.detail {
                 EventKind::TaskSucceeded { .. }
                 | EventKind::TaskFailed { .. }
@@ -171,10 +189,39 @@ impl Shard {
                 execution: id.clone(),
                 call,
             });
-            let later = events.get(position..).unwrap_or_default();
-            append.dead.extend(dead(&live.flow, queue, id, call, event, later));
+            let task = UndecidedTask::of(queue, event.step, event.path.clone(), event.time);
+            live.undecided.insert(call, task);
+        }
+        // What is held back by a pause, or by the bounds of a turn, is decided in a later turn.
+        if live.state.paused().is_none() && !live.state.must_continue() {
+            let decided = std::mem::take(&mut live.undecided);
+            let dead = decided
+                .into_iter()
+                .filter_map(|(call, task)| task.dead(&live.flow, id, call));
+            append.dead.extend(dead);
         }
         self.held.extend(gone);
+    }
+
+    /// Finds the tasks of a loaded execution that failed, where what follows is not decided yet.
+    pub(super) fn note_undecided(&mut self, id: &Text) {
+        let Some(live) = self.executions.get(id).filter(|live| live.queues) else {
+            return;
+        };
+        if live.state.paused().is_none() && !live.state.must_continue() {
+            return;
+        }
+        let time = live.state.last_time();
+        let calls = live.state.undecided_calls(&live.flow).into_iter();
+        let tasks = calls.filter_map(|found| {
+            let queue = self.queue_behind(&found.resource)?;
+            let task = UndecidedTask::of(queue, Some(found.step), found.path, time);
+            Some((found.call, task))
+        });
+        let tasks = tasks.collect();
+        if let Some(live) = self.executions.get_mut(id) {
+            live.undecided = tasks;
+        }
     }
 
     /// Whether a call is a task of a queue.
@@ -209,34 +256,62 @@ impl Shard {
     }
 }
 
-/// The dead task, if this event is the failure of a task and none of the later events retries or catches it.
-fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event, later: &[Event]) -> Option<DeadTask> {
-    let mut failed = None;
-    for next in later
-        .iter()
-        .filter(|next| next.step == event.step && next.path == event.path)
-    {
-        match &next.detail {
-            EventKind::StepFailed { failure, attempt } => failed = Some((failure.clone(), *attempt)),
-            EventKind::RollbackFailed { failure, .. } => failed = Some((failure.clone(), 0)),
+/// A task of a queue that ended, where what follows is not decided yet.
+pub(super) struct UndecidedTask {
+    queue: Text,
+    step: Option<StepId>,
+    path: StepPath,
+    /// When it ended.
+    time: Timestamp,
+    /// The failure of its step, and the attempt.
+    failed: Option<(Failure, u32)>,
+}
+
+impl UndecidedTask {
+    fn of(queue: Text, step: Option<StepId>, path: StepPath, time: Timestamp) -> Self {
+        Self {
+            queue,
+            step,
+            path,
+            time,
+            failed: None,
+        }
+    }
+
+    /// Notes what an event says of it. False if its step goes on after all: then it does not count as failed for good.
+    fn stays_undecided(&mut self, event: &Event) -> bool {
+        if self.step != event.step || self.path != event.path {
+            return true;
+        }
+        match &event.detail {
+            EventKind::StepFailed { failure, attempt } => self.failed = Some((failure.clone(), *attempt)),
+            EventKind::RollbackFailed { failure, .. } => {
+                let attempt = self.failed.as_ref().map_or(1, |(_, attempt)| *attempt);
+                self.failed = Some((failure.clone(), attempt));
+            }
             EventKind::RetryScheduled { .. } | EventKind::StepExited { .. } | EventKind::ManualRequested(_) => {
-                return None;
+                return false;
             }
             _ => {}
         }
+        true
     }
-    let (failure, attempt) = failed?;
-    let step = event.step.and_then(|step| flow.step(step));
-    Some(DeadTask {
-        queue,
-        execution: execution.clone(),
-        call,
-        step: step.map(|step| step.name.clone()).unwrap_or_default(),
-        attempt,
-        error: failure.error,
-        cause: failure.cause,
-        time: event.time,
-    })
+
+    /// The dead task, if its failure was neither caught nor is tried again.
+    fn dead(self, flow: &Flow, execution: &Text, call: EventId) -> Option<DeadTask> {
+        let (failure, attempt) = self.failed?;
+        let step = self.step.and_then(|step| flow.step(step));
+        Some(DeadTask {
+            queue: self.queue,
+            execution: execution.clone(),
+            call,
+            step: step.map(|step| step.name.clone()).unwrap_or_default(),
+            attempt,
+            error: failure.error,
+            cause: failure.cause,
+            time: self.time,
+        })
+    }
 }
 
 /// The message for a worker, without what is known only when the worker takes the task. Its first member is not for

@@ -341,6 +341,7 @@ impl Shard {
                 cause,
                 by,
                 rollback,
+                ..
             } => (error, cause, by, rollback),
             Signal::Reorder { order, .. } => return self.reorder_waiting(id, order, now),
             signal => return self.pause_waiting(id, signal, message, now),

@@ -144,6 +144,7 @@ impl BulkAction {
                 cause: cause.clone(),
                 by: caller,
                 rollback: *rollback,
+                with_parent: false,
             }),
             Self::Redrive {} => Asked::Signal(Signal::Redrive {
                 by: caller,
@@ -237,6 +238,9 @@ impl BulkFilter {
     ///
     /// What is wrong, for people.
     pub fn read(filter: &Object) -> Result<Self, String> {
+        if filter.contains_key("all") {
+            return Err("`all` stands beside `filter`, not in it".to_owned());
+        }
         let read: Self = read_json(&filter.clone().into()).map_err(|error| format!("`filter`: {error}"))?;
         read.query(Timestamp::default()).map(|_| read)
     }
@@ -244,6 +248,28 @@ impl BulkFilter {
     /// Whether every execution matches.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether each text says something. One that is empty would match everything, and often comes of a variable that
+    /// is not set.
+    ///
+    /// # Errors
+    ///
+    /// Which does not, for people.
+    pub fn check_texts(&self) -> Result<(), String> {
+        let texts = [
+            ("flow", &self.flow),
+            ("reason", &self.reason),
+            ("name", &self.name),
+            ("parent", &self.parent),
+            ("root", &self.root),
+        ];
+        match texts.iter().find(|(_, text)| text.as_deref() == Some("")) {
+            Some((key, _)) => Err(format!(
+                "`filter`: `{key}` is empty: leave it out, or say `\"all\": true` beside `filter` if every execution is meant"
+            )),
+            None => Ok(()),
+        }
     }
 
     /// The query for what matched at a time.

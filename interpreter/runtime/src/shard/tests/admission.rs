@@ -330,6 +330,7 @@ impl World {
             cause: "no longer wanted".to_owned(),
             by: None,
             rollback: false,
+            with_parent: false,
         };
         self.ask_until_durable(id, &stop);
     }

@@ -32,12 +32,8 @@
 
 mod access;
 mod answers;
-mod body;
-mod budget;
 mod caller;
-mod connections;
 mod openapi;
-mod reading;
 mod reports;
 mod router;
 mod routes;
@@ -46,8 +42,7 @@ mod shapes;
 
 pub use access::{Access, TokenHash, access_of};
 pub use answers::AnswerSettings;
-pub use body::BodySettings;
-pub use connections::{ConnectionSettings, MAX_LEAVING, RESERVE_SEATS};
+
 pub use openapi::openapi;
 pub use scope::Scope;
 pub use shapes::execution as execution_shape;
@@ -55,9 +50,14 @@ pub use shapes::execution as execution_shape;
 use access::Limiter;
 use answers::Answers;
 use axum::Router;
-use body::Bodies;
+use axum::extract::{FromRequest, Request};
 use starbridge_node::config::Network;
+pub use starbridge_node::http::body::BodySettings;
+use starbridge_node::http::body::{Bodies, Sender, Sent, receive};
+use starbridge_node::http::connections;
+pub use starbridge_node::http::connections::{ConnectionSettings, MAX_LEAVING, RESERVE_SEATS};
 use starbridge_node::node::Node;
+use starbridge_node::problem::{Answer, Problem};
 use starbridge_node::system::reason;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -222,5 +222,13 @@ impl Server {
         let connections = self.settings.connections;
         let router = api(node, self.settings, self.draining);
         connections::serve(self.listener, router, connections, end).await;
+    }
+}
+
+impl FromRequest<App> for Sent {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Answer<Self> {
+        receive(request.into_body(), app.largest_body, &app.bodies, Sender::Known).await
     }
 }

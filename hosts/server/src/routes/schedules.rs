@@ -3,14 +3,14 @@
 use super::executions::not_started;
 use crate::App;
 use crate::answers::Found;
-use crate::body::Sent;
-use crate::reading::Body;
 use crate::shapes;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::value::{Object, Value};
+use starbridge_node::http::body::Sent;
+use starbridge_node::http::reading::Body;
 use starbridge_node::node::{Operator, RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
 

@@ -195,9 +195,8 @@ fn documents_may_be_any_json_value_in_each_store() {
         keep make .
         last hand http://shop/last .
     "#;
-    let case: Case = serde_json::from_value(json!({
+    let mut case: Case = serde_json::from_value(json!({
         "name": "sums",
-        "input": [[1, 2], "two"],
         "mocks": {
             "sum": [{"result": 3, "delaySeconds": 1}],
             "again": [{"result": null, "delaySeconds": 1}],
@@ -205,6 +204,7 @@ fn documents_may_be_any_json_value_in_each_store() {
         }
     }))
     .unwrap();
+    case.input = (&json!([[1, 2], "two"])).into();
     let mut straight = simulation(SUMS, case.clone());
     let expected = straight.run().unwrap();
     assert_eq!(expected.status, "Succeeded", "{:?}", expected.failure);
@@ -225,20 +225,19 @@ fn documents_may_be_any_json_value_in_each_store() {
     let (appends, _) = straight.operations();
     let folder = tempfile::tempdir().unwrap();
     for at in 1..=appends {
-        for (number, moment) in Moment::ALL.into_iter().enumerate() {
-            let stores: [Arc<dyn Store>; 2] = [
-                Arc::new(MemoryStore::new()),
-                Arc::new(SqliteStore::open(folder.path().join(format!("{at}-{number}.db"))).unwrap()),
-            ];
-            for store in stores {
-                let interruption = Interruption {
-                    crash: Some(Crash { at, moment }),
-                    ..Interruption::default()
-                };
-                let mut again = simulation(SUMS, case.clone()).over(store).interrupted(interruption);
-                assert_eq!(again.run().unwrap(), expected, "{moment:?} of append {at}");
-                assert!(again.has_crashed(), "{moment:?} of append {at}");
-            }
+        let moment = Moment::ALL[at % 3];
+        let stores: [Arc<dyn Store>; 2] = [
+            Arc::new(MemoryStore::new()),
+            Arc::new(SqliteStore::open(folder.path().join(format!("{at}.db"))).unwrap()),
+        ];
+        for store in stores {
+            let interruption = Interruption {
+                crash: Some(Crash { at, moment }),
+                ..Interruption::default()
+            };
+            let mut again = simulation(SUMS, case.clone()).over(store).interrupted(interruption);
+            assert_eq!(again.run().unwrap(), expected, "{moment:?} of append {at}");
+            assert!(again.has_crashed(), "{moment:?} of append {at}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reports by token over HTTP (section "tasks"), for the listener of one process and for a server.
+//! Reports by token over HTTP (section "tasks"): the routes, for the listener of one process and for a server.
 
 use crate::node::NotTaken;
 use crate::offload;
@@ -13,11 +13,8 @@ use axum::{Extension, Router};
 use starbridge_flow::value::{Object, Value};
 use starbridge_runtime::{Command, Reply, Report, TokenKeys, read_entry, read_report};
 use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
-use tokio::net::TcpListener;
+use std::net::IpAddr;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 
 /// The result of handing in a report: a receiver for what became of it, once that is durable.
 pub type ReportOutcome = Result<oneshot::Receiver<Reply>, NotTaken>;
@@ -75,46 +72,6 @@ async fn reply(handed_in: ReportOutcome) -> Result<Reply, NotTaken> {
 
 /// The largest number of reports in one batch.
 const BATCH: usize = 1_000;
-
-/// A listener for reports.
-pub struct Listener {
-    /// The address it listens on.
-    pub address: SocketAddr,
-    end: oneshot::Sender<()>,
-    serving: JoinHandle<()>,
-}
-
-/// How long answers in progress may take when a listener is closed.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
-
-impl Listener {
-    /// Accepts no more connections. Senders of reports in progress still get their answers.
-    pub async fn close(self) {
-        // A listener that failed has ended already.
-        let _ = self.end.send(());
-        let _ = tokio::time::timeout(LAST_ANSWERS, self.serving).await;
-    }
-}
-
-/// Listens for reports and hands them in to an engine.
-///
-/// # Errors
-///
-/// An I/O error if the address can't be bound.
-pub async fn listen(address: SocketAddr, reports: EngineReports, body_limit: usize) -> std::io::Result<Listener> {
-    let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
-    let router = Router::new().nest("/v1", routes(reports, body_limit));
-    let (end, ended) = oneshot::channel();
-    let serving = tokio::spawn(async move {
-        let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
-            let _ = ended.await;
-        });
-        // If the listener fails, senders notice it.
-        let _ = serving.await;
-    });
-    Ok(Listener { address, end, serving })
-}
 
 /// The routes of reports, under `/v1`.
 pub fn routes<R: Reports>(reports: R, body_limit: usize) -> Router {

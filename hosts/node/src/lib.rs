@@ -1,7 +1,7 @@
 //! The parts of hosts: from the configuration to store, connectors and runtime. The only crate that knows them all.
 //!
 //! A server reads a [`config::Config`], opens a store ([`stores`], [`leased_store`]), and starts a [`node::Node`]. `exec` runs one
-//! flow with a [`local::LocalRun`]. [`notify`] delivers notices, [`callbacks`] takes reports, [`export`], [`replay`] and
+//! flow with a [`local::LocalRun`]. [`notify`] delivers notices, [`callbacks`] takes reports over [`http`], [`export`], [`replay`] and
 //! [`visits`] are for histories, [`problem`] and [`json`] are the forms of answers.
 //!
 //! ```
@@ -41,6 +41,7 @@ pub mod escaping;
 pub mod export;
 mod fit;
 mod flow_loading;
+pub mod http;
 pub mod json;
 pub mod leased_store;
 pub mod local;

@@ -1,11 +1,11 @@
 //! Answers with data: written on threads where they delay nobody, and limited together until clients have read them.
 
 use crate::App;
-use crate::budget::{Budget, Due, Share};
 use crate::shapes;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use starbridge_flow::value::{Text, Value};
+use starbridge_node::http::budget::{Budget, Due, Share};
 use starbridge_node::node::{Node, QueryResult, StoredExecution};
 use starbridge_node::offload::{self, INLINE_BYTES};
 use starbridge_node::problem::{Answer, Problem};

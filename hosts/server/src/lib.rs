@@ -32,14 +32,10 @@
 
 mod access;
 mod answers;
-mod body;
-mod budget;
 mod caller;
-mod connections;
 #[cfg(feature = "console")]
 mod console;
 mod openapi;
-mod reading;
 mod reports;
 mod router;
 mod routes;
@@ -48,8 +44,6 @@ mod shapes;
 
 pub use access::{Access, TokenHash, access_of};
 pub use answers::AnswerSettings;
-pub use body::BodySettings;
-pub use connections::{ConnectionSettings, MAX_LEAVING, RESERVE_SEATS};
 #[cfg(feature = "console")]
 pub use console::page_scopes;
 pub use openapi::openapi;
@@ -59,9 +53,14 @@ pub use shapes::execution as execution_shape;
 use access::Limiter;
 use answers::Answers;
 use axum::Router;
-use body::Bodies;
+use axum::extract::{FromRequest, Request};
 use starbridge_node::config::Network;
+pub use starbridge_node::http::body::BodySettings;
+use starbridge_node::http::body::{Bodies, Sender, Sent, receive};
+use starbridge_node::http::connections;
+pub use starbridge_node::http::connections::{ConnectionSettings, MAX_LEAVING, RESERVE_SEATS};
 use starbridge_node::node::Node;
+use starbridge_node::problem::{Answer, Problem};
 use starbridge_node::system::reason;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -233,5 +232,13 @@ impl Server {
         let connections = self.settings.connections;
         let router = api(node, self.settings, self.draining);
         connections::serve(self.listener, router, connections, end).await;
+    }
+}
+
+impl FromRequest<App> for Sent {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Answer<Self> {
+        receive(request.into_body(), app.largest_body, &app.bodies, Sender::Known).await
     }
 }

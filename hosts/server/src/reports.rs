@@ -1,13 +1,12 @@
 //! Reading the bodies of reports by token, within the limits of their sender.
 
 use crate::App;
-use crate::body::{Charge, Sender, Sent, receive, receive_from_stranger};
-use axum::body::Body;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::limits::Limits;
+use starbridge_node::http::body::{Charge, Sender, receive, receive_from_stranger};
+use starbridge_node::http::report_body::counted;
 use starbridge_node::problem::Answer;
 
 /// How many bytes a report may have beside its data.
@@ -16,11 +15,6 @@ const ENVELOPE_BYTES: usize = 64 * 1024;
 const MAX_REPORT_BYTES: usize = 1024 * 1024;
 /// How many bytes a byte of data takes at most in JSON: `\u0000`.
 const ESCAPED: usize = 6;
-/// How many bytes a value takes at most for each byte of its text: `[[0],` is worst.
-const VALUE: usize = 28;
-/// How many bytes it takes at most for each sign that begins a value or a member, and for each quote.
-const SIGN: usize = 96;
-const QUOTE: usize = 8;
 
 /// How many bytes a report may have: all data that a step may have, in any notation, and data that is refused with a
 /// named error.
@@ -54,23 +48,4 @@ async fn read_known(app: &App, request: Request) -> Answer<(Request, Option<Char
     let (parts, body) = request.into_parts();
     let sent = receive(body, app.largest_report, &app.bodies, Sender::Known).await?;
     counted(parts, sent)
-}
-
-/// A request whose body has been read and counts, with the value that will be read from it.
-fn counted(parts: Parts, sent: Sent) -> Answer<(Request, Option<Charge>)> {
-    let (bytes, mut charge) = sent.into_parts();
-    if let Some(charge) = &mut charge {
-        charge.set(bytes.len() + value_of(&bytes))?;
-    }
-    Ok((Request::from_parts(parts, Body::from(bytes)), charge))
-}
-
-/// How many bytes the value of a text takes in memory at most.
-fn value_of(text: &[u8]) -> usize {
-    let each = text.iter().map(|byte| match byte {
-        b'[' | b'{' | b',' | b':' => SIGN,
-        b'"' => QUOTE,
-        _ => 1,
-    });
-    each.sum::<usize>().min(text.len().saturating_mul(VALUE))
 }

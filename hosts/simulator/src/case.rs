@@ -61,7 +61,7 @@ pub struct Case {
     #[serde(default)]
     pub rule: Option<String>,
     /// The input of the execution.
-    #[serde(default = "Value::empty_object")]
+    #[serde(default = "Value::empty_object", deserialize_with = "object")]
     pub input: Value,
     /// When the execution starts; by default 2024-01-01T00:00:00Z.
     #[serde(default)]
@@ -222,6 +222,11 @@ pub struct Expect {
     pub events: Option<Vec<String>>,
     /// The virtual time from start to end, in seconds.
     pub elapsed_seconds: Option<f64>,
+}
+
+/// Test files are about FDL, whose documents are objects.
+fn object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Object::deserialize(deserializer).map(Value::from)
 }
 
 /// Why a text is not a test file.

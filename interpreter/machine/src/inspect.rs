@@ -253,7 +253,7 @@ fn undecided_task(flow: &Flow, frame: &Frame) -> Option<FailedCall> {
     let StepKind::Task(task) = &flow.step(visit.step)?.kind else {
         return None;
     };
-    let resource = || resource_again(&task.call, Root::Overlay(&visit.input));
+    let resource = || resource_again(&task.call, Root::from(&visit.input));
     Some(FailedCall {
         call: run.last_call,
         step: visit.step,
@@ -280,6 +280,6 @@ fn undecided_undo(flow: &Flow, frame: &Frame) -> Option<FailedCall> {
         call: run.last_call,
         step: run.done.step,
         path: run.done.path.clone(),
-        resource: resource_again(undo, Root::Object(&run.input.to_object())),
+        resource: resource_again(undo, Root::from(&run.input)),
     })
 }

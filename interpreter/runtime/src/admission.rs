@@ -7,6 +7,7 @@ mod command;
 mod deadlock;
 mod dependencies;
 mod engine;
+mod governed;
 mod handle;
 mod lines;
 mod settings;
@@ -14,6 +15,7 @@ mod value;
 
 pub use command::AdmissionCommand;
 pub use engine::{AdmissionEngine, Deliver};
-pub use handle::{AdmissionHandle, FlowChange};
+pub use governed::FlowChange;
+pub use handle::AdmissionHandle;
 pub use settings::AdmissionSettings;
 pub use value::{Admission, Decided, KeyChange};

@@ -232,21 +232,6 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
             leave: OutputMode::Program(Assignments::new(rest)),
             ..step
         },
-        "make" => Step {
-            leave: OutputMode::Program(Arc::new(WholeOf(SlashPath::new(rest)))),
-            ..step
-        },
-        "hand" => {
-            let (target, path) = rest.split_once(' ').unwrap();
-            Step {
-                // Programs that make a step's input see the list's input, and the default is the variables over it.
-                enter: match path {
-                    "." => InputMode::Merged,
-                    path => InputMode::Program(Arc::new(WholeOf(SlashPath::new(path)))),
-                },
-                ..self::step((name, "call", target), list_of)
-            }
-        }
         "call" => {
             let (target, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             Step {
@@ -282,6 +267,28 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
             }),
             ..step
         },
+        _ => whole_step((name, kind, rest), step, list_of),
+    }
+}
+
+/// A step that takes a document as it is.
+fn whole_step((name, kind, rest): Line<'_>, step: Step, list_of: impl Fn(&str) -> ListId) -> Step {
+    match kind {
+        "make" => Step {
+            leave: OutputMode::Program(Arc::new(WholeOf(SlashPath::new(rest)))),
+            ..step
+        },
+        "hand" => {
+            let (target, path) = rest.split_once(' ').unwrap();
+            Step {
+                // Programs that make a step's input see the list's input, and the default is the variables over it.
+                enter: match path {
+                    "." => InputMode::Merged,
+                    path => InputMode::Program(Arc::new(WholeOf(SlashPath::new(path)))),
+                },
+                ..self::step((name, "call", target), list_of)
+            }
+        }
         other => panic!("there is no `{other}`"),
     }
 }

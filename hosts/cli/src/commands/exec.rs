@@ -18,9 +18,10 @@ use report_hints::ReportHints;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Signal, State, Status};
-use starbridge_node::callbacks::{EngineReports, Listener};
+use starbridge_node::callbacks::EngineReports;
 use starbridge_node::config::Config;
 use starbridge_node::export::export_event;
+use starbridge_node::http::callback_listener::{CallbackListener, CallbackSettings};
 use starbridge_node::local::{LocalError, LocalRun, LocalSettings, LocalStart};
 use starbridge_node::optional_connectors::OptionalConnectors;
 use starbridge_node::programs::{CommandSettings, Heard, Printed};
@@ -339,12 +340,12 @@ async fn stop_on_interrupt(commands: tokio::sync::mpsc::Sender<Command>, executi
     }
 }
 
-async fn listen(options: &Options, output: Output, run: &LocalRun) -> Result<Listener, Exit> {
+async fn listen(options: &Options, output: Output, run: &LocalRun) -> Result<CallbackListener, Exit> {
     let reports = EngineReports {
         commands: run.commands(),
         tokens: run.tokens().clone(),
     };
-    let listener = starbridge_node::callbacks::listen(options.callback_listen, reports, 1 << 20).await;
+    let listener = CallbackListener::start(options.callback_listen, reports, CallbackSettings::default()).await;
     listener.map_err(|error| {
         let message = format!("can't listen for callbacks on {}: {error}", options.callback_listen);
         fault(output, &message, "choose another address with `--callback-listen`")

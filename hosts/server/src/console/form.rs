@@ -3,11 +3,11 @@
 use super::answer::Refusal;
 use super::page::Page;
 use crate::App;
-use crate::body::Sent;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use starbridge_flow::value::{Text, Value};
+use starbridge_node::http::body::Sent;
 use starbridge_node::problem::{Problem, quoted};
 
 /// A form with the page it is sent to. It was made for whoever sent it.

@@ -6,13 +6,13 @@ use super::page::{LANGUAGE, Page, THEME};
 use super::session::{Visitor, set_cookie};
 use crate::App;
 use crate::access::failed;
-use crate::body::receive_from_stranger;
 use axum::Extension;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use starbridge_console::{Language, Theme};
 use starbridge_node::callbacks::Client;
+use starbridge_node::http::body::receive_from_stranger;
 use starbridge_node::problem::Problem;
 
 /// A form of somebody unknown has at most so many bytes.

@@ -2,11 +2,11 @@
 
 use crate::App;
 use crate::answers::aside;
-use crate::reading::Query;
 use crate::shapes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use starbridge_flow::value::{Object, Text, Value};
+use starbridge_node::http::reading::Query;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{AuditEntry, AuditKind, AuditQuery};
 

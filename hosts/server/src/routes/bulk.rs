@@ -3,8 +3,6 @@
 use super::route::{PAGE, Route};
 use crate::App;
 use crate::answers::aside;
-use crate::body::Sent;
-use crate::reading::Query;
 use crate::scope::Scope;
 use crate::shapes;
 use axum::Extension;
@@ -12,6 +10,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use starbridge_flow::value::{Object, Text, Value};
+use starbridge_node::http::body::Sent;
+use starbridge_node::http::reading::Query;
 use starbridge_node::node::{BulkAction, BulkFilter, BulkPreview, BulkRefusal, Operator, WantedBulk};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{BulkItem, BulkItems, BulkJob, BulkResult, BulkState};

@@ -2,8 +2,6 @@
 
 use super::keys::{admission_needed, limit_of, set_limit};
 use crate::App;
-use crate::body::Sent;
-use crate::reading::Query;
 use crate::shapes;
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -12,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use starbridge_flow::syntax::Format;
 use starbridge_flow::value::Text;
 use starbridge_flow::value::{Object, Value};
+use starbridge_node::http::body::Sent;
+use starbridge_node::http::reading::Query;
 use starbridge_node::json::diagnosed;
 use starbridge_node::node::{Node, Operator, PutError};
 use starbridge_node::problem::{Answer, Problem, quoted};

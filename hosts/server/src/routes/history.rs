@@ -2,7 +2,6 @@
 
 use crate::App;
 use crate::answers::Answers;
-use crate::reading::Query;
 use crate::shapes;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
@@ -10,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
+use starbridge_node::http::reading::Query;
 use starbridge_node::node::{Follower, Heard};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_node::visits::{Row, STEP_STATUSES, Visits};

@@ -2,8 +2,6 @@
 
 use super::route::{PAGE, Route};
 use crate::App;
-use crate::body::Sent;
-use crate::reading::{Body, Query};
 use crate::scope::Scope;
 use crate::shapes;
 use axum::Extension;
@@ -13,6 +11,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing;
 use starbridge_flow::limits::is_name;
 use starbridge_flow::value::{Array, Object, Text, Value};
+use starbridge_node::http::body::Sent;
+use starbridge_node::http::reading::{Body, Query};
 use starbridge_node::node::{Operator, ShownKey};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{KeyView, PoolKey};

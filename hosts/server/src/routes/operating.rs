@@ -3,9 +3,7 @@
 use super::executions::{not_started, read_name};
 use crate::App;
 use crate::answers::{Found, find};
-use crate::body::Sent;
 use crate::caller::Caller;
-use crate::reading::Body;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -15,6 +13,8 @@ use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{
     Decision, EditedInput, EventId, Failure, Rejection, Resolution, ResolutionAction, Signal, cut,
 };
+use starbridge_node::http::body::Sent;
+use starbridge_node::http::reading::Body;
 use starbridge_node::node::{Operator, QueryError, Redrive, WantedFork, WantedRedrive};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};

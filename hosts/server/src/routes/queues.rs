@@ -2,9 +2,7 @@
 
 use super::route::{PAGE, Route};
 use crate::App;
-use crate::body::Sent;
 use crate::caller::Caller;
-use crate::reading::{Body, Query};
 use crate::scope::Scope;
 use crate::shapes;
 use axum::Extension;
@@ -15,6 +13,8 @@ use starbridge_flow::limits::is_name;
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_machine::EventId;
+use starbridge_node::http::body::Sent;
+use starbridge_node::http::reading::{Body, Query};
 use starbridge_node::node::{Operator, ShownQueue};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{DeadTask, ExecutionRecord, StoreError};

@@ -4,8 +4,6 @@ use super::executions::not_started;
 use super::route::Route;
 use crate::App;
 use crate::answers::Found;
-use crate::body::Sent;
-use crate::reading::Body;
 use crate::scope::Scope;
 use crate::shapes;
 use axum::Extension;
@@ -14,6 +12,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing;
 use starbridge_flow::value::{Object, Value};
+use starbridge_node::http::body::Sent;
+use starbridge_node::http::reading::Body;
 use starbridge_node::node::{Operator, RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
 

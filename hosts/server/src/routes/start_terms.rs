@@ -1,10 +1,10 @@
 //! What a start says of its order and time.
 
-use crate::reading::Body;
 use axum::http::HeaderMap;
 use starbridge_flow::limits::{ONCE_KEY_BYTES, START_DELAY};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
+use starbridge_node::http::reading::Body;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_runtime::{StartRequest, StartTime, read_after};
 

@@ -1,6 +1,6 @@
 //! What admission is told.
 
-use super::handle::FlowChange;
+use super::governed::FlowChange;
 use super::value::KeyChange;
 use starbridge_ports::{Message, PoolKey};
 use tokio::sync::oneshot;

@@ -1,7 +1,8 @@
 //! Drives admission in real time, with a store, and tells executions what was decided.
 
 use super::command::AdmissionCommand;
-use super::handle::{AdmissionHandle, FlowChange};
+use super::governed::FlowChange;
+use super::handle::AdmissionHandle;
 use super::settings::AdmissionSettings;
 use super::value::{Admission, Decided};
 use crate::engine::writer::{Writer, Writing};

@@ -1,42 +1,11 @@
 //! The handle to admission.
 
 use super::command::AdmissionCommand;
+use super::governed::{FlowChange, GovernedFlows};
 use starbridge_flow::value::Text;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::mpsc;
-
-/// The flows whose starts have to be admitted whatever their keys.
-#[derive(Debug, Default)]
-struct GovernedFlows {
-    /// Those with a limit or a pause that an operator set.
-    set: BTreeSet<Text>,
-    /// Those that an operator is about to limit or to pause, with how many such changes are under way.
-    changing: BTreeMap<Text, usize>,
-}
-
-/// A change of a flow's limit or pause that is under way. As long as it is kept, starts of the flow ask admission.
-///
-/// Call [`AdmissionHandle::begin_change`], wait until everything that owners decided before is durable
-/// ([`crate::Command::AwaitDurable`]), and hand it to admission with the change: admission then finds in the store all that runs
-/// without a slot.
-#[derive(Debug)]
-pub struct FlowChange {
-    governed: Arc<RwLock<GovernedFlows>>,
-    flow: Text,
-}
-
-impl Drop for FlowChange {
-    fn drop(&mut self) {
-        let mut flows = self.governed.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(changes) = flows.changing.get_mut(&self.flow) {
-            *changes = changes.saturating_sub(1);
-            if *changes == 0 {
-                flows.changing.remove(&self.flow);
-            }
-        }
-    }
-}
 
 /// The handle to admission.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use crate::shard::{ForkFailure, ForkRequest, NotEnded, RedefineRequest, StartErr
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
-use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal, Status};
+use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal};
 use starbridge_ports::{AuditEntry, ExecutionRecord, Message, MessageBody, MessageId, StoreError};
 use tokio::sync::oneshot;
 
@@ -425,10 +425,6 @@ impl Engine {
             Err(StoreError::Held(_)) => self.leave_signal(execution, signal, audit)?,
             Err(error) => return Err(error),
             Ok(false) => Reply::NoSuchExecution,
-            // The machine undoes what succeeded only for the parent of a child.
-            Ok(true) if matches!(signal, Signal::Stop { .. }) && self.has_succeeded(execution) => {
-                Reply::Rejected(Rejection::Finished)
-            }
             Ok(true) => {
                 let named = self.named_outside(execution, signal.clone());
                 match self.shard.signal_audited(execution, named, audit.clone(), now) {
@@ -440,11 +436,6 @@ impl Engine {
                 }
             }
         })
-    }
-
-    fn has_succeeded(&self, execution: &str) -> bool {
-        let state = self.shard.state(execution);
-        state.is_some_and(|state| state.status() == Status::Succeeded)
     }
 
     fn take_report(

@@ -181,6 +181,7 @@ fn going_on(signal: &Signal, status: Status) -> Option<KeptRedrive> {
             cause,
             by,
             rollback: true,
+            with_parent: true,
         } if status == Status::Succeeded => {
             let (error, cause) = (error.clone(), cause.clone());
             Some(undoing(by, KeptUndo::All { error, cause }))
@@ -204,6 +205,7 @@ fn signal_of(kept: &KeptRedrive) -> Signal {
             cause,
             by,
             rollback: true,
+            with_parent: true,
         },
     }
 }

@@ -1,16 +1,15 @@
 //! Bodies of requests: read once their sender is known, at a minimum speed, and limited together.
 
-use crate::App;
-use crate::budget::{Budget, Due, RESERVED_PART, Share};
-use crate::connections::Watch;
-use crate::reading;
+use super::budget::{Budget, Due, RESERVED_PART, Share};
+use super::connections::Watch;
+use super::reading;
+use crate::offload::{self, INLINE_BYTES};
+use crate::problem::{Answer, Problem};
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{FromRequest, Request};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use starbridge_flow::value::{Object, ReadError, Value};
-use starbridge_node::offload::{self, INLINE_BYTES};
-use starbridge_node::problem::{Answer, Problem};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +82,10 @@ impl Bodies {
 
 impl Charge {
     /// Sets how many bytes count in total.
+    ///
+    /// # Errors
+    ///
+    /// The problem `TooManyBodies` if there is no room for them.
     pub fn set(&mut self, bytes: usize) -> Answer<()> {
         let before = self.share.bytes();
         if let Some(stranger) = &mut self.stranger
@@ -125,6 +128,7 @@ fn too_slow() -> Problem {
 }
 
 /// A complete body, with what counts for it until its request is handled.
+#[derive(Debug)]
 pub struct Sent {
     bytes: Bytes,
     /// How many bytes it had.
@@ -151,6 +155,10 @@ impl Sent {
     }
 
     /// Reads its members. Without a body there are none. Unknown members are refused.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is no object, has unknown members, or needs more memory than there is.
     pub async fn read(&mut self, known: &'static [&'static str]) -> Answer<reading::Body> {
         if self.bytes.is_empty() {
             return reading::Body::of(Object::new(), known);
@@ -165,6 +173,10 @@ impl Sent {
     }
 
     /// Reads its value.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is no JSON, or needs more memory than there is.
     pub async fn value(&mut self) -> Answer<Value> {
         self.parse("the body is no JSON").await
     }
@@ -205,15 +217,11 @@ impl Drop for Sent {
     }
 }
 
-impl FromRequest<App> for Sent {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, app: &App) -> Answer<Self> {
-        receive(request.into_body(), app.largest_body, &app.bodies, Sender::Known).await
-    }
-}
-
 /// Reads a body to its end.
+///
+/// # Errors
+///
+/// The problem to answer with, if it is too large or too slow, or there is no room for it.
 pub async fn receive(body: Body, limit: usize, bodies: &Arc<Bodies>, sender: Sender) -> Answer<Sent> {
     let mut body = body;
     let promised = body.size_hint();
@@ -302,6 +310,10 @@ impl Pace {
 }
 
 /// Reads the body of a sender whose tokens are in it. Its connection may be closed if others need the room.
+///
+/// # Errors
+///
+/// The same as those of [`receive`].
 pub async fn receive_from_stranger(request: Request, limit: usize, bodies: &Arc<Bodies>) -> Answer<(Parts, Sent)> {
     let (parts, body) = request.into_parts();
     let watch = parts.extensions.get::<Arc<Watch>>().cloned();

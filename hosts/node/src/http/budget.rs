@@ -49,7 +49,7 @@ impl Budget {
     }
 
     #[cfg(test)]
-    pub fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 }

@@ -1,12 +1,13 @@
 //! Reading bodies and queries of requests.
 
+use crate::problem::{Answer, Problem, quoted};
 use starbridge_flow::diagnostics::nearest;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_node::problem::{Answer, Problem, quoted};
 use std::collections::BTreeMap;
 
 /// The members of a body, to be read by name.
+#[derive(Debug)]
 pub struct Body {
     members: Object,
     known: &'static [&'static str],
@@ -14,6 +15,10 @@ pub struct Body {
 
 impl Body {
     /// Reads an object. Unknown members are refused.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
     pub fn of(members: Object, known: &'static [&'static str]) -> Answer<Self> {
         for (key, _) in &members {
             if !known.contains(&key.as_str()) {
@@ -39,21 +44,37 @@ impl Body {
     }
 
     /// A member that must be a string.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
     pub fn text(&self, key: &str) -> Answer<Option<Text>> {
         self.typed(key, "a string", |value| value.as_text().cloned())
     }
 
     /// A member that must be an object.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
     pub fn object(&self, key: &str) -> Answer<Option<Object>> {
         self.typed(key, "an object", |value| value.as_object().cloned())
     }
 
     /// A member that must be a whole number.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
     pub fn number(&self, key: &str) -> Answer<Option<u64>> {
         self.typed(key, "a whole number from 0", |value| value.as_number()?.as_u64())
     }
 
     /// A member that must be true or false.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
     pub fn flag(&self, key: &str) -> Answer<Option<bool>> {
         self.typed(key, "true or false", |value| match value {
             Value::Bool(flag) => Some(*flag),
@@ -62,6 +83,10 @@ impl Body {
     }
 
     /// A member that must be an object of strings.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
     pub fn texts(&self, key: &str) -> Answer<Option<Object>> {
         self.typed(key, "an object of strings", |value| {
             let object = value.as_object()?;
@@ -92,6 +117,10 @@ pub struct Query {
 
 impl Query {
     /// Reads parameters. Unknown ones are refused.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
     pub fn of(given: Vec<(String, String)>, known: &[&str]) -> Answer<Self> {
         let mut parameters: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (key, value) in given {
@@ -135,6 +164,10 @@ impl Query {
     }
 
     /// A parameter that must be a whole number within bounds.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
     pub fn number(&self, key: &str, usual: u64, least: u64, most: u64) -> Answer<u64> {
         let Some(given) = self.get(key) else {
             return Ok(usual);
@@ -149,6 +182,10 @@ impl Query {
     }
 
     /// A parameter that must be a time.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
     pub fn time(&self, key: &str) -> Answer<Option<Timestamp>> {
         let Some(given) = self.get(key) else {
             return Ok(None);

@@ -2,6 +2,7 @@
 
 use super::seats::{Kind, Seat};
 use super::watch::{Patience, Watch, Watched};
+use crate::problem::Problem;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
@@ -11,7 +12,6 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use starbridge_node::problem::Problem;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;

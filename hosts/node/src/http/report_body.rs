@@ -1,0 +1,36 @@
+//! What the body of a report takes in memory, before its value is read.
+
+use super::body::{Charge, Sent};
+use crate::problem::Answer;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::request::Parts;
+
+/// How many bytes a value takes at most for each byte of its text: `[[0],` is worst.
+const VALUE: usize = 28;
+/// How many bytes it takes at most for each sign that begins a value or a member, and for each quote.
+const SIGN: usize = 96;
+const QUOTE: usize = 8;
+
+/// A request whose body has been read and counts, with the value that will be read from it.
+///
+/// # Errors
+///
+/// The problem `TooManyBodies` if there is no room for the value.
+pub fn counted(parts: Parts, sent: Sent) -> Answer<(Request, Option<Charge>)> {
+    let (bytes, mut charge) = sent.into_parts();
+    if let Some(charge) = &mut charge {
+        charge.set(bytes.len() + value_of(&bytes))?;
+    }
+    Ok((Request::from_parts(parts, Body::from(bytes)), charge))
+}
+
+/// How many bytes the value of a text takes in memory at most.
+fn value_of(text: &[u8]) -> usize {
+    let each = text.iter().map(|byte| match byte {
+        b'[' | b'{' | b',' | b':' => SIGN,
+        b'"' => QUOTE,
+        _ => 1,
+    });
+    each.sum::<usize>().min(text.len().saturating_mul(VALUE))
+}

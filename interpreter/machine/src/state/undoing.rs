@@ -61,8 +61,9 @@ pub(crate) struct UndoRun {
     #[serde(default)]
     pub(crate) redeliver: u32,
     pub(crate) retried: u32,
-    /// The latest call of the undo; 0 if there is none. Older checkpoints do not say it.
-    #[serde(default, skip_serializing_if = "is_none")]
+    /// The latest call of the undo; 0 if there is none, or the state comes from a checkpoint that was made after it: the form
+    /// of checkpoints has no place for it.
+    #[serde(skip)]
     pub(crate) last_call: EventId,
     /// The input of the undoing call.
     #[serde(serialize_with = "merged", deserialize_with = "from_merged")]
@@ -146,11 +147,6 @@ impl Undoing {
             ),
         }
     }
-}
-
-/// Whether this names no event.
-fn is_none(event: &EventId) -> bool {
-    event.0 == 0
 }
 
 impl UndoRun {

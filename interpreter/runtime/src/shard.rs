@@ -333,11 +333,7 @@ impl Shard {
                 waited: None,
             },
         };
-        let start_at = match request.time {
-            StartTime::Now => now,
-            StartTime::At(time) => time,
-            StartTime::After(delay) => now.plus(delay),
-        };
+        let start_at = request.time.from(now);
         let alone = !self.admission.as_ref().is_some_and(AdmissionHandle::knows_others);
         if alone && !request.after.is_empty() {
             let what = "`after` can't be honoured here: it needs a server that runs all the time";

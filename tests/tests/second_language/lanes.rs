@@ -247,19 +247,6 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
                 ..self::step((name, "call", rest), list_of)
             }
         }
-        "each" => Step {
-            kind: StepKind::Foreach(Foreach {
-                collection: Arc::new(SlashPath::new(rest.split(' ').next().unwrap())),
-                item: between(rest, " as ", " ").into(),
-                index: None,
-                list: list_of(between(rest, " do ", "\n")),
-                concurrency: amount(between(rest, " at once ", " ")),
-                tolerance: None,
-            }),
-            leave: OutputMode::Program(Arc::new(CollectInto(between(rest, " into ", " ").into()))),
-            timeout: Some(amount(between(rest, " within ", " "))),
-            ..step
-        },
         "fail" => Step {
             kind: StepKind::Fail(Fail {
                 error: Some(Source::Lookup(Arc::new(SlashPath::new(rest)))),
@@ -271,7 +258,7 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
     }
 }
 
-/// A step that takes a document as it is.
+/// A step that takes a document as it is, or goes through a list.
 fn whole_step((name, kind, rest): Line<'_>, step: Step, list_of: impl Fn(&str) -> ListId) -> Step {
     match kind {
         "make" => Step {
@@ -289,6 +276,19 @@ fn whole_step((name, kind, rest): Line<'_>, step: Step, list_of: impl Fn(&str) -
                 ..self::step((name, "call", target), list_of)
             }
         }
+        "each" => Step {
+            kind: StepKind::Foreach(Foreach {
+                collection: Arc::new(SlashPath::new(rest.split(' ').next().unwrap())),
+                item: between(rest, " as ", " ").into(),
+                index: None,
+                list: list_of(between(rest, " do ", "\n")),
+                concurrency: amount(between(rest, " at once ", " ")),
+                tolerance: None,
+            }),
+            leave: OutputMode::Program(Arc::new(CollectInto(between(rest, " into ", " ").into()))),
+            timeout: Some(amount(between(rest, " within ", " "))),
+            ..step
+        },
         other => panic!("there is no `{other}`"),
     }
 }

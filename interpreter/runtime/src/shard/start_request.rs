@@ -85,6 +85,17 @@ pub enum StartTime {
     After(Millis),
 }
 
+impl StartTime {
+    /// The time for a request that comes now.
+    pub(super) fn from(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Now => now,
+            Self::At(time) => time,
+            Self::After(delay) => now.plus(delay),
+        }
+    }
+}
+
 /// Why nothing was started.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartError {

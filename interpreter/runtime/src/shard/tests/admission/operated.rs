@@ -290,6 +290,7 @@ fn skip_story(crash: usize) -> usize {
         cause: "no longer wanted".to_owned(),
         by: None,
         rollback: true,
+        with_parent: false,
     };
     world.ask_until_durable(&first, &stop);
     assert_eq!(
@@ -349,6 +350,7 @@ fn undo_story(crash: usize) -> usize {
         cause: "no longer wanted".to_owned(),
         by: None,
         rollback: true,
+        with_parent: true,
     };
     world.now = world.now.plus(Millis(1));
     world.ask_until_durable(&first, &stop);

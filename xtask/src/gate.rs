@@ -2,13 +2,16 @@
 
 use crate::campaign;
 use crate::fuzz;
-use crate::process::{self, cargo, program, run_seeing};
+use crate::process::{self, cargo, program, run_seeing, succeeds_within};
 use crate::services;
 use crate::stage::{Outcome, Run, Tally};
 use crate::tools;
+use std::time::Duration;
 
 /// Seconds of fuzzing for each target.
 const FUZZING: u64 = 15;
+/// How long fetching the advisories may take.
+const ADVISORIES: Duration = Duration::from_secs(60);
 
 /// Runs it all, or only the stages named, and tells whether all is well.
 pub fn run(keep_going: bool, only: &[&str]) -> bool {
@@ -22,6 +25,7 @@ pub fn run(keep_going: bool, only: &[&str]) -> bool {
     }
     stages.stage("wasm32", |_| wasm32());
     stages.stage("dependencies", |_| dependencies());
+    stages.stage("advisories", |_| advisories());
     stages.stage("fuzzing", |_| fuzzing());
     for suite in &services::SUITES {
         stages.stage(suite.name, |tally| services::run(suite, keep_going, tally));
@@ -92,12 +96,28 @@ fn wasm32() -> Outcome {
     process::run(cargo(&check).args(packages)).into()
 }
 
-/// Advisories, licences, bans and sources; tests hold all but the advisories offline.
+/// Licences, bans and sources, which need no network once everything is built.
 fn dependencies() -> Outcome {
-    if tools::path_of("cargo-deny").is_none() {
-        return Outcome::Skipped("cargo-deny is not installed: advisories are not checked".to_owned());
+    match services::install::cargo_deny() {
+        Ok(deny) => process::run(&mut program(
+            deny,
+            &["--offline", "check", "bans", "licenses", "sources"],
+        ))
+        .into(),
+        Err(missing) => Outcome::Skipped(missing),
     }
-    process::run(&mut program("cargo", &["deny", "check"])).into()
+}
+
+/// What is known to be wrong with dependencies, where the database of advisories can be reached.
+fn advisories() -> Outcome {
+    let deny = match services::install::cargo_deny() {
+        Ok(deny) => deny,
+        Err(missing) => return Outcome::Skipped(missing),
+    };
+    if !succeeds_within(&mut program(&deny, &["fetch", "db"]), ADVISORIES) {
+        return Outcome::Skipped("the database of advisories can't be reached".to_owned());
+    }
+    process::run(&mut program(deny, &["check", "advisories"])).into()
 }
 
 fn fuzzing() -> Outcome {

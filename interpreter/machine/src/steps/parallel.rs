@@ -10,7 +10,7 @@ use crate::event::EventKind;
 use crate::state::{Children, FrameId, Outcome, State};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Parallel, WaitFor};
-use starbridge_flow::value::{Object, Value};
+use starbridge_flow::value::Object;
 
 impl State {
     pub(super) fn step_parallel(&mut self, turn: &mut Turn<'_>, id: FrameId, parallel: &Parallel) {
@@ -33,7 +33,7 @@ impl State {
             .filter_map(|&on| {
                 let name = parallel.branches.get(on as usize)?.name.clone()?;
                 match children.outcome(on) {
-                    Outcome::Done(result) => Some((name, Value::from(result.clone()))),
+                    Outcome::Done(result) => Some((name, result.clone())),
                     _ => None,
                 }
             })

@@ -105,7 +105,11 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         labels: labels.collect(),
         said: done(frame, parts.done),
         why: parts::why(execution, parts.steps, t),
-        decisions: decides.then(|| Decision::all(parts.manual)).unwrap_or_default(),
+        decisions: if decides {
+            Decision::all(parts.manual)
+        } else {
+            Vec::new()
+        },
         may_not_decide: frame.lacks("operate"),
         at: parts.at.map_or_else(String::new, |at| at.to_string()),
         graph: parts.graph,

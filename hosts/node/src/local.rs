@@ -292,8 +292,8 @@ impl LocalRun {
     /// [`LocalError::NothingToRedrive`] if there is none, [`LocalError::NotRedriven`] if it succeeded or has not ended,
     /// [`LocalError::DoesNotFit`] if the definition does not fit, [`LocalError::OtherInput`] if it was started with another
     /// input, [`LocalError::Store`] if the store fails.
-    pub fn redrive(&mut self, flow: &str, input: Option<Value>, name: Option<&str>) -> Result<Text, LocalError> {
-        let begun = self.take_up(flow, input.as_ref(), name, true)?;
+    pub fn redrive(&mut self, flow: &str, input: Option<&Value>, name: Option<&str>) -> Result<Text, LocalError> {
+        let begun = self.take_up(flow, input, name, true)?;
         let execution = begun.ok_or(LocalError::NothingToRedrive)?.id().clone();
         if let Some(request) = self.redefinition(&execution)? {
             let engine = self.engine.as_mut().ok_or_else(given_up)?;

@@ -429,7 +429,7 @@ fn begin(
     let input = input.map(Value::from);
     let name = options.name.as_deref();
     let begun = match options.redrive {
-        true => run.redrive(flow, input, name).map(LocalStart::TakenUp),
+        true => run.redrive(flow, input.as_ref(), name).map(LocalStart::TakenUp),
         false => run.begin(flow, input, name),
     };
     begun.map_err(|error| match error {

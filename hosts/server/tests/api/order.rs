@@ -120,7 +120,7 @@ async fn tasks_that_nobody_holds_go_in_the_new_order() {
     let held = started(&server, "f", json!({"name": "held"})).await;
     let taken = server.post("/v1/queues/jobs/hold", hold.clone()).await.body;
     assert_eq!(taken["tasks"].as_array().unwrap().len(), 1, "{taken}");
-    let _early = started(&server, "f", json!({"name": "early"})).await;
+    let early = started(&server, "f", json!({"name": "early"})).await;
     let late = started(&server, "f", json!({"name": "late"})).await;
     for id in [&late, &held] {
         let changed = order(&server, id, json!({"priority": 9, "orderTime": "2001-09-09T01:46:40Z"})).await;
@@ -137,9 +137,9 @@ async fn tasks_that_nobody_holds_go_in_the_new_order() {
         (&json!(9), &detail["orderTime"])
     );
     // The task that a worker holds is not given out twice, and the other two come in the new order.
-    for expected in ["late", "early"] {
+    for expected in [&late, &early] {
         let taken = server.post("/v1/queues/jobs/hold", hold.clone()).await.body;
-        assert_eq!(taken["tasks"][0]["executionName"], expected, "{taken}");
+        assert_eq!(taken["tasks"][0]["execution"], json!(expected), "{taken}");
     }
     let queue = server.get("/v1/queues/jobs").await.body;
     assert_eq!((&queue["waiting"], &queue["held"]), (&json!(0), &json!(3)), "{queue}");

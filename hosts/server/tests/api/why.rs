@@ -95,7 +95,7 @@ async fn each_reason_of_an_execution_is_ended_by_its_act() {
     assert_eq!(told["waitingFor"]["act"], "starbridge start asleep --name never");
     assert_eq!(
         listed(&server, "reason=dependency&reasonOf=asleep/never").await,
-        [id.clone()]
+        std::slice::from_ref(&id)
     );
     assert_eq!(
         listed(&server, "reason=dependency&reasonOf=asleep/other").await,

@@ -3,6 +3,7 @@
 use super::admission::ended_message;
 use super::loaded::LoadedExecution;
 use super::pausing::PauseChange;
+use super::tasks::is_reordered;
 use super::{Outgoing, Shard};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
@@ -36,12 +37,6 @@ pub(crate) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Tur
         time: events.first().map(|event| event.time).unwrap_or_default(),
         text: history::write_turn(flow, events),
     }
-}
-
-/// Whether a turn changes the order of its execution.
-pub(super) fn is_reordered(turn: &[Event]) -> bool {
-    let first = turn.first().map(|event| &event.detail);
-    matches!(first, Some(EventKind::ExecutionReordered { .. }))
 }
 
 impl Shard {

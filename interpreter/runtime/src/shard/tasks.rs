@@ -1,7 +1,6 @@
 //! Tasks of worker queues (section "worker queues"). A call to `queue:NAME` becomes a task, which is stored with the
 //! call's turn and removed with the turn that ends the call. It is not sent: workers poll for it.
 
-use super::batch::is_reordered;
 use super::{Outgoing, Shard};
 use crate::queues::FairQueue;
 use crate::references::{references_in, write_references};
@@ -15,6 +14,12 @@ use starbridge_machine::{
 };
 use starbridge_ports::{Append, AuditEntry, DeadTask, DeadTasksCleared, QueuedTask};
 use std::sync::Arc;
+
+/// Whether a turn changes the order of its execution.
+pub(super) fn is_reordered(turn: &[Event]) -> bool {
+    let first = turn.first().map(|event| &event.detail);
+    matches!(first, Some(EventKind::ExecutionReordered { .. }))
+}
 
 impl Shard {
     /// Makes calls to `queue:NAME` tasks of queues. Without this they leave like any other call.

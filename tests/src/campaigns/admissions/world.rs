@@ -137,9 +137,9 @@ impl World {
     fn step(&mut self) {
         self.now += i64::from(self.chance.below(3));
         match self.chance.below(100) {
-            0..26 => self.start(Start::Flow(None)),
-            26..28 => self.start(Start::Fork),
-            28..31 => self.start(Start::Trigger),
+            0..26 => self.start(&Start::Flow(None)),
+            26..28 => self.start(&Start::Fork),
+            28..31 => self.start(&Start::Trigger),
             31..36 => self.start_child(),
             36..64 => self.decide(),
             64..76 => self.hear(),
@@ -213,12 +213,12 @@ impl World {
         }
     }
 
-    fn start(&mut self, start: Start) {
+    fn start(&mut self, start: &Start) {
         let number = self.names;
         self.names += 1;
         let (flow, name) = (flow_of(number), Text::from(format!("n{number}")));
         let id = Text::from(format!("e{number}"));
-        let parent = match &start {
+        let parent = match start {
             Start::Flow(parent) => parent.clone(),
             Start::Fork | Start::Trigger => None,
         };
@@ -325,7 +325,7 @@ impl World {
         if let Some(parent) = self.one(&running)
             && self.jobs.get(&parent).is_some_and(|job| job.ancestors.len() < 3)
         {
-            self.start(Start::Flow(Some(parent)));
+            self.start(&Start::Flow(Some(parent)));
         }
     }
 

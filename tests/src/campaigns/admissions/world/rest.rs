@@ -10,7 +10,7 @@ impl World {
     pub(super) fn come_to_rest(&mut self) {
         // Whoever is waited for comes.
         for _ in 0..10 {
-            self.start(Start::Flow(None));
+            self.start(&Start::Flow(None));
         }
         for _ in 0..3_000 {
             let at_rest = self.jobs.values().all(|job| matches!(job.state, State::Ended(_)));

@@ -220,7 +220,7 @@ fn steady(text: &str, place: &Path) -> String {
         .replace('\x1b', "\\e")
         .split_inclusive('\n')
         .map(|line| {
-            ["in ", "after ", "· "]
+            ["in ", "after ", "· ", "("]
                 .iter()
                 .fold(line.to_owned(), |line, word| untimed(&line, word))
         })
@@ -232,7 +232,7 @@ fn steady(text: &str, place: &Path) -> String {
     text
 }
 
-/// A line in which times after a word, such as `in 1.2 s` and `in 34 ms`, read `in [TIME]`.
+/// A line in which times after a word, such as `in 1.2 s` and `(34 ms)`, read `in [TIME]` and `([TIME])`.
 fn untimed(line: &str, word: &str) -> String {
     let mut done = String::new();
     let mut rest = line;

@@ -15,6 +15,9 @@ pub const FLOW_POOL: &str = "@flow";
 /// The pool of the keys that stand for schedules: of one whose triggers wait for one another, one execution runs at a time.
 pub const SCHEDULE_POOL: &str = "@schedule";
 
+/// The number under which a start asks admission. It has no event yet.
+pub const ASKED_AT_START: EventId = EventId(1);
+
 /// The number under which admission asks an execution for its end. No event has it, so it never meets the number of an answer.
 pub const WATCH_EVENT: EventId = EventId(u32::MAX as u64);
 

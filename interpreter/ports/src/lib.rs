@@ -73,8 +73,8 @@ mod store;
 mod waiting_reason;
 
 pub use admission::{
-    ADMISSION, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView, LinePlace,
-    MET_EVENT, NeededKey, OpenDependency, PoolKey, SCHEDULE_POOL, WATCH_EVENT, Waiter, WaiterAge, Waiters,
+    ADMISSION, ASKED_AT_START, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView,
+    LinePlace, MET_EVENT, NeededKey, OpenDependency, PoolKey, SCHEDULE_POOL, WATCH_EVENT, Waiter, WaiterAge, Waiters,
 };
 pub use admissions::Admissions;
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, LOCAL_OPERATOR};

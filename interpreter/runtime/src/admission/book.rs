@@ -4,8 +4,8 @@ use super::lines::Lines;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{
-    ADMISSION, AdmissionChange, Admissions, Append, AuditEntry, FLOW_POOL, KeptKey, Message, MessageBody, MessageId,
-    NeededKey, PoolKey, StoreError, Waiter, WaiterAge, Waiters,
+    ADMISSION, ASKED_AT_START, AdmissionChange, Admissions, Append, AuditEntry, FLOW_POOL, KeptKey, Message,
+    MessageBody, MessageId, NeededKey, PoolKey, StoreError, Waiter, WaiterAge, Waiters,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -357,6 +357,19 @@ impl Book {
         rows: &dyn Admissions,
     ) -> Result<&BTreeSet<PoolKey>, StoreError> {
         Ok(&self.slots(execution, rows)?.now)
+    }
+
+    /// Whether an execution is admitted that has not begun: with slots, or because it needed none.
+    pub(super) fn is_admitted(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<bool, StoreError> {
+        let told = |sent: &Message| sent.id.to == *execution && matches!(sent.body, MessageBody::Admit);
+        if !self.slots_of(execution, rows)?.is_empty() || self.sent.iter().any(told) {
+            return Ok(true);
+        }
+        rows.is_pending(&MessageId {
+            from: ADMISSION.into(),
+            event: ASKED_AT_START,
+            to: execution.clone(),
+        })
     }
 
     pub(super) fn take(&mut self, execution: &Text, key: &PoolKey, rows: &dyn Admissions) -> Result<(), StoreError> {

@@ -310,16 +310,22 @@ impl Admission {
     fn adopt(&mut self, key: &PoolKey, rows: &dyn Admissions) -> Result<(), StoreError> {
         let mut query = Query {
             flow: Some(key.key.clone()),
-            statuses: vec![Status::Running, Status::Manual, Status::RollingBack, Status::Queued],
+            statuses: vec![
+                Status::Running,
+                Status::Manual,
+                Status::RollingBack,
+                Status::Queued,
+                Status::Blocked,
+            ],
             limit: RUNNING,
             ..Query::default()
         };
         loop {
             let page = rows.list(&query)?;
             for found in page.items {
-                // One that is admitted and has not begun holds what it was admitted with.
-                let runs = found.record.status != Status::Queued || !self.book.slots_of(&found.id, rows)?.is_empty();
-                if runs {
+                let waits = matches!(found.record.status, Status::Queued | Status::Blocked);
+                // One that is admitted and has not begun runs as good as one that has.
+                if !waits || self.book.is_admitted(&found.id, rows)? {
                     self.book.take(&found.id, key, rows)?;
                     self.book.send(&found.id, WATCH_EVENT, MessageBody::Watch);
                 }

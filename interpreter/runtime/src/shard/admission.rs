@@ -12,8 +12,6 @@ use starbridge_ports::{
     ADMISSION, Append, Ask, DeclineReason, Dependency, KeptStart, Message, MessageBody, MessageId, NeededKey, PoolKey,
 };
 
-/// The number under which an execution asks that has no events yet.
-pub(super) const ASKED_AT_START: EventId = EventId(1);
 /// Under this number an execution says that it has a name that somebody waits for.
 const APPEARED: EventId = EventId(0);
 /// Numbers under which redrives ask are above this one and tell the time, so that no event and no earlier redrive has them.

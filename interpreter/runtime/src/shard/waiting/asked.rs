@@ -2,12 +2,12 @@
 
 use super::{Turn, WaitingStart, asked_turn_at};
 use crate::shard::Shard;
-use crate::shard::admission::{ASKED_AT_START, ask_of_start, message_to_admission};
+use crate::shard::admission::{ask_of_start, message_to_admission};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EndBeforeStart, Status};
 use starbridge_ports::{
-    Append, DeclineReason, ExecutionRecord, KeptStart, Message, MessageBody, MessageId, RequestChange,
+    ASKED_AT_START, Append, DeclineReason, ExecutionRecord, KeptStart, Message, MessageBody, MessageId, RequestChange,
 };
 
 impl Shard {

@@ -9,7 +9,7 @@ use starbridge_ports::{
     Admissions, Append, Ask, AuditEntry, FLOW_POOL, KeyPause, Message, MessageBody, MessageId, OpenDependency, PoolKey,
     Query, StoreError, WATCH_EVENT, Waiter, Waiters,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// How many running executions are read at once, when their flow gets a limit.
 const RUNNING: usize = 1_000;
@@ -31,8 +31,6 @@ pub struct KeyChange {
 enum Input {
     Message(Message),
     Change(PoolKey, Box<KeyChange>),
-    /// An execution holds slots that has ended like this.
-    Over(Text, Status),
 }
 
 /// What was decided.
@@ -57,6 +55,8 @@ pub struct Admission {
     book: Book,
     settings: AdmissionSettings,
     inputs: VecDeque<Input>,
+    /// Executions that have ended and hold slots all the same, with how they ended.
+    over: BTreeMap<Text, Status>,
     /// Those who ask and whose names are looked up once they are durable. They go before all others then.
     later: Vec<Message>,
     /// Names that somebody waits for since the last time they were asked for.
@@ -77,9 +77,9 @@ impl Admission {
             settings,
             ..Self::default()
         };
-        // An earlier version did not tell of each end.
+        // An earlier version did not tell of each end. Those whose message is there are told by it.
         for (execution, status) in rows.ended_holders()? {
-            admission.inputs.push_back(Input::Over(execution, status));
+            admission.over.insert(execution, status);
         }
         for waiter in admission.book.all(Waiters::Unbound, |_| false, rows)? {
             for name in names(&waiter) {
@@ -92,6 +92,7 @@ impl Admission {
 
     /// Takes a message that is durable.
     pub fn deliver(&mut self, message: Message) {
+        self.over.remove(&message.id.from);
         self.inputs.push_back(Input::Message(message));
     }
 
@@ -108,7 +109,7 @@ impl Admission {
 
     /// Whether there is something to decide.
     pub fn is_idle(&self) -> bool {
-        self.inputs.is_empty() && self.appeared.is_empty() && !self.book.anything_due()
+        self.inputs.is_empty() && self.over.is_empty() && self.appeared.is_empty() && !self.book.anything_due()
     }
 
     /// Decides what can be decided now.
@@ -122,10 +123,12 @@ impl Admission {
         for (flow, name) in std::mem::take(&mut self.appeared) {
             self.choice(rows).has_appeared(&flow, &name)?;
         }
+        for (execution, status) in std::mem::take(&mut self.over) {
+            self.take_end(&execution, status, rows)?;
+        }
         for _ in 0..self.settings.messages {
             match self.inputs.pop_front() {
                 Some(Input::Message(message)) => self.take(message, rows)?,
-                Some(Input::Over(execution, status)) => self.take_end(&execution, status, rows)?,
                 Some(Input::Change(key, change)) => {
                     changes += 1;
                     self.take_change(&key, *change, rows)?;

@@ -9,6 +9,7 @@ mod engine;
 mod fair_queue;
 mod handle;
 mod leased_tasks;
+mod poll;
 mod queue;
 mod scheduler;
 mod settings;
@@ -18,7 +19,8 @@ pub use command::{HeldTask, PollOptions, QueueCommand, QueueView, QueuesViewed};
 pub use engine::{QueueEngine, QueueEngineDeps};
 pub use fair_queue::FairQueue;
 pub use handle::{QueueHandle, QueuePoll};
-pub use scheduler::{PollOutcome, PollRequest, Queues, TaskExpiry, TaskGrant};
+pub use poll::{PollOutcome, PollRequest, TaskExpiry, TaskGrant};
+pub use scheduler::Queues;
 pub use settings::{QueueSettings, QueueSettingsError};
 
 use starbridge_flow::time::Millis;

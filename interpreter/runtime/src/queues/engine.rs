@@ -2,7 +2,8 @@
 
 use super::command::{HeldTask, PollOptions, QueueCommand, QueueView, QueuesViewed};
 use super::handle::{Holders, QueueHandle};
-use super::scheduler::{PollRequest, Queues, TaskExpiry, TaskGrant};
+use super::poll::{PollRequest, TaskExpiry, TaskGrant};
+use super::scheduler::Queues;
 use super::{TaskKey, Ticks};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_flow::time::{Millis, Timestamp};
@@ -312,11 +313,7 @@ impl QueueEngine {
                 self.queues.remove(&queue, &key);
                 self.holders().remove(&key);
             }
-            QueueCommand::Withdraw(queue, key) => {
-                if self.queues.queue_of(&key).is_none() {
-                    self.queues.remove(&queue, &key);
-                }
-            }
+            QueueCommand::Withdraw(queue, key) => self.queues.withdraw(&queue, &key),
             // A worker that polls now has to come back later.
             QueueCommand::Poll(_, _, reply) if self.draining => drop(reply),
             QueueCommand::Poll(id, request, reply) => self.take_poll(id, request, reply),

@@ -28,6 +28,8 @@ pub(super) struct LeasedTask {
     pub(super) phase: LeasePhase,
     /// Whether it counts as held by a worker.
     pub(super) counted: bool,
+    /// Whether its execution withdrew it meanwhile: it is announced anew then, and does not wait.
+    withdrawn: bool,
     lease_ends: Ticks,
     times_out: Option<Ticks>,
     /// Its position in the list of ends.
@@ -63,6 +65,7 @@ impl LeasedTasks {
             lease,
             phase: LeasePhase::Granting,
             counted: true,
+            withdrawn: false,
             lease_ends: Ticks::MAX,
             times_out: None,
             listed: Ticks::MAX,
@@ -71,6 +74,23 @@ impl LeasedTasks {
         if let Some(before) = self.tasks.insert(key, held) {
             self.note_free(&before);
         }
+    }
+
+    /// Notes that the execution of a task withdraws what nobody holds. Returns whether somebody holds this one.
+    pub(super) fn withdraw(&mut self, key: &TaskKey) -> bool {
+        match self.tasks.get_mut(key) {
+            Some(held) => {
+                held.withdrawn = true;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether a task that somebody holds is announced because it was withdrawn.
+    pub(super) fn is_announced_anew(&mut self, key: &TaskKey) -> bool {
+        let held = self.tasks.get_mut(key);
+        held.is_some_and(|held| std::mem::take(&mut held.withdrawn))
     }
 
     /// How many workers have tasks of a queue.

@@ -2,6 +2,7 @@
 
 use super::fair_queue::FairQueue;
 use super::leased_tasks::{End, LeasePhase, LeasedTasks};
+use super::poll::{PollOutcome, PollRequest, TaskExpiry, TaskGrant};
 use super::queue::Queue;
 use super::settings::QueueSettings;
 use super::waiting_tasks::PAGE;
@@ -17,63 +18,6 @@ use std::sync::Arc;
 const DEFAULT_LEASE: Millis = Millis(30_000);
 /// How many bytes of messages one answer to a worker may have. A single task may have more.
 const MAX_POLL_BYTES: usize = 4 << 20;
-
-/// A worker's poll for tasks.
-#[derive(Clone, Debug)]
-pub struct PollRequest {
-    /// The number of the poll. Later polls have larger numbers.
-    pub id: u64,
-    /// The name of the worker.
-    pub worker: Text,
-    /// The queues to take tasks from; the first ones are preferred.
-    pub queues: Vec<Text>,
-    /// The largest number of tasks to give.
-    pub limit: usize,
-    /// The longest time between two heartbeats that the worker promises. It counts if it is shorter
-    /// than what a task asks for.
-    pub lease: Option<Millis>,
-    /// When the poll ends without tasks.
-    pub until: Ticks,
-}
-
-/// Tasks that a worker gets once that is durable.
-#[derive(Clone, Debug)]
-pub struct TaskGrant {
-    /// The number of the poll.
-    pub poll: u64,
-    /// The tasks, each with its lease.
-    pub tasks: Vec<(QueuedTask, TaskLease)>,
-}
-
-/// Why a task's time is over: a message for its execution.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskExpiry {
-    /// The worker missed its heartbeat.
-    LeaseEnded {
-        /// The key of the task.
-        key: TaskKey,
-        /// How many retries the queue grants where no policy of the step names the error.
-        redeliver: u32,
-    },
-    /// The task waited too long for a worker, or a worker held it too long.
-    TimedOut {
-        /// The key of the task.
-        key: TaskKey,
-    },
-}
-
-/// What to do after [`Queues::poll`].
-#[derive(Debug, Default)]
-pub struct PollOutcome {
-    /// Make these leases durable, then [`Queues::confirm`] each and answer the worker.
-    pub grants: Vec<TaskGrant>,
-    /// Answer these polls without tasks: they waited in vain, or their workers have gone.
-    pub empty: Vec<u64>,
-    /// Send these to the executions.
-    pub expiries: Vec<TaskExpiry>,
-    /// Ask the store for this many tasks of these queues, and pass them to [`Queues::refill`].
-    pub short: Vec<(Text, usize)>,
-}
 
 /// The worker queues of a node. They do no I/O.
 ///
@@ -120,8 +64,8 @@ impl Queues {
         }
     }
 
-    /// Goes on from what a store has. A worker keeps a held task for a full lease and a full timeout from now: the
-    /// last heartbeat is not known, and the wall clock may have jumped, so both rather end late than early.
+    /// Goes on from what a store has. A worker keeps a held task for a full lease and timeout from now: its last heartbeat is
+    /// not known, and the wall clock may have jumped.
     pub fn resume(&mut self, depths: &[Depth], leased: Vec<(QueuedTask, TaskLease)>, now: Ticks) {
         self.fair_queue.resume(depths);
         for depth in depths {
@@ -160,9 +104,10 @@ impl Queues {
     /// Takes a task that was put into its queue.
     pub fn enqueue(&mut self, task: QueuedTask) {
         let key = (task.execution.clone(), task.call);
+        let anew = self.leased.is_announced_anew(&key);
         if let Some(held) = self.leased.get(&key) {
-            // A poll read it from the store before this call. What is held all through a pause is not put in again.
-            if held.task.since == task.since {
+            // A poll read it from the store before this call. What is held through a pause or a new order is not put in again.
+            if held.task.since == task.since && !anew {
                 self.queue(&task.queue).waiting.count_given_out();
             }
             return self.forget_if_over(&task.queue);
@@ -201,6 +146,13 @@ impl Queues {
         }
         self.forget_if_over(name);
         self.dirty.insert(name.clone());
+    }
+
+    /// Takes a task out of its queue, unless somebody holds it.
+    pub fn withdraw(&mut self, name: &Text, key: &TaskKey) {
+        if !self.leased.withdraw(key) {
+            self.remove(name, key);
+        }
     }
 
     /// Takes a worker's poll. The next [`Queues::poll`] answers it if it can.
@@ -257,15 +209,15 @@ impl Queues {
         }
     }
 
+    /// The queue of a task that a worker holds or that has waited too long.
+    pub fn queue_of(&self, key: &TaskKey) -> Option<&Text> {
+        self.leased.get(key).map(|held| &held.task.queue)
+    }
+
     /// The worker that holds a task, and since when.
     pub fn holder(&self, key: &TaskKey) -> Option<(&Text, Timestamp)> {
         let held = self.leased.get(key).filter(|held| held.phase == LeasePhase::Held)?;
         Some((&held.worker, held.since))
-    }
-
-    /// The queue of a task that a worker holds or that has waited too long.
-    pub fn queue_of(&self, key: &TaskKey) -> Option<&Text> {
-        self.leased.get(key).map(|held| &held.task.queue)
     }
 
     /// Takes the store's answer for a queue that was short: its next tasks. `asked` is how many were asked for.

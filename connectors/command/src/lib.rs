@@ -24,8 +24,8 @@
 //! use starbridge_connector_command::{CommandConnector, CommandSettings};
 //! use starbridge_ports::{Connector, Outcome, Request};
 //!
-//! # use starbridge_flow::{graph::Pattern, value::Object};
-//! # let input: Value = [("n".into(), 1u32.into())].into_iter().collect();
+//! # use starbridge_flow::{graph::Pattern, value::{Object, Value}};
+//! # let input = Value::from(Object::from_iter([("n".into(), 1u32.into())]));
 //! # let request = Request {
 //! #     target: "cmd:cat".to_owned(),
 //! #     via: starbridge_ports::ResourceFamily::Direct,
@@ -44,7 +44,7 @@
 //! # runtime.block_on(async {
 //! let connector = CommandConnector::new(CommandSettings::in_folder(std::env::temp_dir()));
 //! let outcome = connector.call(request).await;
-//! assert_eq!(outcome, Outcome::Result(input.into()));
+//! assert_eq!(outcome, Outcome::Result(input));
 //! # });
 //! ```
 #![warn(clippy::missing_errors_doc)]

@@ -32,7 +32,7 @@
 //!     definition_hash: "".into(), // the machine fills in the hash and its own version
 //!     machine: 0,
 //!     name: "first".into(),
-//!     input: Object::new(),
+//!     input: Object::new().into(),
 //!     seed: 1,
 //!     labels: None,
 //!     parent: None,

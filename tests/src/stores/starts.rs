@@ -112,6 +112,8 @@ fn a_start_is_kept(tried: &mut Tried<'_>) {
     assert_eq!(tried.refused(&[start("a")]), [(0, exists("a", 1))]);
     let begun = ExecutionRecord {
         started: Timestamp(5_000),
+        priority: delayed("a").priority,
+        order_time: delayed("a").order_time,
         ..record("a")
     };
     let begin = Append {
@@ -123,8 +125,6 @@ fn a_start_is_kept(tried: &mut Tried<'_>) {
     let expected = ExecutionRecord {
         requested: delayed("a").requested,
         once_key: delayed("a").once_key,
-        priority: delayed("a").priority,
-        order_time: delayed("a").order_time,
         ..begun
     };
     assert_eq!(tried.store().record("a").unwrap(), Some(expected));

@@ -32,9 +32,10 @@ impl<'a> From<&'a Value> for Root<'a> {
 
 impl<'a> From<&'a Overlay> for Root<'a> {
     fn from(overlay: &'a Overlay) -> Self {
-        match overlay.over().is_empty() {
-            true => overlay.base().into(),
-            false => Self::Overlay(overlay),
+        match overlay.other() {
+            Some(other) => other.into(),
+            None if overlay.over().is_empty() => Self::Object(overlay.base()),
+            None => Self::Overlay(overlay),
         }
     }
 }
@@ -71,9 +72,7 @@ impl<'a> Root<'a> {
     /// How many members are copied where the whole is made a value.
     pub fn copied(self) -> usize {
         match self {
-            Self::Overlay(overlay) if !overlay.over().is_empty() => {
-                overlay.base().as_object().map_or(0, Object::len) + overlay.over().len()
-            }
+            Self::Overlay(overlay) if !overlay.over().is_empty() => overlay.base().len() + overlay.over().len(),
             _ => 0,
         }
     }

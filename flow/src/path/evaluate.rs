@@ -46,10 +46,7 @@ impl<'a> Node<'a> {
                 object.iter().try_for_each(|(_, value)| to(value))
             }
             Self::Root(Root::Overlay(overlay)) => {
-                let Value::Object(base) = overlay.base() else {
-                    return Self::Value(overlay.base()).children(to);
-                };
-                let over = overlay.over();
+                let (base, over) = (overlay.base(), overlay.over());
                 base.iter()
                     .try_for_each(|(key, below)| to(over.get(key).unwrap_or(below)))?;
                 over.iter()

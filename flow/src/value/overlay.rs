@@ -7,11 +7,14 @@ use super::{Object, Text, Value};
 /// Neither side is copied until somebody asks for the whole object, and the merged size is kept along, so that a step
 /// which touches nothing costs the same beside large data as beside small.
 ///
-/// `base` may be any JSON value. It stands as it is until a member is laid over it: members have no place over a value
-/// that is no object, so they replace it.
-#[derive(Clone)]
+/// What is below may be any JSON value. It stands as it is until a member is laid over it: members have no place over a
+/// value that is no object, so they replace it.
+#[derive(Clone, Default)]
 pub struct Overlay {
-    base: Value,
+    base: Object,
+    /// What is below, if it is no object. It stands apart, because nearly all documents are objects, and those are copied
+    /// and dropped with each step.
+    other: Option<Box<Value>>,
     over: Object,
     /// JSON length of the members of `base` which `over` hides, each with its colon, and how many they are.
     hidden_len: usize,
@@ -23,18 +26,26 @@ pub struct Overlay {
 impl Overlay {
     /// A document with nothing over it.
     pub fn new(base: impl Into<Value>) -> Self {
-        Self {
-            base: base.into(),
-            over: Object::new(),
-            hidden_len: 0,
-            hidden: 0,
-            exempt: 0,
+        match base.into() {
+            Value::Object(base) => Self {
+                base,
+                ..Self::default()
+            },
+            other => Self {
+                other: Some(Box::new(other)),
+                ..Self::default()
+            },
         }
     }
 
-    /// The lower document. It is an object where the upper one has members.
-    pub fn base(&self) -> &Value {
+    /// The lower object; empty if what is below is none.
+    pub fn base(&self) -> &Object {
         &self.base
+    }
+
+    /// The whole document, if it is no object.
+    pub fn other(&self) -> Option<&Value> {
+        self.other.as_deref()
     }
 
     /// The upper object.
@@ -44,15 +55,13 @@ impl Overlay {
 
     /// Sets a member in the upper object.
     pub fn insert(&mut self, key: Text, value: Value) {
-        match &self.base {
-            Value::Object(base) if base.is_empty() || self.over.contains_key(&key) => {}
-            Value::Object(base) => {
-                if let Some(below) = base.get(&key) {
-                    self.hidden += 1;
-                    self.hidden_len += key.json_len() + 1 + below.json_len();
-                }
-            }
-            _ => self.base = Value::empty_object(),
+        self.other = None;
+        if !self.base.is_empty()
+            && !self.over.contains_key(&key)
+            && let Some(below) = self.base.get(&key)
+        {
+            self.hidden += 1;
+            self.hidden_len += key.json_len() + 1 + below.json_len();
         }
         self.over.insert(key, value);
     }
@@ -84,18 +93,21 @@ impl Overlay {
 
     /// The length in bytes of the merged document's compact JSON text.
     pub fn json_len(&self) -> usize {
-        let Value::Object(base) = &self.base else {
-            return self.base.json_len();
-        };
-        let members = base.len() + self.over.len() - self.hidden;
+        if let Some(other) = &self.other {
+            return other.json_len();
+        }
+        let members = self.base.len() + self.over.len() - self.hidden;
         let inner = |object: &Object| object.json_len() - 1 - object.len().max(1);
-        let text = inner(base) + inner(&self.over) - self.hidden_len;
+        let text = inner(&self.base) + inner(&self.over) - self.hidden_len;
         2 + text + members.saturating_sub(1)
     }
 
     /// The depth of the merged document, or one that is a little too large where a deep member is hidden.
     pub fn depth(&self) -> usize {
-        self.base.depth().max(self.over.depth())
+        match &self.other {
+            Some(other) => other.depth(),
+            None => self.base.depth().max(self.over.depth()),
+        }
     }
 
     /// Bytes that do not count towards the limit of a step's data.
@@ -119,21 +131,14 @@ impl Overlay {
 
     /// The merged document: members of the lower one in their order, then what only the upper one has.
     pub fn to_value(&self) -> Value {
-        match &self.base {
-            Value::Object(base) if !self.over.is_empty() => {
-                let mut merged = base.clone();
-                merged.merge(&self.over);
-                merged.into()
-            }
-            base => base.clone(),
+        if let Some(other) = &self.other {
+            return Value::clone(other);
         }
-    }
-}
-
-/// The empty object.
-impl Default for Overlay {
-    fn default() -> Self {
-        Self::new(Object::new())
+        let mut merged = self.base.clone();
+        if !self.over.is_empty() {
+            merged.merge(&self.over);
+        }
+        merged.into()
     }
 }
 
@@ -170,6 +175,23 @@ mod tests {
             let merged = overlay.to_value();
             assert_eq!(overlay.json_len(), merged.to_json().len(), "{base} {over}");
             assert_eq!(merged.json_len(), merged.to_json().len(), "{base} {over}");
+        }
+    }
+
+    #[test]
+    fn members_replace_what_is_no_object() {
+        for base in ["[1,[2]]", "7", "null", r#""text""#] {
+            let base: Value = serde_json::from_str(base).unwrap();
+            let mut overlay = Overlay::new(base.clone());
+            assert_eq!(
+                (overlay.to_value(), overlay.json_len()),
+                (base.clone(), base.json_len())
+            );
+            assert_eq!((overlay.depth(), overlay.get("a")), (base.depth(), None));
+            overlay.insert("a".into(), 1_u32.into());
+            assert_eq!(overlay.to_value().to_json(), r#"{"a":1}"#);
+            overlay.merge_document(&base);
+            assert_eq!(overlay.to_value(), base);
         }
     }
 }

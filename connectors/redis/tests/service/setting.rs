@@ -67,7 +67,7 @@ pub fn call(target: &str, number: u32) -> Request {
         target: target.to_owned(),
         via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
-        input,
+        input: input.into(),
         params: None,
         keys: CallIds {
             idempotency: format!("execution/{number}"),

@@ -11,6 +11,7 @@ pub mod functions;
 pub mod fuzzing;
 pub mod generated;
 pub mod outstanding;
+pub mod ports;
 pub mod same_history;
 pub mod stores;
 

@@ -8,9 +8,8 @@ mod page;
 
 pub use page::{Part, Shown, fits, parts, words};
 
-use starbridge_tests::data;
+use starbridge_tests::{data, ports};
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -130,14 +129,10 @@ fn end(job: Option<Child>, signal: &str) {
 impl Stage {
     /// One with the examples that a page names.
     fn of(page: &str) -> Self {
-        // Held together, so that no two are the same.
-        let free = PORTS.map(|port| (port, TcpListener::bind("127.0.0.1:0").unwrap()));
-        let ports = free
-            .iter()
-            .map(|(port, free)| (*port, free.local_addr().unwrap().port().to_string()));
+        let ports = PORTS.map(|port| (port, ports::free().to_string()));
         let stage = Self {
             folder: tempfile::tempdir().unwrap(),
-            ports: ports.collect(),
+            ports: ports.into(),
             functions: None,
             services: Vec::new(),
             environment: Vec::new(),
@@ -414,7 +409,7 @@ impl Stage {
             .args(["--port", &self.ports[0].1])
             .args(words(arguments))
             .current_dir(&self.folder);
-        let server = server.stdout(Stdio::piped()).stderr(Stdio::null());
+        let server = server.stdout(Stdio::piped());
         let mut server = server.process_group(0).spawn().unwrap();
         let mut line = String::new();
         let said = server.stdout.take().map(BufReader::new);

@@ -80,6 +80,7 @@ impl Choice<'_> {
         match waiter.open.is_empty() {
             true => {
                 let execution = waiter.execution.clone();
+                self.has_asked(&waiter)?;
                 self.examine(waiter)?;
                 if self.book.waiter(&execution, self.rows)?.is_some() {
                     self.book.send(&execution, MET_EVENT, MessageBody::Met);

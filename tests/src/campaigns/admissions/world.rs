@@ -1,6 +1,7 @@
 //! Executions that ask, run, start children, end, are stopped, redriven and forked; schedules; operators; and a process that
 //! ends at any point.
 
+mod circles;
 mod operators;
 mod rest;
 
@@ -399,9 +400,10 @@ impl World {
         }
     }
 
+    /// Those who wait, as admission knows them: one that was stopped keeps its place and its claim until admission hears of it.
     fn all(&self) -> Vec<Waiter> {
-        let ids = self.jobs.iter().filter(|(_, job)| matches!(job.state, State::Waits(_)));
-        ids.filter_map(|(id, _)| self.store.waiter(id).ok().flatten()).collect()
+        let ids = self.jobs.keys();
+        ids.filter_map(|id| self.store.waiter(id).ok().flatten()).collect()
     }
 
     /// Executions take what was said to them.
@@ -550,6 +552,10 @@ impl World {
         let mut problems = view.problems(append, before);
         let followed = view.follow(&mut self.oldest, append, before, &mut problems);
         self.problems.extend(problems);
+        let stuck = self.stuck(&after);
+        if !stuck.is_empty() && self.admission.is_idle() {
+            self.problem(Law::Deadlock, format!("{stuck:?} wait for each other"));
+        }
         self.findings.count("claims", u64::try_from(claims).unwrap_or(0));
         self.findings
             .count("claims that were followed to their end", u64::from(followed));

@@ -2,11 +2,13 @@
 
 use super::{Text, Value};
 use indexmap::IndexMap;
+use std::hash::RandomState;
 
 /// Up to so many members are searched through: most objects are that small, and an index costs more than it saves.
 pub(super) const LINEAR_SEARCH_MEMBERS: usize = 8;
 
-type Indexed = IndexMap<Text, Value, foldhash::fast::FixedState>;
+/// The seed is the process's own: names come from outside, and nobody may choose many with one hash.
+type Indexed = IndexMap<Text, Value, RandomState>;
 
 /// Members in order, each name once.
 #[derive(Clone)]

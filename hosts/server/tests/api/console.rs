@@ -398,3 +398,15 @@ async fn without_the_setting_there_are_no_pages() {
     let server = Running::start().await;
     assert_eq!(Browser::at(&server.base).get("/executions").await.status, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_forms_are_refused_before_they_are_read() {
+    let running = serving(access()).await;
+    let stranger = Browser::at(&running.base);
+    for path in ["/settings", "/signout", "/signin"] {
+        let shown = stranger.send(path, &[("a", &"x".repeat(20 * 1024))]).await;
+        assert_eq!(shown.status, 413, "{path}: {}", shown.text);
+    }
+    let many: Vec<(&str, &str)> = vec![("a", ""); 257];
+    assert_eq!(stranger.send("/settings", &many).await.status, 400);
+}

@@ -86,9 +86,9 @@ mod undo;
 
 pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
-    Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
-    NewDefinition, Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath,
-    TokenGrant, Waited, WaitedFor, WaitedKey,
+    Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, Holder,
+    LateResultCode, NewDefinition, Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord,
+    StartTerms, StepPath, TokenGrant, Waited, WaitedFor, WaitedKey,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::{FailedCall, FailedRollback, ManualRequest, OpenStep, StepState};

@@ -298,6 +298,7 @@ impl Engine {
                 cause,
                 retry_after,
                 not_sent: false,
+                holder: None,
             },
             Outcome::NotSent { error, cause } => Signal::Failed {
                 call,
@@ -305,6 +306,7 @@ impl Engine {
                 cause,
                 retry_after: None,
                 not_sent: true,
+                holder: None,
             },
         }
     }

@@ -47,6 +47,7 @@ impl Refused {
             error,
             cause,
             not_sent: false,
+            holder: None,
         }
     }
 
@@ -510,6 +511,7 @@ pub(super) fn failed(call: EventId, error: &str, cause: &str) -> Signal {
         cause: cause.to_owned(),
         retry_after: None,
         not_sent: false,
+        holder: None,
     }
 }
 

@@ -37,10 +37,12 @@ impl Kept {
         if turn.is_some_and(|turn| turn.events == 0 || turn.first != append.expected.next()) {
             return Some(Refusal::Conflict);
         }
-        let exists = |execution: &Execution| Refusal::Exists {
+        let taken = |execution: &Execution, keyed: bool| Refusal::Exists {
             execution: execution.id.clone(),
             version: execution.record.version,
+            keyed: keyed.then(|| execution.record.name.clone()),
         };
+        let exists = |execution: &Execution| taken(execution, false);
         match (self.get(&append.execution), turn) {
             (Some(execution), _) if append.is_start() => Some(exists(execution)),
             (Some(execution), _) => (execution.last() != append.expected).then_some(Refusal::Conflict),
@@ -50,7 +52,8 @@ impl Kept {
                 let keyed = record.once_key.map(|key| (record.flow.clone(), key));
                 let keyed = keyed.and_then(|key| self.keys.get(&key));
                 let number = keyed.or_else(|| self.names.get(&(record.flow, record.name)))?;
-                self.executions.get(number).map(exists)
+                let execution = self.executions.get(number)?;
+                Some(taken(execution, keyed.is_some()))
             }
             (None, Some(_)) => Some(Refusal::Conflict),
             (None, None) => (append.record.is_some() || append.checkpoint.is_some()).then_some(Refusal::Conflict),

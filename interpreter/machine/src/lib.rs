@@ -91,7 +91,7 @@ pub use event::{
     StartTerms, StepPath, TokenGrant, Waited, WaitedFor, WaitedKey,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
-pub use inspect::{FailedCall, FailedRollback, ManualRequest, OpenStep, StepState};
+pub use inspect::{EventData, FailedCall, FailedRollback, ManualRequest, OpenStep, StepState};
 pub use replay::turn_length;
 pub use signal::{EndBeforeStart, NewOrder, Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, Paused, State, Status};

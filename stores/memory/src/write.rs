@@ -74,7 +74,10 @@ impl Kept {
         }
         if let Some(execution) = self.get_mut(&append.execution) {
             execution.turns.extend(append.turn.clone());
-            execution.logs.extend(append.logs.iter().cloned());
+            for log in &append.logs {
+                execution.logs.retain(|kept| kept.event != log.event);
+                execution.logs.push(log.clone());
+            }
             match (&append.request, &append.record) {
                 (RequestChange::Begin, Some(record)) => execution.record.take_beginning(record),
                 (_, Some(record)) => execution.record.take_changes(record),

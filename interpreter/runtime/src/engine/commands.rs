@@ -455,7 +455,12 @@ impl Engine {
         }
         let (report, log) = report.redacted(&self.deps.vault).split_log();
         Ok(match report {
-            Report::Logged { .. } | Report::Heartbeat => self.take_heartbeat(execution, call, now),
+            Report::Logged { .. } | Report::Heartbeat => {
+                if let Some(log) = log {
+                    self.keep_log(execution, call, log);
+                }
+                self.take_heartbeat(execution, call, now)
+            }
             Report::Succeed(output) => {
                 let signal = Signal::Succeeded {
                     call,

@@ -421,17 +421,7 @@ impl State {
                 };
                 (call, detail)
             }
-            Signal::HeartbeatMissed { call } => (call, timed_out(turn.flow, &FaultKind::Heartbeat, None, None)),
-            Signal::TimedOut { call, holder } => (call, timed_out(turn.flow, &FaultKind::Timeout, None, holder)),
-            Signal::LeaseEnded {
-                call,
-                redeliver,
-                holder,
-            } => (
-                call,
-                timed_out(turn.flow, &FaultKind::Heartbeat, Some(redeliver), holder),
-            ),
-            _ => return Err(Rejection::Unknown),
+            silence => silence_detail(turn.flow, silence).ok_or(Rejection::Unknown)?,
         };
         let Some(place) = self.call_place(call) else {
             return self.take_late_report(turn, call, &detail);
@@ -515,6 +505,20 @@ impl State {
             self.begin_undo(turn, ROOT);
         }
     }
+}
+
+/// The call of which nothing was heard in time, and the event that says so.
+fn silence_detail(flow: &Flow, report: Signal) -> Option<(EventId, EventKind)> {
+    Some(match report {
+        Signal::HeartbeatMissed { call } => (call, timed_out(flow, &FaultKind::Heartbeat, None, None)),
+        Signal::TimedOut { call, holder } => (call, timed_out(flow, &FaultKind::Timeout, None, holder)),
+        Signal::LeaseEnded {
+            call,
+            redeliver,
+            holder,
+        } => (call, timed_out(flow, &FaultKind::Heartbeat, Some(redeliver), holder)),
+        _ => return None,
+    })
 }
 
 fn timed_out(flow: &Flow, fault: &FaultKind, redeliver: Option<u32>, holder: Option<Box<Holder>>) -> EventKind {

@@ -407,6 +407,7 @@ impl<'a> WorkerLoop<'a> {
         }
         if let Some(entry) = self.held.remove(token) {
             self.lose(&entry, &format!("it is ours no longer ({code})"));
+            self.send_log(entry);
         }
     }
 

@@ -7,6 +7,7 @@ mod concurrency_keys;
 mod counters;
 mod error;
 mod event_log;
+mod expanded;
 mod flows;
 mod followers;
 mod keys;
@@ -32,6 +33,7 @@ pub use bulk::{BulkAction, BulkFilter, BulkPreview, BulkRefusal, ResolveWord, Wa
 pub use concurrency_keys::ShownKey;
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
+pub use expanded::ExpandedEvents;
 pub use flows::{PutError, PutFlow};
 pub use followers::{FollowError, Follower, Heard};
 pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};

@@ -250,6 +250,10 @@ const ROUTES: &[Route] = &[
         query: &[
             ("from", "number of the first event; of the last one with `order=desc`"),
             ("order", "`asc` (usual) or `desc`, the newest first"),
+            (
+                "expand",
+                "`true`: with the input and local data that events of steps had to do with; a page may have fewer events then",
+            ),
             PAGE[1],
         ],
         body: None,

@@ -39,6 +39,8 @@ mod harness;
 mod held;
 #[path = "api/histories.rs"]
 mod histories;
+#[path = "api/holders.rs"]
+mod holders;
 #[path = "api/keys.rs"]
 mod keys;
 #[path = "api/limits.rs"]

@@ -278,6 +278,11 @@ impl State {
         self.frames.next_ready().is_some() && self.data.broken.is_none() && self.data.paused.is_none()
     }
 
+    /// Whether the time is over and what is out may still end: nothing new begins.
+    pub fn is_draining(&self) -> bool {
+        self.data.draining
+    }
+
     /// Whether a call is in flight and its sending is not acknowledged yet.
     pub fn is_to_be_sent(&self, call: EventId) -> bool {
         self.calls.get(call).is_some_and(|call| !call.submitted)

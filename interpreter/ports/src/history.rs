@@ -382,6 +382,8 @@ pub enum Refusal {
         execution: Text,
         /// The version of the flow that it runs.
         version: u64,
+        /// Its name, if it is the one with the `once_key`.
+        keyed: Option<Text>,
     },
     /// The history has another last event, or an earlier append of this batch for the execution was refused.
     Conflict,

@@ -83,9 +83,7 @@ pub use bulk::{BulkItem, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, Bul
 pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::{Clock, ClockSet};
-pub use connector::{
-    CallIds, Connector, LoggedOutcomeFuture, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers,
-};
+pub use connector::{CallIds, Connector, LogTail, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers};
 pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{

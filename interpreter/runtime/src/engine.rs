@@ -5,6 +5,7 @@ mod aside;
 mod commands;
 mod dispatch;
 mod heartbeats;
+mod holders;
 mod loading;
 mod quiescence;
 #[cfg(test)]

@@ -125,6 +125,7 @@ fn existing(row: &rusqlite::Row<'_>) -> rusqlite::Result<Refusal> {
     Ok(Refusal::Exists {
         execution: Text::from(row.get_ref(0)?.as_str()?),
         version: row.get(1)?,
+        keyed: None,
     })
 }
 
@@ -165,8 +166,14 @@ fn keyed(connection: &Connection, record: &ExecutionRecord) -> rusqlite::Result<
         return Ok(None);
     };
     connection
-        .prepare_cached("SELECT id, version FROM executions WHERE flow = ?1 AND once_key = ?2")?
-        .query_row([record.flow.as_str(), key.as_str()], existing)
+        .prepare_cached("SELECT id, version, COALESCE(name, id) FROM executions WHERE flow = ?1 AND once_key = ?2")?
+        .query_row([record.flow.as_str(), key.as_str()], |row| {
+            Ok(Refusal::Exists {
+                execution: queueing::text(row, 0)?,
+                version: row.get(1)?,
+                keyed: Some(queueing::text(row, 2)?),
+            })
+        })
         .optional()
 }
 

@@ -39,6 +39,9 @@ pub struct Options {
     /// Oldest or newest first
     #[arg(long, value_enum, default_value_t = Order::Asc)]
     pub order: Order,
+    /// Also shows the input and local data that events of steps had to do with
+    #[arg(long, conflicts_with_all = ["follow", "export"])]
+    pub expand: bool,
     /// Goes on until the execution has ended
     #[arg(long, conflicts_with_all = ["limit", "order"])]
     pub follow: bool,
@@ -80,13 +83,32 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         Order::Desc => "desc",
     };
     let left = options.limit.unwrap_or(u64::MAX);
-    pages(&client, &id, options.from, left, order, &mut |page, events| {
+    let shown = Shown {
+        order,
+        expand: options.expand,
+    };
+    pages(&client, &id, options.from, left, shown, &mut |page, events| {
         if output.json() {
             return output.result(&format!("{page}\n"));
         }
         let lines: String = events.iter().map(|event| event_line(event) + "\n").collect();
         output.result(&lines)
     })
+}
+
+/// How a history is shown.
+#[derive(Clone, Copy)]
+struct Shown {
+    order: &'static str,
+    expand: bool,
+}
+
+impl Shown {
+    /// All of it from the beginning, as it is kept.
+    const PLAIN: Self = Self {
+        order: "asc",
+        expand: false,
+    };
 }
 
 /// Sees the pages of a history: the text of each, and its events.
@@ -97,15 +119,16 @@ fn pages(
     id: &str,
     from: Option<u64>,
     mut left: u64,
-    order: &str,
+    shown: Shown,
     see: &mut Seen<'_>,
 ) -> Result<(), Exit> {
     let mut from = from.map(|from| from.to_string());
     loop {
         let mut query = vec![
             ("limit", left.min(PAGE_EVENTS).to_string()),
-            ("order", order.to_owned()),
+            ("order", shown.order.to_owned()),
         ];
+        query.extend(shown.expand.then(|| ("expand", "true".to_owned())));
         query.extend(from.map(|from| ("from", from)));
         let answer = client.get(&["executions", id, "history"], &query)?;
         let (events, next) = answer.page();
@@ -148,7 +171,7 @@ fn export(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
         }
     };
     let written = write(vec![head]).and_then(|()| {
-        pages(client, &id, None, u64::MAX, "asc", &mut |_, events| {
+        pages(client, &id, None, u64::MAX, Shown::PLAIN, &mut |_, events| {
             count += events.len();
             write(
                 events
@@ -171,7 +194,7 @@ pub(super) fn exported(client: &Client, meant: &str) -> Result<String, Exit> {
     let execution = views::execution(client, meant)?.object();
     let id = plain(&execution, "id");
     let mut text = head(client, &execution, &id)? + "\n";
-    pages(client, &id, None, u64::MAX, "asc", &mut |_, events| {
+    pages(client, &id, None, u64::MAX, Shown::PLAIN, &mut |_, events| {
         let lines = events.iter().map(|event| Value::from(event.clone()).to_json() + "\n");
         text.extend(lines);
         Ok(())

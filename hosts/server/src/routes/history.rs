@@ -25,9 +25,13 @@ type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
 /// `GET /v1/executions/{id}/history`
 pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: HeaderMap, query: Parameters) -> Answer {
-    let query = Query::of(query.0, &["from", "limit", "order"])?;
+    let query = Query::of(query.0, &["from", "limit", "order", "expand"])?;
+    let expand = wants_expanded(&query)?;
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accept.is_some_and(|accept| accept.contains("text/event-stream")) {
+        if expand {
+            return Err(Problem::bad("`expand` is for pages: ask for no `text/event-stream`"));
+        }
         return stream(&app, &id, &headers, &query).await;
     }
     let backwards = match query.get("order") {
@@ -43,6 +47,9 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
     let limit = usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100);
     let usual = if backwards { u64::MAX } else { 1 };
     let from = query.number("from", usual, 1, u64::MAX)?;
+    if expand {
+        return expanded(&app, id, from, (limit, backwards)).await;
+    }
     let mut room = app.answers.room();
     let kept = super::aside(&app.node, move |node| {
         let last = node.last_event(&id)?;
@@ -54,6 +61,33 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
     let (events, last, room) = kept.await??;
     let bytes = events.bytes();
     let make = move || Ok::<_, Problem>(page(events.read()?, last, backwards));
+    room.write(StatusCode::OK, bytes, make).await
+}
+
+fn wants_expanded(query: &Query) -> Answer<bool> {
+    match query.get("expand") {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => {
+            let words = format!("`expand` must be `true` or `false`, not {}", quoted(other));
+            Err(Problem::bad(words))
+        }
+    }
+}
+
+/// A page of events with the data around them.
+async fn expanded(app: &App, id: String, from: u64, (limit, backwards): (usize, bool)) -> Answer {
+    let mut room = app.answers.room();
+    let kept = super::aside(&app.node, move |node| {
+        let last = node.last_event(&id)?;
+        let from = EventId(from.min(if backwards { last.0 } else { u64::MAX }));
+        let found = node.expanded_events(&id, from, limit, backwards)?;
+        room.hold(found.bytes)?;
+        Ok::<_, Problem>((found, last, room))
+    });
+    let (found, last, room) = kept.await??;
+    let bytes = found.bytes;
+    let make = move || Ok::<_, Problem>(page(found.events, last, backwards));
     room.write(StatusCode::OK, bytes, make).await
 }
 

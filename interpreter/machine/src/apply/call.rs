@@ -27,13 +27,14 @@ impl State {
                 failure,
                 retry_after,
                 not_sent,
+                ..
             } => {
                 self.fold_call_failed(id, event.caused_by, failure, retry_after.unwrap_or_default(), *not_sent)?;
             }
             EventKind::TaskSubmitFailed { failure, not_sent } => {
                 self.fold_call_failed(id, event.caused_by, failure, Seconds::ZERO, *not_sent)?;
             }
-            EventKind::TaskTimedOut { error, redeliver } => {
+            EventKind::TaskTimedOut { error, redeliver, .. } => {
                 let run = self.task_run_of(id, event.caused_by)?;
                 run.phase = TaskPhase::Faulted {
                     failure: timed_out(flow, error),

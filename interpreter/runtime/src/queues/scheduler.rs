@@ -104,7 +104,7 @@ impl Queues {
     /// Takes a task that was put into its queue.
     pub fn enqueue(&mut self, task: QueuedTask) {
         let key = (task.execution.clone(), task.call);
-        let anew = self.leased.is_announced_anew(&key);
+        let anew = self.leased.is_announced_anew(&task);
         if let Some(held) = self.leased.get(&key) {
             // A poll read it from the store before this call. What is held through a pause or a new order is not put in again.
             if held.task.since == task.since && !anew {

@@ -539,7 +539,7 @@ impl Shard {
     /// The current record of a loaded execution.
     pub fn record(&self, execution: &str) -> Option<ExecutionRecord> {
         let live = self.executions.get(execution)?;
-        Some(live.record(live.standing()))
+        Some(live.record(&live.standing()))
     }
 
     /// The flows that can be started.

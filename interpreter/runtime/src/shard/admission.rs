@@ -233,9 +233,9 @@ impl Shard {
         }
         live.watched = true;
         let standing = live.standing();
-        live.kept = Some(standing);
+        live.kept = Some(standing.clone());
         live.unsettled += 1;
-        let record = live.record(standing);
+        let record = live.record(&standing);
         self.pending.push(Append {
             execution: to,
             expected: last,

@@ -102,12 +102,8 @@ impl Checker<'_> {
             self.report(found.help("the data goes into `key`: the pool says which flows share their keys"));
             return None;
         }
-        if !is_name(&text) && !self.stored {
-            let message = format!("`{text}` is no name of a pool");
-            let found = cursor.problem(Code::BadName, message);
-            self.report(
-                found.help("a name has 1 to 128 letters, digits, `_` and `-`, and begins with a letter or `_`"),
-            );
+        if !self.stored && !is_name(&text) {
+            self.check_identifier(cursor, &text);
             return None;
         }
         Some(text)

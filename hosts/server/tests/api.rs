@@ -79,5 +79,7 @@ mod starts;
 mod steps;
 #[path = "api/waiters.rs"]
 mod waiters;
+#[path = "api/waits.rs"]
+mod waits;
 #[path = "api/why.rs"]
 mod why;

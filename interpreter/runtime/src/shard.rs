@@ -340,6 +340,9 @@ impl Shard {
             return Err(StartError::NotSupported(what));
         }
         if start_at > now || self.must_ask(&started.flow, &keys, &request.after) {
+            if start_at <= now {
+                self.check_room(&started)?;
+            }
             let kept = KeptStart {
                 start: Box::new(started),
                 requested: now,

@@ -98,6 +98,10 @@ impl Rows {
         }
     }
 
+    pub(crate) fn count_waiters(&self) -> u64 {
+        count(self.waiters.len())
+    }
+
     pub(crate) fn last_waiter(&self) -> (u64, u64) {
         let number = self.waiters.values().map(|waiter| waiter.number).max();
         let claim = self.waiters.values().filter_map(|waiter| waiter.claim).max();

@@ -406,6 +406,10 @@ impl Admissions for MemoryStore {
         Ok(self.lock().admission.last_waiter())
     }
 
+    fn count_waiters(&self) -> Result<u64, StoreError> {
+        Ok(self.lock().admission.count_waiters())
+    }
+
     fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {
         Ok(self.lock().admission.slots_of(execution))
     }

@@ -362,6 +362,10 @@ impl Admissions for SqliteStore {
         self.read(admission::last_waiter)
     }
 
+    fn count_waiters(&self) -> Result<u64, StoreError> {
+        self.read(admission::count_waiters)
+    }
+
     fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {
         self.read(|connection| admission::slots_of(connection, execution))
     }

@@ -71,6 +71,11 @@ impl<'a> Briefs<'a> {
         match record.waiting_reason() {
             Some(WaitingReason::Queue) => self.of_queue(id, record),
             Some(WaitingReason::Child) => self.of_child(record, depth),
+            // Others of its steps go on, or an earlier version let it fall asleep.
+            Some(reason @ WaitingReason::Manual) if record.waits.is_none() => {
+                let text = "a step waits for an operator's decision".to_owned();
+                Ok(Some(brief(reason, None, text, Some(format!("starbridge why {id}")))))
+            }
             Some(reason @ WaitingReason::Running) => {
                 let text = "it computes, or the answer of a call is out".to_owned();
                 Ok(Some(brief(reason, None, text, None)))

@@ -18,7 +18,7 @@ use starbridge_node::http::reading::{Body, Query};
 use starbridge_node::node::{Node, StoredExecution, WaitPermit};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::{StoreError, WaitingReason};
+use starbridge_ports::{Dependency, StoreError, WaitingReason};
 use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest, find_cycle};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -147,21 +147,29 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
 
 /// What a start waits for by id must be there. A name may appear later.
 fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()> {
-    for id in request.after.iter().filter(|dependency| dependency.flow.is_none()) {
-        if app.node.store().record(&id.execution)?.is_none() {
-            let detail = format!("`after` has the id `{}`, and there is no such execution", id.execution);
-            return Err(Problem::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "UnknownDependency",
-                detail,
-            ));
-        }
+    for Dependency { flow, execution, .. } in &request.after {
+        let detail = match flow {
+            // One of the flow itself is refused with it.
+            Some(flow) if *flow == request.flow || app.node.flows().has(flow) => continue,
+            Some(flow) => format!("`after` has `{flow}/{execution}`, and there is no flow `{flow}`: put it first"),
+            None if app.node.store().record(execution)?.is_some() => continue,
+            None => format!("`after` has the id `{execution}`, and there is no such execution"),
+        };
+        return Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "UnknownDependency",
+            detail,
+        ));
     }
     let Some(name) = &request.name else {
         return Ok(());
     };
     match find_cycle(app.node.store().as_ref(), (&request.flow, name), &request.after)? {
-        Some(cycle) => Err(cyclic(&cycle)),
+        Some(cycle) => {
+            let (flow, cycle_of) = (&request.flow, cycle.join(", "));
+            tracing::warn!(%flow, %name, cycle = %cycle_of, "a start that would wait for itself is refused");
+            Err(cyclic(&cycle))
+        }
         None => Ok(()),
     }
 }
@@ -204,6 +212,9 @@ pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Pr
         }
         StartFailure::Refused(error @ StartError::NotSupported(_)) => {
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", error.to_string())
+        }
+        StartFailure::Refused(error @ StartError::TooManyWaiting(_)) => {
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyWaiting", error.to_string())
         }
         StartFailure::Refused(error @ StartError::Panicked(_)) => {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "Panicked", error.to_string())

@@ -1,6 +1,7 @@
 //! What an execution that only waits is waiting for, said in one word.
 
 use super::{InFlight, State, StepRun, TaskPhase, TimerFor, UndoPhase, VisitPhase};
+use crate::event::EventId;
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::value::Text;
 
@@ -50,8 +51,8 @@ impl State {
 
     fn call_wait(&self, flow: &Flow) -> Option<OpenWait> {
         let mut child = None;
-        for (_, in_flight) in self.calls.iter().take(LOOKED_AT) {
-            match self.wait_of(flow, in_flight) {
+        for (call, in_flight) in self.calls.iter().take(LOOKED_AT) {
+            match self.wait_of(flow, call, in_flight) {
                 Some(wait) if wait.kind == OpenWaitKind::Callback => return Some(wait),
                 wait => child = child.or(wait),
             }
@@ -59,12 +60,13 @@ impl State {
         child
     }
 
-    fn wait_of(&self, flow: &Flow, in_flight: &InFlight) -> Option<OpenWait> {
+    fn wait_of(&self, flow: &Flow, call: EventId, in_flight: &InFlight) -> Option<OpenWait> {
         let frame = self.frame(in_flight.frame)?;
         let (step, child) = match in_flight.rollback {
             true => {
                 let run = frame.undoing.as_ref()?.current.as_ref()?;
-                (run.done.step, run.done.child.clone())
+                // A task that started a child may be undone by another call.
+                (run.done.step, self.call_to_send(flow, call)?.child)
             }
             false => {
                 let visit = frame.visit()?;

@@ -333,6 +333,7 @@ const TESTS: &[fn()] = &[
     reports::a_body_with_a_wrong_token_is_not_read,
     reports::log_of_a_report_is_shown_with_step_and_attempt,
     waiters::limit_of_waiters,
+    waits::a_list_says_what_each_one_that_runs_waits_for,
     waits::a_start_is_refused_where_too_many_wait,
     why::a_task_says_its_queue_and_then_its_worker_through_the_parent,
     problem_of_a_store_hides_what_the_store_says,

@@ -43,7 +43,7 @@ fn task(name: &str, resource: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_list_says_what_each_one_that_runs_waits_for() {
+pub async fn a_list_says_what_each_one_that_runs_waits_for() {
     let server = Running::start().await;
     let nobody = refusing();
     let target = format!("http://{}/pay", nobody.local_addr().unwrap());

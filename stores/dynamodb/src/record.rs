@@ -79,6 +79,12 @@ fn json_of(record: &ExecutionRecord) -> Value {
     Value::Object(members)
 }
 
+/// The number of the reason, and what of.
+fn waits_of(waits: &Value) -> Option<RecordedWait> {
+    let reason = waits.get(0)?.as_u64().and_then(|reason| u8::try_from(reason).ok());
+    RecordedWait::read(reason, waits.get(1)?.as_str().map(Text::from))
+}
+
 fn of_json(json: &Value) -> Option<ExecutionRecord> {
     let word = |value: &Value| value.as_str().map(Text::from);
     let time = |name| json.get(name).and_then(Value::as_i64).map(Timestamp);
@@ -109,10 +115,6 @@ fn of_json(json: &Value) -> Option<ExecutionRecord> {
             since: Timestamp(broken.get(0)?.as_i64()?),
             cause: word(broken.get(1)?)?,
         })
-    });
-    let waits = json.get("waits").and_then(|waits| {
-        let reason = waits.get(0)?.as_u64().and_then(|reason| u8::try_from(reason).ok());
-        RecordedWait::read(reason, word(waits.get(1)?))
     });
     let (undo, forked, paused) = (json.get("failedUndo"), json.get("forked"), json.get("paused"));
     let status = json.get("status")?.as_str()?;
@@ -147,7 +149,7 @@ fn of_json(json: &Value) -> Option<ExecutionRecord> {
             .map_or(0, |attempts| attempts.min(9) as u32),
         broken: broken.flatten(),
         paused: paused.and_then(|paused| serde_json::from_value(paused.clone()).ok()),
-        waits,
+        waits: json.get("waits").and_then(waits_of),
     })
 }
 

@@ -344,14 +344,20 @@ impl Run {
                 event: EventId(2),
             });
         }
-        let sleeps =
-            record.status == Status::Running && !record.awake && record.paused.is_none() && record.broken.is_none();
-        if sleeps && self.chance.of(50) {
-            let reason = self.chance.pick(&[WaitingReason::Queue, WaitingReason::Retry]);
-            let of = self.chance.pick(&["a", "b"]).into();
-            record.waits = Some(RecordedWait { reason, of });
-        }
+        record.waits = self.waits(&record);
         record
+    }
+
+    /// What an execution that sleeps waits for.
+    fn waits(&mut self, record: &ExecutionRecord) -> Option<RecordedWait> {
+        let rests = !record.awake && record.paused.is_none() && record.broken.is_none();
+        let sleeps = rests && record.status == Status::Running;
+        if !sleeps || !self.chance.of(50) {
+            return None;
+        }
+        let reason = self.chance.pick(&[WaitingReason::Queue, WaitingReason::Retry]);
+        let of = self.chance.pick(&["a", "b"]).into();
+        Some(RecordedWait { reason, of })
     }
 
     fn query(&mut self) -> Query {

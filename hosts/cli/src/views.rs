@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::output::finish;
 use crate::table::{NOTHING, listing, time, took};
 use starbridge_flow::value::{Object, Value};
+use starbridge_machine::Status;
 use starbridge_node::escaping::escaped;
 use std::io::IsTerminal;
 
@@ -137,9 +138,13 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
         entries.push(("requested", time(Some(requested))));
     }
     let until = execution.get("waitingFor").and_then(Value::as_object);
-    match until.and_then(|waiting| text(waiting, "until")) {
-        Some(until) => entries.push(("waits until", time(Some(until)))),
-        None => entries.push(("started", time(started))),
+    let until = until.and_then(|waiting| text(waiting, "until"));
+    if let Some(until) = until {
+        entries.push(("waits until", time(Some(until))));
+    }
+    let has_begun = text(execution, "status").and_then(Status::parse);
+    if until.is_none() || has_begun.is_some_and(|status| !status.is_before_start()) {
+        entries.push(("started", time(started)));
     }
     if let Some(took) = took(started, ended) {
         entries.push(("ended", format!("{}, in {took}", time(ended))));

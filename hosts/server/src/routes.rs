@@ -1,6 +1,7 @@
 //! The routes: one table, from which the router, the check of tokens and the OpenAPI document are made.
 
 mod audit;
+mod briefs;
 mod bulk;
 mod executions;
 mod flows;
@@ -8,6 +9,7 @@ mod history;
 mod keys;
 mod operating;
 mod order;
+mod queue_waits;
 mod queues;
 mod route;
 mod schedules;
@@ -164,7 +166,7 @@ const ROUTES: &[Route] = &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),
             ("reason", "why it does not go on, as `waitingFor` says"),
-            ("reasonOf", "of this key, flow or execution"),
+            ("reasonOf", "of this key, flow, queue, step or execution"),
             ("name", "whose name begins so"),
             ("parent", "started by the execution with this id"),
             (
@@ -183,6 +185,20 @@ const ROUTES: &[Route] = &[
         body: None,
         answers: &[(200, "a page", Some("ExecutionPage"))],
         handler: Some(|| get(executions::list)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/executions/counts",
+        scope: Some(Scope::Read),
+        summary: "How many executions have each status, and how many do not go on for each reason",
+        query: &[],
+        body: None,
+        answers: &[(
+            200,
+            "the counts; `reasons` is null where the store has none",
+            Some("ExecutionCounts"),
+        )],
+        handler: Some(|| get(executions::counts)),
     },
     Route {
         method: "GET",

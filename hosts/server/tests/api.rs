@@ -81,5 +81,7 @@ mod starts;
 mod steps;
 #[path = "api/waiters.rs"]
 mod waiters;
+#[path = "api/waits.rs"]
+mod waits;
 #[path = "api/why.rs"]
 mod why;

@@ -94,7 +94,7 @@ pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::{EventData, FailedCall, FailedRollback, ManualRequest, OpenStep, StepState};
 pub use replay::turn_length;
 pub use signal::{EndBeforeStart, NewOrder, Rejection, Signal, Timer};
-pub use state::{Checkpoint, CheckpointError, Paused, State, Status};
+pub use state::{Checkpoint, CheckpointError, OpenWait, OpenWaitKind, Paused, State, Status};
 pub use turn::cut;
 pub use turn::{TURN_BYTES, TURN_EVENTS};
 

@@ -11,6 +11,7 @@ mod pairs;
 mod paused;
 mod readiness;
 mod removal;
+mod rest;
 mod timers;
 mod undoing;
 
@@ -22,6 +23,7 @@ pub(crate) use frames::{
 };
 pub(crate) use outstanding::resource_again;
 pub use paused::Paused;
+pub use rest::{OpenWait, OpenWaitKind};
 pub(crate) use timers::{TimerFor, TimerKey, Timers};
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoPolling, UndoRun, Undoing};
 

@@ -340,6 +340,9 @@ impl Shard {
             return Err(StartError::NotSupported(what));
         }
         if start_at > now || self.must_ask(&started.flow, &keys, &request.after) {
+            if start_at <= now {
+                self.check_room(&started)?;
+            }
             let kept = KeptStart {
                 start: Box::new(started),
                 requested: now,
@@ -539,7 +542,7 @@ impl Shard {
     /// The current record of a loaded execution.
     pub fn record(&self, execution: &str) -> Option<ExecutionRecord> {
         let live = self.executions.get(execution)?;
-        Some(live.record(live.standing()))
+        Some(live.record(&live.standing()))
     }
 
     /// The flows that can be started.

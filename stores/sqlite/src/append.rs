@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
     Append, AttemptLog, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES,
-    Turn, WaitingReason, code_of, shard_of,
+    Turn, code_of, shard_of,
 };
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
@@ -189,13 +189,14 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
     let number = *work.next;
     let labels = record.labels.as_ref().filter(|labels| !labels.is_empty());
     let failure = record.failure.as_ref();
+    let stored = record.stored_reason();
     work.connection
         .prepare_cached(
             "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
                 parent_execution, parent_event, root, depth, awaited, error, cause, step, failed_undo, forked,
-                requested, once_key, priority, order_time, paused, reason, watched)
+                requested, once_key, priority, order_time, paused, reason, watched, reason_of)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+                ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)",
         )?
         .execute(params![
             number,
@@ -225,8 +226,9 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
             record.priority,
             record.order_time,
             to_json(record.paused.as_ref()),
-            record.waiting_reason().map(WaitingReason::number),
+            stored.map(|(reason, _)| reason.number()),
             record.watched,
+            stored.and_then(|(_, of)| of).map(Text::as_str),
         ])?;
     *work.next += 1;
     for (label, value) in labels.into_iter().flat_map(|labels| labels.iter()) {
@@ -312,11 +314,12 @@ fn add_turn(work: &mut Work<'_>, head: &mut Head, turn: &Turn) -> rusqlite::Resu
 
 fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status: usize) -> rusqlite::Result<()> {
     let failure = record.failure.as_ref();
+    let stored = record.stored_reason();
     connection
         .prepare_cached(
             "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
                 cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14,
-                paused = ?15, reason = ?16, watched = ?17, priority = ?18, order_time = ?19
+                paused = ?15, reason = ?16, watched = ?17, priority = ?18, order_time = ?19, reason_of = ?20
              WHERE number = ?1",
         )?
         .execute(params![
@@ -335,10 +338,11 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
             record.broken.as_ref().map(|broken| broken.cause.as_str()),
             to_json(record.rollback.as_ref()),
             to_json(record.paused.as_ref()),
-            record.waiting_reason().map(WaitingReason::number),
+            stored.map(|(reason, _)| reason.number()),
             record.watched,
             record.priority,
             record.order_time,
+            stored.and_then(|(_, of)| of).map(Text::as_str),
         ])
         .map(drop)
 }

@@ -7,13 +7,13 @@ use serde::de::DeserializeOwned;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
-use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, STATUS_CODES};
+use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, RecordedWait, STATUS_CODES};
 
 /// The code that the index of statuses leaves out.
 pub(crate) const SUCCEEDED_CODE: usize = 4;
 
 /// The columns of a record, as [`from_row`] reads them.
-pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken, failed_undo, forked, requested, once_key, priority, order_time, paused, watched";
+pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken, failed_undo, forked, requested, once_key, priority, order_time, paused, watched, reason, reason_of";
 
 /// The number, id and record of an execution.
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, ExecutionRecord)> {
@@ -67,6 +67,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, ExecutionR
             })
             .transpose()?,
         paused: json(row, 28)?,
+        waits: RecordedWait::read(row.get(30)?, text(31)?),
     };
     Ok((row.get(0)?, id, record))
 }

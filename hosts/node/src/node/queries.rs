@@ -68,6 +68,12 @@ impl StoredExecution {
         turns + self.request.as_ref().map_or(0, String::len)
     }
 
+    /// The number of its last event; 0 while it waits to begin.
+    pub fn last_event(&self) -> EventId {
+        let last = self.last.as_ref().or(self.first.as_ref());
+        last.map_or(EventId(0), Turn::last)
+    }
+
     /// Reads the data of the execution.
     ///
     /// # Errors

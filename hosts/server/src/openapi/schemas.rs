@@ -1,5 +1,6 @@
 //! The schemas of bodies and answers.
 
+use super::execution::execution;
 use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
 use serde_json::{Map, Value, json};
 use starbridge_node::node::BulkAction;
@@ -19,6 +20,7 @@ const CODES: &[&str] = &[
     "CrossSite",
     "DefinitionDoesNotFit",
     "DependencyCycle",
+    "DifferentLimits",
     "ExecutionAlreadyExists",
     "ExecutionBusy",
     "ExecutionSetAside",
@@ -58,6 +60,7 @@ const CODES: &[&str] = &[
     "StoreUnavailable",
     "TaskAlreadyCompleted",
     "TaskTimedOut",
+    "TooManyWaiting",
     "TooManyAnswers",
     "TooManyBodies",
     "TooManyConnections",
@@ -260,6 +263,10 @@ fn operating() -> Schemas {
         ("Pause", shape(&[("cause", text())])),
         ("Resume", shape(&[])),
         (
+            "ExecutionCounts",
+            shape(&[("statuses!", object()), ("reasons!", or_null(object()))]),
+        ),
+        (
             "Why",
             shape(&[
                 ("execution!", text()),
@@ -279,66 +286,6 @@ fn operating() -> Schemas {
             ]),
         ),
     ]
-}
-
-fn execution() -> Value {
-    let origin = [("execution!", text()), ("event!", number())];
-    let parent = [("execution!", text()), ("event!", number()), ("deleted", flag())];
-    let dependency = [
-        ("execution", text()),
-        ("flow", text()),
-        ("name", text()),
-        ("status!", text()),
-    ];
-    let waiting_for = [
-        ("reason!", text()),
-        ("text!", text()),
-        ("since!", time()),
-        ("until", time()),
-        ("of", text()),
-        ("by", text()),
-        ("cause", text()),
-        ("act!", or_null(text())),
-        ("pool", text()),
-        ("key", text()),
-        ("flow", text()),
-        ("limit", or_null(number())),
-        ("held", number()),
-        ("holders", list(text())),
-        ("position", number()),
-        ("executions", list(shape(&dependency))),
-        ("open", number()),
-    ];
-    let rollback = [
-        ("step!", text()),
-        ("error!", text()),
-        ("cause!", text()),
-        ("left!", list(text())),
-    ];
-    shape(&[
-        ("id!", text()),
-        ("name!", text()),
-        ("flow!", text()),
-        ("version!", number()),
-        ("status!", text()),
-        ("input", object()),
-        ("output", object()),
-        ("error", text()),
-        ("cause", text()),
-        ("step", text()),
-        ("startedTime!", time()),
-        ("endedTime", time()),
-        ("requestedTime", time()),
-        ("priority!", number()),
-        ("orderTime", json!({"type": "integer"})),
-        ("onceKey", text()),
-        ("labels", labels()),
-        ("parent", shape(&parent)),
-        ("root", text()),
-        ("waitingFor", shape(&waiting_for)),
-        ("rollback", shape(&rollback)),
-        ("forkedFrom", shape(&origin)),
-    ])
 }
 
 fn open_step() -> Value {

@@ -53,7 +53,10 @@ impl Choice<'_> {
         if self.is_awaited(&waiter)? {
             match self.circle(&waiter)? {
                 Circle::None => {}
-                Circle::Of(executions) => return self.decline(&waiter, DeclineReason::Cycle { executions }),
+                Circle::Of(executions) => {
+                    tracing::warn!(execution = %waiter.execution, ?executions, "executions wait for one another: this one is declined");
+                    return self.decline(&waiter, DeclineReason::Cycle { executions });
+                }
                 Circle::Unknown => return self.decline(&waiter, DeclineReason::TooManyDependencies),
             }
         }

@@ -6,8 +6,9 @@ use super::handle::AdmissionHandle;
 use super::settings::AdmissionSettings;
 use super::value::{Admission, Decided};
 use crate::engine::writer::{Writer, Writing};
-use starbridge_ports::{ADMISSION, Admissions, FLOW_POOL, History, Message, PoolKey, StoreError};
-use std::collections::VecDeque;
+use starbridge_flow::value::Text;
+use starbridge_ports::{ADMISSION, Admissions, FLOW_POOL, History, Message, PoolKey, StoreError, Waiters};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -48,6 +49,8 @@ pub struct AdmissionEngine {
     /// Operators that wait for an answer, in the order of their changes; of the first ones, the changes are being written.
     asked: VecDeque<AskedChange>,
     answered: usize,
+    /// Names that may not be waited for any more, once what was decided is durable.
+    left_names: BTreeSet<(Text, Text)>,
     stopped: bool,
 }
 
@@ -71,6 +74,7 @@ impl AdmissionEngine {
                 admission.deliver(message);
             }
         }
+        handle.bound_waiting(rows.count_waiters()?, settings.max_waiting);
         let mut after = None;
         loop {
             let keys = rows.kept_keys(after.as_ref(), KEYS)?;
@@ -95,6 +99,7 @@ impl AdmissionEngine {
             unsent: VecDeque::new(),
             asked: VecDeque::new(),
             answered: 0,
+            left_names: BTreeSet::new(),
             stopped: false,
         })
     }
@@ -159,6 +164,8 @@ impl AdmissionEngine {
         self.note_awaited();
         let Decided { append, changes } = self.admission.poll(self.rows.as_ref())?;
         self.answered = changes;
+        // Who is seen to wait is counted.
+        self.handle.count_waiting(self.admission.waiting_change());
         self.note_awaited();
         self.under_way.clone_from(&append.sent);
         if self.writing.write(vec![append])?.is_some() {
@@ -169,13 +176,27 @@ impl AdmissionEngine {
 
     fn note_awaited(&mut self) {
         for (flow, name) in self.admission.awaited() {
+            // Whoever asked may have gone in the same moment.
+            self.left_names.insert((flow.clone(), name.clone()));
             self.handle.await_name(flow, name, true);
         }
+    }
+
+    /// Forgets the names that nobody waits for any more. The rows are durable: who asks later is not among them, and is noted then.
+    fn forget_names(&mut self) -> Result<(), StoreError> {
+        self.left_names.extend(self.admission.left_names());
+        for (flow, name) in std::mem::take(&mut self.left_names) {
+            if self.rows.waiters(Waiters::Named(&flow, &name, 0), 1)?.is_empty() {
+                self.handle.await_name(flow, name, false);
+            }
+        }
+        Ok(())
     }
 
     /// What was decided is durable: executions and operators hear of it.
     fn take_written(&mut self) -> Result<(), StoreError> {
         self.admission.settle();
+        self.forget_names()?;
         self.unsent.extend(std::mem::take(&mut self.under_way));
         let answered = self.answered.min(self.asked.len());
         self.answered = 0;

@@ -233,7 +233,8 @@ impl LeasedTasks {
 }
 
 impl LeasedTask {
-    fn first_end(&self) -> Ticks {
+    /// When its lease or its time ends, whichever is first.
+    pub(super) fn first_end(&self) -> Ticks {
         self.times_out.map_or(self.lease_ends, |out| out.min(self.lease_ends))
     }
 }

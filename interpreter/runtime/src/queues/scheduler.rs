@@ -220,6 +220,12 @@ impl Queues {
         Some((&held.worker, held.since))
     }
 
+    /// How long the lease of a task still lasts, or its time if that ends earlier.
+    pub fn lease_left(&self, key: &TaskKey, now: Ticks) -> Option<Millis> {
+        let held = self.leased.get(key).filter(|held| held.phase == LeasePhase::Held)?;
+        Some(held.first_end().saturating_sub(now))
+    }
+
     /// Takes the store's answer for a queue that was short: its next tasks. `asked` is how many were asked for.
     pub fn refill(&mut self, name: &Text, tasks: Vec<QueuedTask>, asked: usize) {
         let all = tasks.len() < asked;

@@ -217,6 +217,7 @@ impl Shard {
             StartError::InvalidKey(_) | StartError::NotSupported(_) => {
                 Refused::new(FaultKind::Input, error.to_string())
             }
+            StartError::TooManyWaiting(_) => Refused::new(FaultKind::Runtime, error.to_string()),
             StartError::Refused(_) => Refused::new(FaultKind::TooLarge, error.to_string()),
             StartError::Panicked(_) => Refused::new(FaultKind::Runtime, error.to_string()),
         })

@@ -16,7 +16,7 @@ use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
     ADMISSION, AdmissionChange, Admissions, Append, Ask, DeclineReason, Dependency, ExecutionRecord, History, Listing,
-    Message, MessageBody, MessageId, NeededKey, PoolKey, RequestChange, SCHEDULE_POOL, StoreError, Waiter,
+    Message, MessageBody, MessageId, NeededKey, PoolKey, RequestChange, SCHEDULE_POOL, StoreError, Waiter, Waiters,
 };
 use starbridge_runtime::{Admission, AdmissionSettings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +64,8 @@ pub(super) struct World {
     names: u64,
     now: i64,
     awaited: BTreeSet<(Text, Text)>,
+    /// How many wait, as admission counts them.
+    waiting: u64,
     missed: BTreeSet<Text>,
     restarted: bool,
     oldest: OldestClaim,
@@ -82,6 +84,7 @@ impl World {
             examined: few(6),
             messages: few(4),
             page: few(3),
+            ..AdmissionSettings::default()
         };
         let store = MemoryStore::new();
         let admission = Admission::resume(settings, &store)?;
@@ -106,6 +109,7 @@ impl World {
             names: 0,
             now: 0,
             awaited: BTreeSet::new(),
+            waiting: 0,
             missed: BTreeSet::new(),
             restarted: false,
             oldest: OldestClaim::default(),
@@ -380,8 +384,31 @@ impl World {
         let before = Before::of(&append, &self.store, self.all());
         self.write(&append);
         self.admission.settle();
-        self.awaited.extend(self.admission.awaited());
+        self.settle_names();
         self.check(&append, &before);
+    }
+
+    /// Names that nobody waits for any more are forgotten, as the engine forgets them.
+    fn settle_names(&mut self) {
+        let noted = self.admission.awaited();
+        self.awaited.extend(noted.iter().cloned());
+        let waits = |(flow, name): &(Text, Text), store: &MemoryStore| {
+            let waiters = store.waiters(Waiters::Named(flow, name, 0), 1);
+            waiters.is_ok_and(|waiters| !waiters.is_empty())
+        };
+        for name in self.admission.left_names().into_iter().chain(noted) {
+            if !waits(&name, &self.store) {
+                self.awaited.remove(&name);
+            }
+        }
+        if let Some(name) = self.awaited.iter().find(|name| !waits(name, &self.store)) {
+            return self.problem(Law::Rest, format!("nobody waits for {name:?}, and it is still noted"));
+        }
+        self.waiting = self.waiting.saturating_add_signed(self.admission.waiting_change());
+        let kept = self.store.count_waiters().unwrap_or_default();
+        if self.waiting != kept {
+            self.problem(Law::Rest, format!("{kept} wait, and {} are counted", self.waiting));
+        }
     }
 
     fn plant(&mut self, append: &mut Append) {
@@ -515,6 +542,7 @@ impl World {
             Err(error) => return self.problem(Law::Store, error.to_string()),
         }
         self.awaited = self.admission.awaited().into_iter().collect();
+        self.waiting = self.store.count_waiters().unwrap_or_default();
         for message in self.store.messages().unwrap_or_default() {
             if message.id.to.as_str() == ADMISSION {
                 self.admission.deliver(message);

@@ -13,6 +13,8 @@ type Indexed = IndexMap<Text, Value, foldhash::fast::FixedState>;
 pub(super) enum Members {
     Few(Vec<(Text, Value)>),
     Many(Box<Indexed>),
+    /// No members, but a value that is no object: what stands here is not an object but a document.
+    Whole(Box<Value>),
 }
 
 /// The members in order.
@@ -36,6 +38,7 @@ impl Members {
         match self {
             Self::Few(members) => members.len(),
             Self::Many(members) => members.len(),
+            Self::Whole(_) => 0,
         }
     }
 
@@ -43,6 +46,7 @@ impl Members {
         match self {
             Self::Few(members) => members.iter().find(|(name, _)| name == key).map(|(_, value)| value),
             Self::Many(members) => members.get(key),
+            Self::Whole(_) => None,
         }
     }
 
@@ -50,6 +54,7 @@ impl Members {
         match self {
             Self::Few(members) => members.get(index).map(|(name, value)| (name, value)),
             Self::Many(members) => members.get_index(index),
+            Self::Whole(_) => None,
         }
     }
 
@@ -70,6 +75,10 @@ impl Members {
                 None
             }
             Self::Many(members) => members.insert(key, value),
+            Self::Whole(_) => {
+                *self = Self::Few(vec![(key, value)]);
+                None
+            }
         }
     }
 
@@ -77,6 +86,7 @@ impl Members {
         match self {
             Self::Few(members) => Iter::Few(members.iter()),
             Self::Many(members) => Iter::Many(members.iter()),
+            Self::Whole(_) => Iter::Few([].iter()),
         }
     }
 }

@@ -25,6 +25,30 @@ impl Object {
         Self(None)
     }
 
+    /// `{}`, for whoever needs one that lasts.
+    pub(super) fn empty() -> &'static Self {
+        static EMPTY: Object = Object(None);
+        &EMPTY
+    }
+
+    /// A document that is no object. Nobody but [`super::Document`] may make or see it.
+    pub(super) fn standing_for(value: Value) -> Self {
+        Self(Some(Arc::new(Inner {
+            members: Members::Whole(Box::new(value)),
+            members_len: 0,
+            depth: 0,
+        })))
+    }
+
+    /// The document that is no object and stands here instead of members.
+    #[inline]
+    pub(super) fn stands_for(&self) -> Option<&Value> {
+        match &self.0.as_ref()?.members {
+            Members::Whole(value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// How many members.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |inner| inner.members.len())

@@ -48,18 +48,12 @@ impl Document {
 
     /// The length in bytes of the compact JSON text.
     pub fn json_len(&self) -> usize {
-        match self.other() {
-            None => self.0.json_len(),
-            Some(other) => other.json_len(),
-        }
+        self.0.json_len()
     }
 
     /// How many containers stand inside each other.
     pub fn depth(&self) -> usize {
-        match self.other() {
-            None => self.0.depth(),
-            Some(other) => other.depth(),
-        }
+        self.0.depth()
     }
 
     /// The document as a value.

@@ -33,10 +33,11 @@ impl Object {
 
     /// A document that is no object. Nobody but [`super::Document`] may make or see it.
     pub(super) fn standing_for(value: Value) -> Self {
+        // INVARIANT: `json_len` and `depth` answer with those of the value, though there are no members.
         Self(Some(Arc::new(Inner {
+            members_len: value.json_len() - 1,
+            depth: value.depth(),
             members: Members::Whole(Box::new(value)),
-            members_len: 0,
-            depth: 0,
         })))
     }
 
@@ -106,7 +107,7 @@ impl Object {
     pub fn json_len(&self) -> usize {
         match &self.0 {
             None => 2,
-            Some(inner) => 2 + inner.members_len + inner.members.len() - 1,
+            Some(inner) => 1 + inner.members_len + inner.members.len(),
         }
     }
 

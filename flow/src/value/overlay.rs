@@ -100,9 +100,10 @@ impl Overlay {
 
     /// The length in bytes of the merged document's compact JSON text.
     pub fn json_len(&self) -> usize {
-        let Some(base) = self.base.as_object() else {
+        if self.over.is_empty() {
             return self.base.json_len();
-        };
+        }
+        let base = self.base.members();
         let members = base.len() + self.over.len() - self.hidden;
         let inner = |object: &Object| object.json_len() - 1 - object.len().max(1);
         let text = inner(base) + inner(&self.over) - self.hidden_len;
@@ -111,9 +112,9 @@ impl Overlay {
 
     /// The depth of the merged document, or one that is a little too large where a deep member is hidden.
     pub fn depth(&self) -> usize {
-        match self.base.as_object() {
-            None => self.base.depth(),
-            Some(base) => base.depth().max(self.over.depth()),
+        match self.over.is_empty() {
+            true => self.base.depth(),
+            false => self.base.depth().max(self.over.depth()),
         }
     }
 

@@ -259,14 +259,20 @@ impl State {
         frame.at = next.map_or(FramePosition::Ended, FramePosition::Before);
         match flow.passing {
             OutputPassing::Merge => {
-                let members = frame.local.as_object().is_some() && output.as_object().is_some();
-                frame.local.merge(&output);
-                if members {
-                    frame.data.merge_document(&output);
-                } else {
-                    // What the variables hid of the input shows again.
-                    frame.data = frame.input.clone();
-                    frame.data.merge_document(&frame.local);
+                let were_members = frame.local.other().is_none();
+                match output.as_object().filter(|_| were_members) {
+                    // Most steps put nothing out.
+                    Some(members) if members.is_empty() => {}
+                    Some(members) => {
+                        frame.local.merge(&output);
+                        frame.data.merge(members);
+                    }
+                    None => {
+                        frame.local.merge(&output);
+                        // What the variables hid of the input shows again.
+                        frame.data = frame.input.clone();
+                        frame.data.merge_document(&frame.local);
+                    }
                 }
             }
             OutputPassing::Replace => {

@@ -3,8 +3,9 @@
 use super::{Text, Value};
 use indexmap::IndexMap;
 
-/// Up to so many members are searched through: most objects are that small, and an index costs more than it saves.
-pub(super) const LINEAR_SEARCH_MEMBERS: usize = 8;
+/// Up to so many members are searched through: most objects are that small, and an index costs more than it saves. An
+/// execution as the API shows it has nine to fifteen.
+pub(super) const LINEAR_SEARCH_MEMBERS: usize = 16;
 
 type Indexed = IndexMap<Text, Value, foldhash::fast::FixedState>;
 

@@ -29,6 +29,9 @@ pub(crate) struct Head {
     pub last: u64,
     /// The code of its status.
     pub status: usize,
+    /// Whether it is known that its row has nothing in the columns that are written together only where one of them has
+    /// something ([`crate::record::is_plain`]).
+    pub plain: bool,
 }
 
 /// Heads in two generations: a head that was not asked for during a whole generation is dropped. This approximates a
@@ -99,5 +102,6 @@ fn read(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Hea
         number,
         last: last.unwrap_or(0),
         status,
+        plain: false,
     }))
 }

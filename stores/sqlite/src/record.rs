@@ -1,13 +1,13 @@
 //! Records as rows.
 
 use crate::fault::no_json;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
-use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, STATUS_CODES};
+use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, STATUS_CODES, WaitingReason, code_of, shard_of};
 
 /// The code that the index of statuses leaves out.
 pub(crate) const SUCCEEDED_CODE: usize = 4;
@@ -92,4 +92,246 @@ pub(crate) fn read(connection: &Connection, execution: &str) -> rusqlite::Result
             Ok((number, record))
         })
         .optional()
+}
+
+/// Whether a record has nothing of what most executions never have and [`update`] writes: a failure, a pause, an order of
+/// its own and the like. Most rows are written without those columns, because each one costs, and some are in an index.
+pub(crate) fn is_plain(record: &ExecutionRecord) -> bool {
+    let ExecutionRecord {
+        failure,
+        attempts,
+        broken,
+        rollback,
+        paused,
+        priority,
+        order_time,
+        ..
+    } = record;
+    failure.is_none()
+        && *attempts == 0
+        && broken.is_none()
+        && rollback.is_none()
+        && paused.is_none()
+        && record.waiting_reason().is_none()
+        && priority.is_none()
+        && order_time.is_none()
+}
+
+/// Whether the row has only what every row has.
+fn is_bare(record: &ExecutionRecord) -> bool {
+    let ExecutionRecord {
+        labels,
+        parent,
+        root,
+        forked,
+        requested,
+        once_key,
+        ..
+    } = record;
+    is_plain(record)
+        && labels.as_ref().is_none_or(Object::is_empty)
+        && parent.is_none()
+        && root.is_none()
+        && forked.is_none()
+        && requested.is_none()
+        && once_key.is_none()
+}
+
+/// Adds the row of a new execution. `name`: none where it is the id.
+pub(crate) fn insert(
+    connection: &Connection,
+    number: i64,
+    id: &str,
+    name: Option<&str>,
+    record: &ExecutionRecord,
+) -> rusqlite::Result<()> {
+    if !is_bare(record) {
+        return insert_whole(connection, number, id, name, record);
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, depth,
+                awaited, watched)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )?
+        .execute(params![
+            number,
+            id,
+            shard_of(id),
+            record.flow.as_str(),
+            record.version,
+            name,
+            code_of(record.status),
+            record.awake,
+            record.wake_at.map(|at| at.0),
+            record.started.0,
+            record.ended.map(|at| at.0),
+            record.depth,
+            record.awaited,
+            record.watched,
+        ])
+        .map(drop)
+}
+
+fn insert_whole(
+    connection: &Connection,
+    number: i64,
+    id: &str,
+    name: Option<&str>,
+    record: &ExecutionRecord,
+) -> rusqlite::Result<()> {
+    let labels = record.labels.as_ref().filter(|labels| !labels.is_empty());
+    let failure = record.failure.as_ref();
+    connection
+        .prepare_cached(
+            "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
+                parent_execution, parent_event, root, depth, awaited, error, cause, step, failed_undo, forked,
+                requested, once_key, priority, order_time, paused, reason, watched)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+                ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+        )?
+        .execute(params![
+            number,
+            id,
+            shard_of(id),
+            record.flow.as_str(),
+            record.version,
+            name,
+            code_of(record.status),
+            record.awake,
+            record.wake_at.map(|at| at.0),
+            record.started.0,
+            record.ended.map(|at| at.0),
+            labels.map(|labels| serde_json::to_string(labels).unwrap_or_default()),
+            record.parent.as_ref().map(|parent| parent.execution.as_str()),
+            record.parent.as_ref().map(|parent| parent.event.0),
+            record.root.as_ref().map(Text::as_str),
+            record.depth,
+            record.awaited,
+            failure.map(|failure| failure.error.as_str()),
+            failure.map(|failure| failure.cause.as_str()),
+            failure.map(|failure| failure.step.as_str()),
+            to_json(record.rollback.as_ref()),
+            to_json(record.forked.as_ref()),
+            record.requested.map(|at| at.0),
+            record.once_key.as_ref().map(Text::as_str),
+            record.priority,
+            record.order_time,
+            to_json(record.paused.as_ref()),
+            record.waiting_reason().map(WaitingReason::number),
+            record.watched,
+        ])
+        .map(drop)
+}
+
+/// Writes what may change of a record. `was_plain`: it is known that the row was plain ([`is_plain`]).
+pub(crate) fn update(
+    connection: &Connection,
+    number: i64,
+    record: &ExecutionRecord,
+    was_plain: bool,
+) -> rusqlite::Result<()> {
+    if was_plain && is_plain(record) {
+        return connection
+            .prepare_cached(
+                "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7,
+                    watched = ?8
+                 WHERE number = ?1",
+            )?
+            .execute(params![
+                number,
+                record.version,
+                code_of(record.status),
+                record.awake,
+                record.wake_at.map(|at| at.0),
+                record.ended.map(|at| at.0),
+                record.awaited,
+                record.watched,
+            ])
+            .map(drop);
+    }
+    let failure = record.failure.as_ref();
+    connection
+        .prepare_cached(
+            "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
+                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14,
+                paused = ?15, reason = ?16, watched = ?17, priority = ?18, order_time = ?19
+             WHERE number = ?1",
+        )?
+        .execute(params![
+            number,
+            record.version,
+            code_of(record.status),
+            record.awake,
+            record.wake_at.map(|at| at.0),
+            record.ended.map(|at| at.0),
+            record.awaited,
+            failure.map(|failure| failure.error.as_str()),
+            failure.map(|failure| failure.cause.as_str()),
+            failure.map(|failure| failure.step.as_str()),
+            record.attempts,
+            record.broken.as_ref().map(|broken| broken.since.0),
+            record.broken.as_ref().map(|broken| broken.cause.as_str()),
+            to_json(record.rollback.as_ref()),
+            to_json(record.paused.as_ref()),
+            record.waiting_reason().map(WaitingReason::number),
+            record.watched,
+            record.priority,
+            record.order_time,
+        ])
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use starbridge_machine::Status;
+
+    #[test]
+    fn rows_have_their_records_whichever_columns_are_written() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(crate::migrate::bring_up(&mut connection).is_ok());
+        let plain = ExecutionRecord {
+            flow: "f".into(),
+            name: "e".into(),
+            version: 1,
+            status: Status::Running,
+            awake: true,
+            ..ExecutionRecord::default()
+        };
+        let failed = ExecutionRecord {
+            status: Status::Failed,
+            ended: Some(Timestamp(9)),
+            awake: false,
+            priority: Some(7),
+            failure: Some(RecordedFailure {
+                error: "E".into(),
+                cause: "why".into(),
+                step: "s".into(),
+            }),
+            ..plain.clone()
+        };
+        let asleep = ExecutionRecord {
+            awake: false,
+            wake_at: Some(Timestamp(70)),
+            version: 2,
+            watched: true,
+            ..plain.clone()
+        };
+        let is = |record: &ExecutionRecord| {
+            let (number, read) = read(&connection, "e").unwrap().unwrap();
+            assert_eq!((number, &read), (7, record));
+        };
+        insert(&connection, 7, "e", None, &plain).unwrap();
+        is(&plain);
+        let mut was_plain = true;
+        for next in [&asleep, &plain, &failed, &plain, &asleep, &failed] {
+            update(&connection, 7, next, was_plain).unwrap();
+            was_plain = is_plain(next);
+            is(next);
+        }
+        insert(&connection, 8, "other", Some("name"), &failed).unwrap();
+        let (_, read) = read(&connection, "other").unwrap().unwrap();
+        assert_eq!((read.name.as_str(), read.failure), ("name", failed.failure));
+    }
 }

@@ -25,6 +25,31 @@ impl Object {
         Self(None)
     }
 
+    /// `{}`, for whoever needs one that lasts.
+    pub(super) fn empty() -> &'static Self {
+        static EMPTY: Object = Object(None);
+        &EMPTY
+    }
+
+    /// A document that is no object. Nobody but [`super::Document`] may make or see it.
+    pub(super) fn standing_for(value: Value) -> Self {
+        // INVARIANT: `json_len` and `depth` answer with those of the value, though there are no members.
+        Self(Some(Arc::new(Inner {
+            members_len: value.json_len() - 1,
+            depth: value.depth(),
+            members: Members::Whole(Box::new(value)),
+        })))
+    }
+
+    /// The document that is no object and stands here instead of members.
+    #[inline]
+    pub(super) fn stands_for(&self) -> Option<&Value> {
+        match &self.0.as_ref()?.members {
+            Members::Whole(value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// How many members.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |inner| inner.members.len())
@@ -82,7 +107,7 @@ impl Object {
     pub fn json_len(&self) -> usize {
         match &self.0 {
             None => 2,
-            Some(inner) => 2 + inner.members_len + inner.members.len() - 1,
+            Some(inner) => 1 + inner.members_len + inner.members.len(),
         }
     }
 

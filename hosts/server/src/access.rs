@@ -240,6 +240,9 @@ pub(crate) fn failed(app: &App, client: IpAddr, problem: Problem) -> Problem {
 
 /// Whether a path is text after its `%xx` are decoded.
 fn is_utf8(path: &str) -> bool {
+    if !path.contains('%') {
+        return true;
+    }
     let mut bytes = Vec::with_capacity(path.len());
     let mut parts = path.split('%');
     bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());

@@ -243,7 +243,7 @@ impl State {
     /// The flow's local data: the merged outputs of its steps so far.
     pub fn flow_local(&self) -> Value {
         self.frame(ROOT)
-            .map_or_else(Value::empty_object, |frame| frame.local.clone())
+            .map_or_else(Value::empty_object, |frame| frame.local.to_value())
     }
 
     /// The open steps, in the order in which they were entered: outer before inner.
@@ -289,7 +289,7 @@ fn open_step(frame: &Frame) -> Option<OpenStep> {
         attempt: visit.attempt,
         visit: visit.number,
         input: visit.input.to_value(),
-        list_local: frame.local.clone(),
+        list_local: frame.local.to_value(),
     })
 }
 

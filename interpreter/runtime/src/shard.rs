@@ -100,7 +100,8 @@ pub struct Shard {
     checkpoint_events: u64,
     /// Whether other processes also notice missed heartbeats, so that an execution that expects them may sleep.
     heartbeats_elsewhere: bool,
-    executions: BTreeMap<Text, LoadedExecution>,
+    /// In boxes: the tree moves what stands in it whenever one comes or goes.
+    executions: BTreeMap<Text, Box<LoadedExecution>>,
     /// Executions that wait to begin and that somebody asked for just now.
     waiting: BTreeMap<Text, WaitingStart>,
     /// Calls whose step waits for a child to end.
@@ -432,7 +433,7 @@ impl Shard {
 
     fn live_mut(&mut self, execution: &str) -> Option<(Text, &mut LoadedExecution)> {
         let id = self.executions.get_key_value(execution)?.0.clone();
-        let live = self.executions.get_mut(&id)?;
+        let live: &mut LoadedExecution = self.executions.get_mut(&id)?;
         Some((id, live))
     }
 

@@ -183,8 +183,7 @@ impl History for SqliteStore {
     }
 
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
-        self.writer()
-            .transaction(|work| append::mark(work.connection, marks, audit))
+        self.writer().transaction(|work| append::mark(work, marks, audit))
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {

@@ -44,7 +44,7 @@ impl State {
                 self.give_up_call(event.caused_by);
             }
             EventKind::TaskCancelled { of, .. } => {
-                let out_of_time = self.frames.get(id)?.visit()?.out_of_time.clone();
+                let out_of_time = self.frames.get(id)?.visit()?.out_of_time.as_deref().cloned();
                 self.task_run_of(id, *of)?.phase = match out_of_time {
                     Some(failure) => TaskPhase::Faulted {
                         failure,

@@ -345,7 +345,7 @@ impl Shard {
     pub fn trim(&mut self, at_most: usize) -> Vec<(Timestamp, Text)> {
         for id in std::mem::take(&mut self.ended) {
             let over = |live: &LoadedExecution| live.is_idle() && live.state.status().is_ended();
-            if self.executions.get(&id).is_some_and(over) {
+            if self.executions.get(&id).is_some_and(|live| over(live)) {
                 self.forget(&id);
             }
         }

@@ -110,8 +110,8 @@ fn expects_heartbeats(step: &Step) -> bool {
 }
 
 impl LoadedExecution {
-    pub(super) fn new(flow: Arc<Flow>, state: State, origin: Origin) -> Self {
-        Self {
+    pub(super) fn new(flow: Arc<Flow>, state: State, origin: Origin) -> Box<Self> {
+        Box::new(Self {
             heartbeats: flow.steps.iter().any(expects_heartbeats),
             flow,
             state,
@@ -135,7 +135,7 @@ impl LoadedExecution {
             events_since: 0,
             bytes_since: 0,
             checkpoint_bytes: 0,
-        }
+        })
     }
 
     /// Lets it stand as it does with another definition. Returns how it stood.

@@ -155,6 +155,9 @@ fn connectors(commands: Option<CommandSettings>, optional: &OptionalConnectors) 
     connectors
 }
 
+/// How many answers are taken before what follows from them leaves: while the run decides, functions work on the other calls.
+const TOGETHER: usize = 8;
+
 fn given_up() -> LocalError {
     LocalError::System("the run was given up in the middle".to_owned())
 }
@@ -224,9 +227,15 @@ impl LocalRun {
             shard.checkpoint_every(events);
         }
         let (commands, inbox) = mpsc::channel(64);
+        let usual = EngineSettings::default();
         let engine_settings = EngineSettings {
             fast_forward: settings.fast_forward,
-            ..EngineSettings::default()
+            // Without a store nothing is flushed.
+            together: match &kept {
+                None => TOGETHER,
+                Some(_) => usual.together,
+            },
+            ..usual
         };
         let engine = Engine::new(shard, deps, engine_settings, inbox, observer);
         // A store may have executions that hold slots and that nobody goes on with now.

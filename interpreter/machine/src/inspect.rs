@@ -220,7 +220,7 @@ impl State {
         match &event.detail {
             EventKind::StepEntered { .. } => EventData {
                 input: Some(frame.input.to_value()),
-                local: Some(frame.local.clone()),
+                local: Some(frame.local.to_value()),
             },
             EventKind::StepStarted { .. } => EventData {
                 input: frame.visit().map(|visit| visit.input.to_value()),
@@ -228,7 +228,7 @@ impl State {
             },
             EventKind::StepExited { .. } => EventData {
                 input: None,
-                local: Some(frame.local.clone()),
+                local: Some(frame.local.to_value()),
             },
             _ => EventData::default(),
         }

@@ -74,6 +74,7 @@ use starbridge_ports::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use write::Writer;
 
 /// A store in one SQLite file.
@@ -260,7 +261,10 @@ impl Listing for SqliteStore {
 
 impl Retention for SqliteStore {
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.writer().transaction(|work| retention::clear(work, before, limit))
+        let asked = Instant::now();
+        let mut writer = self.writer();
+        let waited = asked.elapsed();
+        writer.transaction(|work| retention::clear_for(work, before, limit, waited))
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> ru
                     .execute([place(head.number, call.0)])?;
             }
         }
-        DeadTasksCleared::All => discard_all_dead(connection, head.number)?,
+        DeadTasksCleared::All => discard_all_dead(connection, head.number, head.number)?,
     }
     for dead in &append.dead {
         connection
@@ -50,19 +50,19 @@ pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> ru
     Ok(())
 }
 
-fn discard_all_dead(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+fn discard_all_dead(connection: &Connection, first: i64, last: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM dead_tasks WHERE place BETWEEN ?1 AND ?2")?
-        .execute([place(number, 0), place(number + 1, 0) - 1])
+        .execute([place(first, 0), place(last + 1, 0) - 1])
         .map(drop)
 }
 
-/// Removes all tasks of an execution.
-pub(crate) fn clear(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+/// Removes all tasks of the executions from the first to the last number.
+pub(crate) fn clear(connection: &Connection, first: i64, last: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM tasks WHERE place BETWEEN ?1 AND ?2")?
-        .execute([place(number, 0), place(number + 1, 0) - 1])?;
-    discard_all_dead(connection, number)
+        .execute([place(first, 0), place(last + 1, 0) - 1])?;
+    discard_all_dead(connection, first, last)
 }
 
 fn queue(connection: &Connection, number: i64, task: &QueuedTask) -> rusqlite::Result<()> {

@@ -1,5 +1,6 @@
 //! Drives admission in real time, with a store, and tells executions what was decided.
 
+use super::book::flow_key;
 use super::command::AdmissionCommand;
 use super::governed::FlowChange;
 use super::handle::AdmissionHandle;
@@ -75,16 +76,16 @@ impl AdmissionEngine {
             }
         }
         handle.bound_waiting(rows.count_waiters()?, settings.max_waiting);
-        let mut after = None;
+        // Keys are in the order of their pools: there may be a million of others.
+        let mut after = flow_key(&Text::default());
         loop {
-            let keys = rows.kept_keys(after.as_ref(), KEYS)?;
-            for kept in &keys {
-                if kept.key.pool.as_str() == FLOW_POOL && kept.is_set() {
-                    handle.govern(kept.key.key.clone(), true);
-                }
+            let keys = rows.kept_keys(Some(&after), KEYS)?;
+            let of_flows = keys.iter().take_while(|kept| kept.key.pool.as_str() == FLOW_POOL);
+            for kept in of_flows.filter(|kept| kept.is_set()) {
+                handle.govern(kept.key.key.clone(), true);
             }
             match keys.last() {
-                Some(last) if keys.len() >= KEYS => after = Some(last.key.clone()),
+                Some(last) if keys.len() >= KEYS && last.key.pool.as_str() == FLOW_POOL => after = last.key.clone(),
                 _ => break,
             }
         }

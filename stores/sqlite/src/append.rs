@@ -6,7 +6,7 @@ use crate::head::{Head, MAX_EVENTS, place};
 use crate::load::STDERR;
 use crate::notices;
 use crate::queueing;
-use crate::record::{self, Filled, to_json};
+use crate::record::{self, Filled};
 use crate::retention;
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
     Append, AttemptLog, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES,
-    Turn, code_of, shard_of,
+    Turn, code_of,
 };
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {

@@ -7,9 +7,7 @@ use serde::de::DeserializeOwned;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
-use starbridge_ports::{
-    Broken, ExecutionRecord, RecordedFailure, RecordedWait, STATUS_CODES, WaitingReason, code_of, shard_of,
-};
+use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, RecordedWait, STATUS_CODES, code_of, shard_of};
 
 /// The code that the index of statuses leaves out.
 pub(crate) const SUCCEEDED_CODE: usize = 4;
@@ -344,6 +342,7 @@ pub(crate) fn update(
 mod tests {
     use super::*;
     use starbridge_machine::Status;
+    use starbridge_ports::WaitingReason;
 
     #[test]
     fn rows_have_their_records_whichever_columns_are_written() {
@@ -390,7 +389,9 @@ mod tests {
             ..asleep.clone()
         };
         let mut was = Filled::of(&plain);
-        for next in [&asleep, &waiting, &plain, &waiting, &failed, &waiting, &plain, &asleep, &failed] {
+        for next in [
+            &asleep, &waiting, &plain, &waiting, &failed, &waiting, &plain, &asleep, &failed,
+        ] {
             update(&connection, 7, next, was).unwrap();
             was = Filled::of(next);
             is(next);

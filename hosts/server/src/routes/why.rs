@@ -1,6 +1,6 @@
 //! Why an execution is not moving: the reason that needs somebody first, and all that are open.
 
-use super::history::QUEUES;
+use super::steps::QUEUES;
 use super::route::Route;
 use super::waiting::waiting_for;
 use crate::App;

@@ -201,7 +201,8 @@ impl Visits {
         }
         self.seen = number;
         self.open.insert(key, number);
-        self.rows.insert(number, Arc::new(Row::entered(flow, event, step, self.run)));
+        self.rows
+            .insert(number, Arc::new(Row::entered(flow, event, step, self.run)));
     }
 
     fn see_row(&mut self, key: &StepPlace, event: &Event) {
@@ -254,7 +255,11 @@ impl Visits {
                 None => self.undoing.remove(key),
             };
         }
-        if let Some(row) = self.undoing.get(key).and_then(|number| row_mut(&mut self.rows, *number)) {
+        if let Some(row) = self
+            .undoing
+            .get(key)
+            .and_then(|number| row_mut(&mut self.rows, *number))
+        {
             row.see_undoing(event);
         }
     }

@@ -120,7 +120,10 @@ impl Kept {
 
     /// The latest copy that is not after an event.
     fn before(&self, event: EventId) -> Option<Arc<Fold>> {
-        self.copies.range(..=event.0).next_back().map(|(_, copy)| Arc::clone(copy))
+        self.copies
+            .range(..=event.0)
+            .next_back()
+            .map(|(_, copy)| Arc::clone(copy))
     }
 
     fn bytes(&self) -> usize {

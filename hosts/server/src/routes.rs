@@ -9,6 +9,7 @@ mod history;
 mod keys;
 mod operating;
 mod order;
+#[cfg(feature = "console")]
 mod picture;
 mod queues;
 mod route;
@@ -38,6 +39,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         why::ROUTES,
         steps::ROUTES,
         timeline::ROUTES,
+        #[cfg(feature = "console")]
         picture::ROUTES,
         data::ROUTES,
     ];
@@ -258,8 +260,14 @@ const ROUTES: &[Route] = &[
         query: &[
             ("from", "number of the first event; of the last one with `order=desc`"),
             ("order", "`asc` (usual) or `desc`, the newest first"),
-            ("at", "from the first event on that came at this time or later (RFC 3339)"),
-            ("type", "only events of these types; a page may then be short or empty and still have a `next`"),
+            (
+                "at",
+                "from the first event on that came at this time or later (RFC 3339)",
+            ),
+            (
+                "type",
+                "only events of these types; a page may then be short or empty and still have a `next`",
+            ),
             ("step", "only events of the step of this name"),
             ("failed", "`true`: only events that tell of an error"),
             PAGE[1],

@@ -39,6 +39,8 @@ mod harness;
 mod held;
 #[path = "api/histories.rs"]
 mod histories;
+#[path = "api/inside.rs"]
+mod inside;
 #[path = "api/keys.rs"]
 mod keys;
 #[path = "api/limits.rs"]

@@ -41,7 +41,10 @@ pub fn each_stored_event_from(
         for turn in turns {
             // The first turn may begin before.
             let wanted = next;
-            for event in read_stored(flow, execution, &turn)?.into_iter().filter(|event| event.id >= wanted) {
+            for event in read_stored(flow, execution, &turn)?
+                .into_iter()
+                .filter(|event| event.id >= wanted)
+            {
                 next = event.id.next();
                 if !see(&event) {
                     return Ok(());

@@ -52,7 +52,9 @@ pub(super) const ROUTES: &[Route] = &[
 async fn data(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
     let query = Query::of(query.0, &["event", "part", "pointer", "from", "bytes"])?;
     if query.get("event").is_none() {
-        return Err(Problem::bad("`event` is missing: the number of an event of the history"));
+        return Err(Problem::bad(
+            "`event` is missing: the number of an event of the history",
+        ));
     }
     let event = EventId(query.number("event", 1, 1, u64::MAX)?);
     let from = usize::try_from(query.number("from", 0, 0, u64::MAX)?).unwrap_or(usize::MAX);
@@ -117,7 +119,10 @@ fn at_pointer<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
 /// `GET /v1/me`
 async fn me(State(app): State<App>, Extension(caller): Extension<Caller>) -> Answer {
     let scopes = app.access.scopes_of(caller.0.as_deref());
-    let scopes: Vec<Value> = scopes.into_iter().map(|scope| Text::from(scope.as_str()).into()).collect();
+    let scopes: Vec<Value> = scopes
+        .into_iter()
+        .map(|scope| Text::from(scope.as_str()).into())
+        .collect();
     let mut shape = Object::new();
     shape.insert("name".into(), caller.0.map(Value::from).unwrap_or_default());
     shape.insert("scopes".into(), scopes.into());

@@ -135,7 +135,11 @@ async fn some(app: &App, id: String, wanted: Wanted, from: u64, limit: usize, ba
                 }
                 looked = Some(number);
                 let beyond = if backwards { number > 1 } else { number < last.0 };
-                at = EventId(if backwards { number.saturating_sub(1) } else { number + 1 });
+                at = EventId(if backwards {
+                    number.saturating_sub(1)
+                } else {
+                    number + 1
+                });
                 next = beyond.then_some(at.0);
                 if wanted.has(&event) {
                     found.push(event.into());

@@ -138,13 +138,7 @@ async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parameters
 }
 
 /// A page of the steps of a history that is too long to be kept folded.
-fn long(
-    node: &Node,
-    id: &str,
-    folded: &Folded,
-    filter: &VisitFilter,
-    limit: usize,
-) -> Answer<(Vec<Row>, Option<u64>)> {
+fn long(node: &Node, id: &str, folded: &Folded, filter: &VisitFilter, limit: usize) -> Answer<(Vec<Row>, Option<u64>)> {
     let mut visits = Visits::new(limit).after(filter.after);
     if let Some(status) = &filter.status {
         visits = visits.only(status);
@@ -301,7 +295,9 @@ fn attempt(node: &Node, id: &str, span: &Span, most: usize) -> Answer<Value> {
 async fn iterations(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
     let query = Query::of(query.0, &["event", "status", "cursor", "limit", "at"])?;
     let Some(event) = query.get("event") else {
-        return Err(Problem::bad("`event` is missing: the `event` of the foreach's row among the steps"));
+        return Err(Problem::bad(
+            "`event` is missing: the `event` of the foreach's row among the steps",
+        ));
     };
     let (event, at) = (entered(event)?, at(&query)?);
     let wanted = query.get("status").map(child_status).transpose()?;

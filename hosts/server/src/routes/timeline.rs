@@ -54,7 +54,9 @@ async fn timeline(State(app): State<App>, Path(id): Path<String>, query: Paramet
         let is_now = folded.fold.last == folded.end && !folded.ended;
         let now = if is_now { make_of.node.now() } else { visits.time() };
         let window = Window {
-            from: from.or_else(|| visits.rows().map(Row::entered_time).min()).unwrap_or(now),
+            from: from
+                .or_else(|| visits.rows().map(Row::entered_time).min())
+                .unwrap_or(now),
             to: to.unwrap_or(now),
             now,
         };
@@ -77,7 +79,10 @@ impl Window {
     }
 
     fn has_row(&self, row: &Row) -> bool {
-        let undone = row.spans().last().map_or(row.entered_time(), |span| span.until(self.now));
+        let undone = row
+            .spans()
+            .last()
+            .map_or(row.entered_time(), |span| span.until(self.now));
         let end = row.ended_time().unwrap_or(self.now).max(undone);
         self.has(row.entered_time(), end)
     }
@@ -152,7 +157,9 @@ impl Window {
                 }
             }
         }
-        let each = counts.into_iter().map(|(all, failed)| Value::from(vec![all.into(), failed.into()]));
+        let each = counts
+            .into_iter()
+            .map(|(all, failed)| Value::from(vec![all.into(), failed.into()]));
         each.collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Why an execution is not moving: the reason that needs somebody first, and all that are open.
 
-use super::steps::QUEUES;
 use super::route::Route;
+use super::steps::QUEUES;
 use super::waiting::waiting_for;
 use crate::App;
 use crate::scope::Scope;

@@ -221,7 +221,9 @@ impl Spans {
                 }
                 self.close(SpanEnd::Failed, event);
             }
-            EventKind::RetryScheduled { attempt, due, .. } => self.pause(SpanKind::Backoff, *attempt, Some(*due), event),
+            EventKind::RetryScheduled { attempt, due, .. } => {
+                self.pause(SpanKind::Backoff, *attempt, Some(*due), event)
+            }
             EventKind::WaitStarted { until } => self.pause(SpanKind::Wait, 1, Some(*until), event),
             EventKind::ManualRequested(_) => self.pause(SpanKind::Manual, 1, None, event),
             EventKind::TimerFired { .. } | EventKind::ManualResolved(_) => {
@@ -362,4 +364,3 @@ impl Children {
         self.each.len() * size_of::<u64>()
     }
 }
-

@@ -106,12 +106,6 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         let value = execution.get(key);
         value.map_or_else(|| "–".to_owned(), |value| pretty(value, SHOWN_BYTES))
     };
-    let labels = execution.get("labels").and_then(Value::as_object);
-    let labels = labels.into_iter().flatten().filter_map(|(key, value)| {
-        let value = value.as_str()?;
-        let both = format!("{}:{value}", key.as_str());
-        Some((key.as_str(), value, format!("/executions?label={}", path_part(&both))))
-    });
     let waits = |reason: &str| {
         execution
             .get("waitingFor")
@@ -133,7 +127,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         set_aside: waits("broken"),
         acts: parts::acts(frame, execution),
         facts: facts(frame, execution),
-        labels: labels.collect(),
+        labels: labels(execution),
         said: done(frame, parts.done),
         why: parts::why(execution, parts.open, t),
         decisions: if decides {
@@ -142,11 +136,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
             Vec::new()
         },
         may_not_decide: frame.lacks("operate"),
-        live: if has_ended(status) || view.at.is_some() {
-            String::new()
-        } else {
-            format!("/executions/{}/live", path_part(id))
-        },
+        live: live(status, &view),
         tab: view.tab,
         tabs: view.tabs(t),
         travel: Travel::of(&view, parts.end),
@@ -175,6 +165,25 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
             definition => pretty(definition, 4 * SHOWN_BYTES),
         },
     })
+}
+
+/// The labels, each with the list of those that have it.
+fn labels(execution: &Value) -> Vec<(&str, &str, String)> {
+    let labels = execution.get("labels").and_then(Value::as_object);
+    let labels = labels.into_iter().flatten().filter_map(|(key, value)| {
+        let value = value.as_str()?;
+        let both = format!("{}:{value}", key.as_str());
+        Some((key.as_str(), value, format!("/executions?label={}", path_part(&both))))
+    });
+    labels.collect()
+}
+
+/// Where the page hears of changes; nowhere, where nothing changes any more.
+fn live(status: &str, view: &View<'_>) -> String {
+    match has_ended(status) || view.at.is_some() {
+        true => String::new(),
+        false => format!("/executions/{}/live", path_part(view.id)),
+    }
 }
 
 fn facts(frame: &Frame, execution: &Value) -> Vec<(&'static str, String, Option<String>)> {

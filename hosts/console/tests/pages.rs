@@ -115,6 +115,38 @@ fn empty_list_says_what_next() {
     assert!(page.contains("older ones may match") && page.contains("href=\"/executions?flow=order&amp;cursor=7\""));
 }
 
+fn visit() -> Value {
+    value(
+        r#"{"event": 4, "step": "ship", "path": [], "status": "failed", "tries": [
+        {"attempt": 1, "status": "failed", "startedTime": "2026-11-22T09:21:41Z", "endedTime": "2026-11-22T09:21:42Z", "error":
+        "HTTP.503", "cause": "<busy>", "resource": "http://a/ship", "input": {"id": 7, "n": 1}},
+        {"attempt": 2, "status": "failed", "startedTime": "2026-11-22T09:21:44Z", "endedTime": "2026-11-22T09:21:45Z", "error":
+        "Ship.NoCarrier", "cause": "", "resource": "http://a/ship", "input": {"id": 7, "n": 2}, "left": {"output": {"event": 9,
+        "part": "output", "bytes": 70000}}}], "pauses": [], "earlierLeftOut": 3}"#,
+    )
+}
+
+fn timeline() -> Value {
+    let span = |kind: &str, status: &str, from: &str, to: &str| {
+        format!(
+            r#"{{"kind": "{kind}", "attempt": 1, "status": "{status}", "startedTime": "2026-11-22T{from}Z", "endedTime":
+            "2026-11-22T{to}Z", "error": "<E>"}}"#
+        )
+    };
+    let spans = [
+        span("attempt", "failed", "09:21:41", "09:21:42"),
+        span("backoff", "succeeded", "09:21:42", "11:21:42"),
+        span("attempt", "succeeded", "11:21:42", "11:21:43"),
+    ];
+    value(&format!(
+        r#"{{"from": "2026-11-22T09:21:41Z", "to": "2026-11-22T11:21:43Z", "next": 9, "items": [
+        {{"event": 4, "step": "ship", "path": [], "status": "succeeded", "enteredTime": "2026-11-22T09:21:41Z", "endedTime":
+        "2026-11-22T11:21:43Z", "spans": [{}]}}, {{"event": 7, "step": "each", "path": [{{"step": "both", "branch": 1}}], "status":
+        "running", "enteredTime": "2026-11-22T09:21:41Z", "endedTime": null, "spans": [], "children": 20, "bands": [[20, 1], [3, 0]]}}]}}"#,
+        spans.join(",")
+    ))
+}
+
 /// The page of an execution of which nothing more is known.
 fn nothing_of<'a>(id: &'a str, execution: &'a Value) -> ExecutionParts<'a> {
     ExecutionParts {
@@ -161,32 +193,7 @@ fn execution_is_as_kept() {
         "StepFailed", "detail": {"error": "HTTP.503"}}, {"id": 1, "causedBy": 0, "time": "2026-11-22T09:21:40Z", "step": "",
         "path": [], "type": "ExecutionStarted", "detail": {}}], "next": null}"#,
     );
-    let visit = value(
-        r#"{"event": 4, "step": "ship", "path": [], "status": "failed", "tries": [
-        {"attempt": 1, "status": "failed", "startedTime": "2026-11-22T09:21:41Z", "endedTime": "2026-11-22T09:21:42Z", "error":
-        "HTTP.503", "cause": "<busy>", "resource": "http://a/ship", "input": {"id": 7, "n": 1}},
-        {"attempt": 2, "status": "failed", "startedTime": "2026-11-22T09:21:44Z", "endedTime": "2026-11-22T09:21:45Z", "error":
-        "Ship.NoCarrier", "cause": "", "resource": "http://a/ship", "input": {"id": 7, "n": 2}, "left": {"output": {"event": 9,
-        "part": "output", "bytes": 70000}}}], "pauses": [], "earlierLeftOut": 3}"#,
-    );
-    let span = |kind: &str, status: &str, from: &str, to: &str| {
-        format!(
-            r#"{{"kind": "{kind}", "attempt": 1, "status": "{status}", "startedTime": "2026-11-22T{from}Z", "endedTime":
-            "2026-11-22T{to}Z", "error": "<E>"}}"#
-        )
-    };
-    let spans = [
-        span("attempt", "failed", "09:21:41", "09:21:42"),
-        span("backoff", "succeeded", "09:21:42", "11:21:42"),
-        span("attempt", "succeeded", "11:21:42", "11:21:43"),
-    ];
-    let timeline = value(&format!(
-        r#"{{"from": "2026-11-22T09:21:41Z", "to": "2026-11-22T11:21:43Z", "next": 9, "items": [
-        {{"event": 4, "step": "ship", "path": [], "status": "succeeded", "enteredTime": "2026-11-22T09:21:41Z", "endedTime":
-        "2026-11-22T11:21:43Z", "spans": [{}]}}, {{"event": 7, "step": "each", "path": [{{"step": "both", "branch": 1}}], "status":
-        "running", "enteredTime": "2026-11-22T09:21:41Z", "endedTime": null, "spans": [], "children": 20, "bands": [[20, 1], [3, 0]]}}]}}"#,
-        spans.join(",")
-    ));
+    let (visit, timeline) = (visit(), timeline());
     let children = value(
         r#"{"items": [{"id": "id-9", "name": "c<1>", "flow": "child", "status": "Running", "startedTime":
         "2026-11-22T09:21:41Z"}], "next": null}"#,

@@ -368,18 +368,8 @@ impl Row {
 
     pub(super) fn see_undoing(&mut self, event: &Event) {
         self.spans.see(event);
-        let undo = self.undo.get_or_insert_with(|| {
-            Box::new(Undo {
-                status: Status::Entered,
-                attempts: 0,
-                started: event.time,
-                changed: event.time,
-                ended: None,
-                until: None,
-                failure: None,
-                call: None,
-            })
-        });
+        let begun = || Box::new(Undo::begun(event.time));
+        let undo = self.undo.get_or_insert_with(begun);
         if !matches!(event.detail, EventKind::TaskSubmitted { .. }) {
             undo.changed = event.time;
         }
@@ -497,6 +487,19 @@ impl Row {
 }
 
 impl Undo {
+    fn begun(time: Timestamp) -> Self {
+        Self {
+            status: Status::Entered,
+            attempts: 0,
+            started: time,
+            changed: time,
+            ended: None,
+            until: None,
+            failure: None,
+            call: None,
+        }
+    }
+
     fn into_value(self) -> Object {
         let mut shape = Object::new();
         let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));

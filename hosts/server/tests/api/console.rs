@@ -298,9 +298,8 @@ async fn too_many_wrong_tokens_are_turned_away() {
     assert_eq!(last, 429);
 }
 
-#[tokio::test]
-async fn execution_is_started_paused_and_stopped_by_forms() {
-    let server = serving(access()).await;
+/// A flow with a form.
+async fn put_order(server: &Running) {
     let input_schema = json!({"type": "object", "required": ["id"], "properties": {
         "id": {"type": "integer"}, "note": {"type": "string"}, "express": {"type": "boolean"}}});
     let mut definition = crate::harness::definition(asleep());
@@ -309,6 +308,12 @@ async fn execution_is_started_paused_and_stopped_by_forms() {
         .request(Method::PUT, "/v1/flows/order")
         .bearer_auth("token-admin");
     assert_eq!(put.body(definition.to_string()).send().await.unwrap().status(), 201);
+}
+
+#[tokio::test]
+async fn execution_is_started_paused_and_stopped_by_forms() {
+    let server = serving(access()).await;
+    put_order(&server).await;
 
     let mut browser = Browser::at(&server.base);
     browser.sign_in("token-admin").await;

@@ -7,12 +7,14 @@ const policy = window.trustedTypes ? window.trustedTypes.createPolicy("starbridg
 const WAIT = 300;
 const HIDDEN = 10_000;
 
-/** A call that waits until nothing new comes for a moment. */
+/** A call that is made a moment later, once for all that ask for it until then. */
 function calmly(work, wait) {
   let timer = 0;
   return () => {
-    clearTimeout(timer);
-    timer = setTimeout(work, wait);
+    timer ||= setTimeout(() => {
+      timer = 0;
+      work();
+    }, wait);
   };
 }
 
@@ -103,7 +105,20 @@ function stop() {
   if (live) live.hidden = true;
 }
 
-const again = calmly(() => show(location.href, false).catch(() => tell(false)), WAIT);
+let busy = false;
+let missed = false;
+
+/** Shows what is now. One question at a time: what comes meanwhile is asked for afterwards. */
+async function refresh() {
+  missed = busy;
+  if (busy) return;
+  busy = true;
+  await show(location.href, false).catch(() => tell(false));
+  busy = false;
+  if (missed) again();
+}
+
+const again = calmly(refresh, WAIT);
 
 function follow() {
   if (!live || stream) return;

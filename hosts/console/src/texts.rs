@@ -158,6 +158,7 @@ texts! {
     received "Received" "返回"
     sent_at "Began" "开始于"
     worker "Worker" "工作者"
+    call "Call" "调用"
     in_queue "In the queue" "排队中"
     close "Close" "关闭"
     differs_from "marked: differs from attempt" "已标记：与此次尝试不同："

@@ -8,6 +8,7 @@ use crate::shapes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
+use starbridge_flow::graph::{Budget, Root, StepKind};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::http::reading::Query;
@@ -241,6 +242,14 @@ async fn visit(State(app): State<App>, Path((id, event)): Path<(String, String)>
                 _ => pauses.push(span.to_value()),
             }
         }
+        let last = row.spans().iter().rfind(|span| span.kind == SpanKind::Attempt);
+        let event_of_last = last.map(|span| span.call.as_ref().map_or(span.event, |(call, _)| *call));
+        if let Some(input) = event_of_last.and_then(|event| open_input(node, &id, event, row)) {
+            attempts = attempts
+                .into_iter()
+                .map(|tried| with_input(tried, &input, most))
+                .collect();
+        }
         let left_out = row.spans_left_out();
         let mut shape = match told(node, &id, vec![row.clone()], &queues).pop() {
             Some(Value::Object(shape)) => shape,
@@ -253,6 +262,34 @@ async fn visit(State(app): State<App>, Path((id, event)): Path<(String, String)>
         Ok::<_, Problem>(shape.into())
     };
     app.answers.room().write_all(StatusCode::OK, make).await
+}
+
+/// A state after more events is not folded to find what a step was given.
+const FOLDED_EVENTS: u64 = 100_000;
+
+/// The input of a step whose mappings made none: what the state had for it at the end of the turn with that event. It is
+/// not there any more if the visit was over by then.
+fn open_input(node: &Node, id: &str, event: EventId, row: &Row) -> Option<Value> {
+    if event.0 > FOLDED_EVENTS {
+        return None;
+    }
+    let state = node.state_at(id, Some(event)).ok()?;
+    let open = state.get("steps")?.as_array()?.values().iter();
+    let mut open = open.filter(|open| open.get("step").and_then(Value::as_str) == Some(row.step()));
+    let same = open.find(|open| open.get("path") == Some(row.path()))?;
+    same.get("input").cloned()
+}
+
+/// An attempt with the input of its visit, unless mappings made one.
+fn with_input(tried: Value, input: &Value, most: usize) -> Value {
+    let Value::Object(mut tried) = tried else {
+        return tried;
+    };
+    let has_own = tried.contains_key("input") || tried.get("left").is_some_and(|left| left.get("input").is_some());
+    if !has_own && input.json_len() <= most {
+        tried.insert("input".into(), input.clone());
+    }
+    tried.into()
 }
 
 /// An attempt with its data.
@@ -307,9 +344,27 @@ async fn iterations(State(app): State<App>, Path(id): Path<String>, query: Param
     let make = move || {
         let folded = make_of.folds.get(&make_of.node, &id, at)?;
         let visits = folded.visits();
-        Ok::<_, Problem>(map(row_of(&visits, event)?, wanted, after, limit))
+        let row = row_of(&visits, event)?;
+        let known = row.children().and_then(|children| children.total);
+        let total = known.or_else(|| items_of(&make_of.node, &id, &folded, row));
+        Ok::<_, Problem>(map(row, total, wanted, after, limit))
     };
     app.answers.room().write_all(StatusCode::OK, make).await
+}
+
+/// How many items a foreach has that goes on.
+fn items_of(node: &Node, id: &str, folded: &Folded, row: &Row) -> Option<u64> {
+    let Some(StepKind::Foreach(foreach)) = folded.flow.step(row.number()).map(|step| &step.kind) else {
+        return None;
+    };
+    let input = open_input(node, id, folded.fold.last, row)?;
+    let found = foreach
+        .collection
+        .find(Root::Object(input.as_object()?), &Budget::unlimited());
+    let Ok(Some(Value::Array(items))) = found else {
+        return None;
+    };
+    Some(items.len() as u64)
 }
 
 fn child_status(word: &str) -> Answer<ChildStatus> {
@@ -321,12 +376,11 @@ fn child_status(word: &str) -> Answer<ChildStatus> {
 }
 
 /// The map of a composite's children: a letter for each, in order.
-fn map(row: &Row, wanted: Option<ChildStatus>, after: u64, limit: usize) -> Value {
+fn map(row: &Row, total: Option<u64>, wanted: Option<ChildStatus>, after: u64, limit: usize) -> Value {
     let (mut letters, mut counts, mut items) = (String::new(), [0_u64; ChildStatus::ALL.len()], Vec::new());
     let mut next = None;
     let children = row.children();
     let known = children.map_or(0, |children| children.len() as u64);
-    let total = children.and_then(|children| children.total);
     let unknown = total.unwrap_or(known).saturating_sub(known);
     let each = children.into_iter().flat_map(|children| children.each());
     let not_begun = (0..unknown).map(|_| (ChildStatus::None, EventId(0)));

@@ -28,7 +28,7 @@ async fn tried_twice() -> (Running, String) {
     server.flow("f", task).await;
     let id = start(&server, "f", json!({"order": 7, "note": "x".repeat(200)})).await;
     work(&server, "fail", json!({"error": "Busy", "cause": "later"})).await;
-    work(&server, "succeed", json!({"output": {"receipt": "r-7"}})).await;
+    work(&server, "succeed", json!({"output": {"receipt": "r-7-of-the-desk"}})).await;
     server.get(&format!("/v1/executions/{id}?wait=10")).await;
     (server, id)
 }
@@ -65,16 +65,20 @@ pub async fn each_attempt_says_what_went_in_and_what_came_back() {
         (&tries[0]["input"]["order"], &tries[1]["worker"]),
         (&json!(7), &json!("desk-2"))
     );
-    assert_eq!(tries[1]["received"], json!({"receipt": "r-7"}));
+    assert_eq!(tries[1]["received"], json!({"receipt": "r-7-of-the-desk"}));
     assert_eq!(visit["pauses"][0]["kind"], "backoff");
     // What is too large is told, and is found where it is said to be.
     let small = server
         .get(&format!("/v1/executions/{id}/steps/{event}?bytes=20"))
         .await
         .body;
-    let left = &small["tries"][0]["left"]["input"];
+    let left = &small["tries"][1]["left"]["received"];
     assert!(small["tries"][0].get("input").is_none(), "{small}");
-    let path = format!("/v1/executions/{id}/data?event={}&part=input", left["event"]);
+    let path = format!(
+        "/v1/executions/{id}/data?event={}&part={}",
+        left["event"],
+        left["part"].as_str().unwrap()
+    );
     let datum = server.get(&path).await.body;
     assert_eq!(datum["bytes"], left["bytes"]);
     let none = server.get(&format!("/v1/executions/{id}/steps/1")).await;
@@ -212,7 +216,9 @@ pub async fn timeline_has_a_lane_for_each_visit_and_bands_for_many() {
     assert_eq!(line["items"].as_array().unwrap().len(), 1, "{line}");
     assert_eq!(line["items"][0]["children"], 20);
     let bands = line["items"][0]["bands"].as_array().unwrap();
-    assert_eq!((bands.len(), &bands[0][0]), (48, &json!(20)));
+    // All of them go on now, wherever the line ends.
+    let most = bands.iter().filter_map(|band| band[0].as_u64()).max();
+    assert_eq!((bands.len(), most), (48, Some(20)));
     // Pages of lanes.
     let pass = |name: &str| json!({"type": "pass", "name": name});
     server.flow("three", json!([pass("a"), pass("b"), pass("c")])).await;

@@ -57,6 +57,14 @@ function replaceParts(page) {
   for (const part of here) {
     const next = wanted.get(part.dataset.part);
     if (part.outerHTML === next.outerHTML || isInUse(part)) continue;
+    if (document.activeElement.id === "slider" && part.contains(document.activeElement)) {
+      // Whoever holds the slider keeps it.
+      document.activeElement.max = next.querySelector("#slider").max;
+      for (const around of [".keys", ".where"]) {
+        part.querySelector(around).replaceWith(document.importNode(next.querySelector(around), true));
+      }
+      continue;
+    }
     const kept = stateOf(part);
     const drawn = document.importNode(next, true);
     part.replaceWith(drawn);
@@ -84,7 +92,8 @@ async function show(address, push) {
     if (push) location.assign(address);
     else location.reload();
   }
-  if (!page.querySelector("#live")) stop();
+  if (page.querySelector("#live")) follow();
+  else stop();
 }
 
 const live = document.querySelector("#live");

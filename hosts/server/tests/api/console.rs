@@ -396,9 +396,10 @@ async fn page_of_an_execution_opens_what_its_address_names() {
     assert!(line.contains(&format!("data-live=\"{at}/live\"")), "{line}");
     let seen = browser.get(&format!("{at}?visit={visit}")).await.text;
     assert!(seen.contains("id=\"visit\""), "{seen}");
+    assert!(line.contains("data-part=\"earlier\" hidden"), "{line}");
     // What is shown at an event does not change any more.
     let earlier = browser.get(&format!("{at}?at=1")).await.text;
-    assert!(!earlier.contains("data-live=\"") && earlier.contains("how it was after the event"));
+    assert!(!earlier.contains("data-live=\"") && !earlier.contains("data-part=\"earlier\" hidden"));
     for (query, status) in [
         ("?visit=x", 400),
         ("?attempt=-1", 400),

@@ -41,6 +41,8 @@ mod held;
 mod histories;
 #[path = "api/holders.rs"]
 mod holders;
+#[path = "api/inside.rs"]
+mod inside;
 #[path = "api/keys.rs"]
 mod keys;
 #[path = "api/limits.rs"]

@@ -1,5 +1,7 @@
 //! The schemas of bodies and answers.
 
+mod history;
+
 use super::execution::execution;
 use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
 use serde_json::{Map, Value, json};
@@ -37,6 +39,7 @@ const CODES: &[&str] = &[
     "InvalidToken",
     "MethodNotAllowed",
     "NoSuchBulkJob",
+    "NoSuchData",
     "NoSuchEvent",
     "NoSuchExecution",
     "NoSuchFlow",
@@ -84,6 +87,7 @@ pub fn schemas() -> Map<String, Value> {
         general(),
         flows(),
         executions(),
+        history::schemas(),
         operating(),
         reports(),
         queues(),
@@ -223,8 +227,7 @@ fn executions() -> Schemas {
         ("BatchAnswer", whole(answer)),
         ("Execution", execution()),
         ("ExecutionPage", page(reference("Execution"), text())),
-        ("EventPage", page(event, number())),
-        ("StepPage", page(step(), number())),
+        ("EventPage", history::event_page(event)),
         ("State", state),
     ]
 }
@@ -297,40 +300,6 @@ fn open_step() -> Value {
         ("visit!", number()),
         ("input!", object()),
         ("local!", object()),
-    ])
-}
-
-fn step() -> Value {
-    let waiting_for = [
-        ("reason!", text()),
-        ("text!", text()),
-        ("since", time()),
-        ("execution", text()),
-    ];
-    let rollback = [
-        ("status!", text()),
-        ("attempts!", number()),
-        ("startedTime!", time()),
-        ("endedTime!", or_null(time())),
-        ("waitsUntil!", or_null(time())),
-        ("error", text()),
-        ("cause", text()),
-    ];
-    shape(&[
-        ("event!", number()),
-        ("step!", text()),
-        ("path!", list(object())),
-        ("run!", number()),
-        ("status!", text()),
-        ("attempts!", number()),
-        ("enteredTime!", time()),
-        ("endedTime!", or_null(time())),
-        ("waitsUntil!", or_null(time())),
-        ("error!", or_null(text())),
-        ("cause!", or_null(text())),
-        ("child", text()),
-        ("waitingFor", shape(&waiting_for)),
-        ("rollback", shape(&rollback)),
     ])
 }
 

@@ -196,10 +196,7 @@ impl LocalRun {
                 &settings.limits,
             )?),
         };
-        let tokens = match &kept {
-            None => fresh_token_keys().map_err(LocalError::System)?,
-            Some(kept) => kept.token_keys()?,
-        };
+        let tokens = tokens_of(kept.as_ref())?;
         let flows = kept.as_ref().map_or(settings.flows, durable::RunStore::flows);
         let connectors = connectors(settings.commands, &settings.optional_connectors);
         let memory = Arc::new(MemoryStore::new());
@@ -343,5 +340,13 @@ impl LocalRun {
     /// The flow that an execution runs.
     pub fn flow(&self, execution: &str) -> Option<&Arc<Flow>> {
         self.engine.as_ref()?.shard().flow(execution)
+    }
+}
+
+/// The keys of task tokens: those of the store, or fresh ones.
+fn tokens_of(kept: Option<&durable::RunStore>) -> Result<TokenKeys, LocalError> {
+    match kept {
+        None => fresh_token_keys().map_err(LocalError::System),
+        Some(kept) => Ok(kept.token_keys()?),
     }
 }

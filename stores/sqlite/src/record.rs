@@ -305,6 +305,11 @@ pub(crate) fn update(
             ])
             .map(drop);
     }
+    update_whole(connection, number, record)
+}
+
+fn update_whole(connection: &Connection, number: i64, record: &ExecutionRecord) -> rusqlite::Result<()> {
+    let stored = record.stored_reason();
     let failure = record.failure.as_ref();
     connection
         .prepare_cached(

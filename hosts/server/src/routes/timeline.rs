@@ -12,6 +12,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::http::reading::Query;
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_node::visits::{Row, SpanEnd, Visits};
+use std::collections::BTreeMap;
 
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
@@ -138,22 +139,28 @@ impl Window {
         lane
     }
 
-    /// How many attempts inside of a composite went on, and how many had failed, in each part of the window.
+    /// How many visits inside of a composite went on, and how many of these failed, in each part of the window.
     fn bands(&self, visits: &Visits, composite: &Row) -> Vec<Value> {
         let whole = self.to.since(self.from).0.max(1);
         let band = |time: Timestamp| time.since(self.from).0.saturating_mul(BANDS) / whole;
         let mut counts = vec![(0_u64, 0_u64); usize::try_from(BANDS).unwrap_or(0)];
         let inside = visits.rows().filter(|row| is_inside(row, composite));
-        for span in inside.flat_map(Row::spans) {
-            let until = span.until(self.now);
-            if !self.has(span.from, until) {
-                continue;
+        for row in inside {
+            // A visit has several spans in a band: it counts once.
+            let mut met = BTreeMap::new();
+            for span in row.spans() {
+                let until = span.until(self.now);
+                if self.has(span.from, until) {
+                    let last = band(until).min(BANDS - 1);
+                    for at in band(span.from).min(last)..=last {
+                        *met.entry(at).or_insert(false) |= span.end == SpanEnd::Failed;
+                    }
+                }
             }
-            let last = band(until).min(BANDS - 1);
-            for at in band(span.from).min(last)..=last {
+            for (at, failed) in met {
                 if let Some(count) = counts.get_mut(usize::try_from(at).unwrap_or(usize::MAX)) {
                     count.0 += 1;
-                    count.1 += u64::from(span.end == SpanEnd::Failed);
+                    count.1 += u64::from(failed);
                 }
             }
         }

@@ -211,7 +211,7 @@ impl Row {
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         let children = self.children.as_ref().map_or(0, |children| children.bytes());
-        size_of::<Self>() + self.spans.all().len() * size_of::<Span>() + children + 64
+        size_of::<Self>() + size_of_val(self.spans.all()) + children + 64
     }
 
     /// The number of the event that entered the step.

@@ -16,7 +16,7 @@ async fn standing() -> (Running, Arc<StandingClock>) {
 }
 
 /// A step that workers of the queue `jobs` do.
-fn task(more: Value) -> Value {
+fn task(more: &Value) -> Value {
     let mut step = json!({"type": "task", "name": "work", "resourceArn": "queue:jobs"});
     for (name, value) in more.as_object().unwrap() {
         step[name] = value.clone();
@@ -68,7 +68,7 @@ async fn worker_whose_task_failed_is_in_the_history() {
     let set = server.put("/v1/queues/jobs", json!({"redeliver": 0})).await;
     assert_eq!(set.status, 200);
     server
-        .flow("f", json!([task(json!({"timeoutSeconds": 60, "waitSeconds": 600}))]))
+        .flow("f", json!([task(&json!({"timeoutSeconds": 60, "waitSeconds": 600}))]))
         .await;
     start(&server, "failed").await;
     let held = hold(&server).await;
@@ -106,7 +106,7 @@ async fn worker_whose_task_failed_is_in_the_history() {
 #[tokio::test]
 async fn draining_withdraws_what_no_worker_holds() {
     let (server, clock) = standing().await;
-    let mut flow = definition(json!([task(json!({}))]));
+    let mut flow = definition(json!([task(&json!({}))]));
     flow["timeoutSeconds"] = json!(10);
     flow["onTimeout"] = json!("drain");
     assert_eq!(server.put("/v1/flows/f", flow).await.status, 201);

@@ -25,7 +25,7 @@ type Parameters = axum::extract::Query<Vec<(String, String)>>;
 pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: HeaderMap, query: Parameters) -> Answer {
     const KNOWN: &[&str] = &["from", "limit", "order", "expand", "at", "type", "step", "failed"];
     let query = Query::of(query.0, KNOWN)?;
-    let expand = wants_expanded(&query)?;
+    let expand = query.flag("expand")?;
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accept.is_some_and(|accept| accept.contains("text/event-stream")) {
         if expand || query.time("at")?.is_some() || Wanted::of(&query)?.is_some() {
@@ -78,17 +78,6 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
     room.write(StatusCode::OK, bytes, make).await
 }
 
-fn wants_expanded(query: &Query) -> Answer<bool> {
-    match query.get("expand") {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(other) => {
-            let words = format!("`expand` must be `true` or `false`, not {}", quoted(other));
-            Err(Problem::bad(words))
-        }
-    }
-}
-
 /// A page of events with the data around them.
 async fn expanded(app: &App, id: String, from: u64, (limit, backwards): (usize, bool)) -> Answer {
     let mut room = app.answers.room();
@@ -115,14 +104,7 @@ struct Wanted {
 impl Wanted {
     /// What a query asks for; `None` if it asks for all.
     fn of(query: &Query) -> Answer<Option<Self>> {
-        let failed = match query.get("failed") {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(other) => {
-                let detail = format!("`failed` must be `true` or `false`, not {}", quoted(other));
-                return Err(Problem::bad(detail));
-            }
-        };
+        let failed = query.flag("failed")?;
         let types: Vec<String> = query.all("type").into_iter().map(str::to_owned).collect();
         let is_known = |word: &String| SHORT_TYPES.iter().any(|(known, _)| known == word);
         if let Some(unknown) = types.iter().find(|word| !is_known(word)) {

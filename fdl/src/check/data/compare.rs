@@ -11,8 +11,7 @@ use crate::diagnostics::Code;
 use crate::expression::{Ask, Comparison, Condition, Side};
 use crate::path::Query;
 use crate::syntax::Span;
-use crate::value::{Value, compare_numbers};
-use std::cmp::Ordering;
+use crate::value::Value;
 
 /// A side of a comparison of which something is known.
 struct Operand {
@@ -210,10 +209,11 @@ fn verdict(left: &Operand, comparison: Comparison, right: &Operand) -> Option<Ve
     let (a, b) = (&left.known, &right.known);
     let disjoint = !a.kinds.meets(b.kinds);
     let ordered = Kinds::NUMBER.or(Kinds::STRING);
+    let holds = |a: &Value, b: &Value| comparison.holds(a, b);
     match comparison {
         Comparison::In => contained(a, b),
         Comparison::Equal if disjoint => Some(OTHER_TYPE),
-        Comparison::Equal if none_of(a, b, |a, b| a == b) || apart(a, b) => Some(NEVER),
+        Comparison::Equal if none_of(a, b, holds) || apart(a, b) => Some(NEVER),
         // Whether there is anything is asked so, too.
         Comparison::NotEqual if a.kinds == Kinds::NULL || b.kinds == Kinds::NULL => None,
         Comparison::NotEqual if disjoint => Some(Verdict {
@@ -223,10 +223,7 @@ fn verdict(left: &Operand, comparison: Comparison, right: &Operand) -> Option<Ve
         Comparison::NotEqual if none_of(a, b, |a, b| a == b) || apart(a, b) => Some(Verdict { always: true, ..NEVER }),
         Comparison::Equal | Comparison::NotEqual => None,
         _ if !a.kinds.and(b.kinds).meets(ordered) => Some(OTHER_TYPE),
-        _ => {
-            let holds = |a: &Value, b: &Value| in_order(a, comparison, b);
-            (none_of(a, b, holds) || out_of_bounds(a, comparison, b)).then_some(NEVER)
-        }
+        _ => (none_of(a, b, holds) || out_of_bounds(a, comparison, b)).then_some(NEVER),
     }
 }
 
@@ -285,21 +282,6 @@ fn turned(comparison: Comparison) -> Comparison {
         Comparison::Greater => Comparison::Less,
         Comparison::GreaterOrEqual => Comparison::LessOrEqual,
         other => other,
-    }
-}
-
-fn in_order(a: &Value, comparison: Comparison, b: &Value) -> bool {
-    let order = match (a, b) {
-        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
-        (Value::String(a), Value::String(b)) => Some(a.as_str().cmp(b.as_str())),
-        _ => None,
-    };
-    match comparison {
-        Comparison::Less => order == Some(Ordering::Less),
-        Comparison::LessOrEqual => order.is_some_and(Ordering::is_le),
-        Comparison::Greater => order == Some(Ordering::Greater),
-        Comparison::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
-        _ => true,
     }
 }
 

@@ -3,9 +3,8 @@
 use super::lexer::Comparison;
 use super::parser::Expression;
 use crate::graph::{Budget, Exhausted, Root};
-use crate::value::{Value, compare_numbers};
+use crate::value::Value;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 pub(super) fn holds(expression: &Expression, data: Root<'_>, budget: &Budget) -> Result<bool, Exhausted> {
     Ok(match expression {
@@ -33,7 +32,7 @@ pub(super) fn holds(expression: &Expression, data: Root<'_>, budget: &Budget) ->
             match (operand(left, data, budget)?, operand(right, data, budget)?) {
                 (Some(left), Some(right)) => {
                     budget.compare(&left, &right)?;
-                    compare(&left, *comparison, &right)
+                    comparison.holds(&left, &right)
                 }
                 _ => false,
             }
@@ -78,24 +77,5 @@ fn is_in(left: &Expression, right: &Expression, data: Root<'_>, budget: &Budget)
         Some(Value::Array(array)) => among(array.values(), array.json_len()),
         Some(Value::Object(object)) => Ok(left.as_str().is_some_and(|key| object.contains_key(key))),
         _ => Ok(false),
-    }
-}
-
-fn compare(left: &Value, comparison: Comparison, right: &Value) -> bool {
-    let order = || match (left, right) {
-        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
-        // UTF-8 keeps the order of code points.
-        (Value::String(a), Value::String(b)) => Some(a.as_str().cmp(b.as_str())),
-        _ => None,
-    };
-    match comparison {
-        Comparison::Equal => left == right,
-        Comparison::NotEqual => left != right,
-        Comparison::Less => order() == Some(Ordering::Less),
-        Comparison::LessOrEqual => order().is_some_and(Ordering::is_le),
-        Comparison::Greater => order() == Some(Ordering::Greater),
-        Comparison::GreaterOrEqual => order().is_some_and(Ordering::is_ge),
-        // Asked of expressions, not of values.
-        Comparison::In => false,
     }
 }

@@ -4,7 +4,8 @@ use super::ConditionError;
 use super::functions::{argument, method, no_functions, no_words};
 use crate::path::Query;
 use crate::string_literal::{self, Rules};
-use crate::value::{Number, Value};
+use crate::value::{Number, Value, compare_numbers};
+use std::cmp::Ordering;
 
 /// A piece of a condition and its place in bytes.
 #[derive(Clone, Debug)]
@@ -37,6 +38,27 @@ pub(crate) enum Comparison {
     Greater,
     GreaterOrEqual,
     In,
+}
+
+impl Comparison {
+    /// Whether two values compare so. `In` is asked of expressions, not of values, and holds for none.
+    pub(crate) fn holds(self, left: &Value, right: &Value) -> bool {
+        let order = || match (left, right) {
+            (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
+            // UTF-8 keeps the order of code points.
+            (Value::String(a), Value::String(b)) => Some(a.as_str().cmp(b.as_str())),
+            _ => None,
+        };
+        match self {
+            Self::Equal => left == right,
+            Self::NotEqual => left != right,
+            Self::Less => order() == Some(Ordering::Less),
+            Self::LessOrEqual => order().is_some_and(Ordering::is_le),
+            Self::Greater => order() == Some(Ordering::Greater),
+            Self::GreaterOrEqual => order().is_some_and(Ordering::is_ge),
+            Self::In => false,
+        }
+    }
 }
 
 /// The signs, a longer one before what it begins with.

@@ -16,6 +16,7 @@ pub mod graph;
 pub mod hex;
 pub mod limits;
 pub mod path;
+mod regex_cost;
 #[cfg(test)]
 #[allow(dead_code, reason = "shared with the language")]
 mod sample;

@@ -1,6 +1,7 @@
 //! Regular expressions of `match` and `search`: RFC 9485 (I-Regexp), bounded.
 
 use crate::graph::{Budget, Exhausted};
+use crate::regex_cost;
 use regex::Regex;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,10 +9,7 @@ use std::sync::Arc;
 /// Bytes of a regular expression.
 const MAX_PATTERN_BYTES: usize = 256;
 /// Bound of what an expression costs: about one for each character once its repetitions are written out.
-const MAX_PATTERN_COST: u64 = 2_000;
-/// What a class of characters costs, and one with a Unicode property.
-const CLASS_COST: u64 = 4;
-const PROPERTY_COST: u64 = 40;
+const MAX_PATTERN_COST: usize = 2_000;
 
 /// Steps for building an expression, for each of its cost.
 const STEPS_PER_COST: usize = 20;
@@ -105,7 +103,7 @@ impl Pattern {
         regex_syntax::parse(&spelled).map_err(|_| "is no regular expression")?;
         Ok(Self {
             spelled: spelled.into(),
-            cost: usize::try_from(cost).unwrap_or(usize::MAX),
+            cost,
         })
     }
 
@@ -122,8 +120,7 @@ impl Pattern {
 
     /// Steps for asking it about a text.
     fn steps_for(&self, text: &str) -> usize {
-        let each = 1 + self.cost / 64;
-        1 + text.len().saturating_mul(each) / 16
+        1 + regex_cost::walk(text.len(), self.cost)
     }
 }
 
@@ -153,11 +150,11 @@ fn spelled(pattern: &str) -> String {
 }
 
 /// What an expression costs. Fails on what RFC 9485 does not have and the engine would take in its own meaning.
-fn cost(pattern: &str) -> Result<u64, &'static str> {
+fn cost(pattern: &str) -> Result<usize, &'static str> {
     let mut chars = pattern.chars().peekable();
     // Sums of the groups around, the innermost last, and the cost of what a quantifier would repeat.
     let mut outer = Vec::new();
-    let mut sum = 0_u64;
+    let mut sum = 0_usize;
     let mut last = None;
     while let Some(c) = chars.next() {
         let atom = match c {
@@ -182,7 +179,7 @@ fn cost(pattern: &str) -> Result<u64, &'static str> {
             }
             '[' => class(&mut chars)?,
             '\\' => escape(&mut chars)?,
-            '.' => CLASS_COST,
+            '.' => regex_cost::CLASS,
             _ => 1,
         };
         sum = sum.saturating_add(last.replace(atom).unwrap_or(0));
@@ -196,8 +193,8 @@ fn cost(pattern: &str) -> Result<u64, &'static str> {
 type Characters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
 /// The cost of a class, from after its `[` to after its `]`.
-fn class(chars: &mut Characters<'_>) -> Result<u64, &'static str> {
-    let mut cost = CLASS_COST;
+fn class(chars: &mut Characters<'_>) -> Result<usize, &'static str> {
+    let mut cost = regex_cost::CLASS;
     while let Some(c) = chars.next() {
         match c {
             ']' => return Ok(cost),
@@ -209,14 +206,14 @@ fn class(chars: &mut Characters<'_>) -> Result<u64, &'static str> {
 }
 
 /// The cost of an escape, from after its backslash.
-fn escape(chars: &mut Characters<'_>) -> Result<u64, &'static str> {
+fn escape(chars: &mut Characters<'_>) -> Result<usize, &'static str> {
     match chars.next() {
         Some('p' | 'P') => {
             // Its name in braces, which would look like a quantifier.
             if chars.next_if_eq(&'{').is_none() || !chars.by_ref().any(|c| c == '}') {
                 return Err("has a `\\p` without a property in braces");
             }
-            Ok(PROPERTY_COST)
+            Ok(regex_cost::PROPERTY)
         }
         Some('n' | 'r' | 't') => Ok(1),
         Some(c) if c.is_ascii_punctuation() => Ok(1),
@@ -225,12 +222,12 @@ fn escape(chars: &mut Characters<'_>) -> Result<u64, &'static str> {
 }
 
 /// The most repetitions of a quantifier, from after its `{` to after its `}`.
-fn repetitions(chars: &mut Characters<'_>) -> Result<u64, &'static str> {
+fn repetitions(chars: &mut Characters<'_>) -> Result<usize, &'static str> {
     let inside: String = chars.by_ref().take_while(|&c| c != '}').collect();
     let (least, most) = inside.split_once(',').unwrap_or((&inside, &inside));
     let number = |digits: &str| {
         digits
-            .parse::<u64>()
+            .parse::<usize>()
             .map_err(|_| "has a quantifier that is not `{n}`, `{n,}` or `{n,m}`")
     };
     let least = number(least)?;

@@ -1,6 +1,7 @@
 //! What of a schema decides how much evaluating it costs.
 
 use super::SchemaError;
+use crate::regex_cost;
 use regex::Regex;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -12,9 +13,6 @@ const MAX_LEVELS: usize = 300;
 const MAX_PATTERN_COST: usize = 100_000;
 /// What one costs that does nothing: it is compiled, too.
 const PATTERN_COST: usize = 30;
-/// What a class of characters adds to what an expression costs, and one with a Unicode property.
-const CLASS_COST: usize = 4;
-const PROPERTY_COST: usize = 40;
 /// Places that are looked at to find what references lead to.
 const MAX_LOOK_STEPS: usize = 200_000;
 /// How often an expression that looks around or back may go back in one text, and the steps for that.
@@ -87,8 +85,7 @@ impl Expression {
     }
 
     pub(super) fn steps_for(self, bytes: usize) -> usize {
-        let each = 1 + self.weight / 64;
-        let walk = bytes.saturating_mul(each) / 16;
+        let walk = regex_cost::walk(bytes, self.weight);
         match self.looks {
             Looks::No => 1 + walk,
             Looks::FromBeginning(times) => (1 + BACKTRACKING).saturating_add(walk.saturating_mul(1 + times)),
@@ -162,8 +159,8 @@ fn weight(pattern: &str) -> usize {
     let classes = times(".").saturating_add(times("[")).saturating_add(times(r"\"));
     let mut weight = pattern
         .len()
-        .saturating_add(classes * CLASS_COST)
-        .saturating_add(properties * PROPERTY_COST);
+        .saturating_add(classes * regex_cost::CLASS)
+        .saturating_add(properties * regex_cost::PROPERTY);
     let numbers = pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     for (inside, _) in numbers {
         let most = inside

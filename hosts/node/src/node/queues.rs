@@ -7,7 +7,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Signal};
 use starbridge_ports::{AuditEntry, AuditKind, DeadTask, StoreError};
-use starbridge_runtime::{Command, PollOptions, QueueCommand, QueueSettings, QueueView, QueuesViewed, Reply, TaskKey};
+use starbridge_runtime::{Command, PollOptions, QueueCommand, QueueSettings, QueueView, Reply, TaskKey};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
@@ -90,7 +90,7 @@ impl Node {
     ///
     /// The error of the store.
     pub async fn shown_queues(&self, after: &str, most: usize) -> Result<Vec<ShownQueue>, StoreError> {
-        let views = self.views(QueuesViewed::After(after.into(), most)).await;
+        let views = self.listed_queues(after.into(), most).await;
         let dead = self
             .store
             .dead_counts()?
@@ -107,7 +107,7 @@ impl Node {
 
     /// How the first so many queues stand that have tasks, settings or workers, without their dead tasks.
     pub async fn queue_views(&self, most: usize) -> Vec<QueueView> {
-        self.views(QueuesViewed::After(Text::default(), most)).await
+        self.listed_queues(Text::default(), most).await
     }
 
     /// The view of a queue, if it is known.
@@ -116,7 +116,9 @@ impl Node {
     ///
     /// The error of the store.
     pub async fn shown_queue(&self, name: &Text) -> Result<Option<ShownQueue>, StoreError> {
-        let view = self.views(QueuesViewed::One(name.clone())).await.pop();
+        let (reply, answer) = oneshot::channel();
+        self.queues.send(QueueCommand::Describe(name.clone(), reply));
+        let view = answer.await.ok().flatten();
         let dead = self.store.dead_counts()?.into_iter().find(|(other, _)| other == name);
         let dead = dead.map_or(0, |(_, dead)| dead);
         let known = view.or_else(|| (dead > 0).then(|| QueueView::of_nothing(name.clone())));
@@ -136,9 +138,8 @@ impl Node {
     /// How a queue stands, without its dead tasks. It blocks, so it is for threads that may.
     pub fn queue_now(&self, name: &Text) -> QueueView {
         let (reply, answer) = oneshot::channel();
-        self.queues
-            .send(QueueCommand::View(QueuesViewed::One(name.clone()), reply));
-        let view = answer.blocking_recv().unwrap_or_default().pop();
+        self.queues.send(QueueCommand::Describe(name.clone(), reply));
+        let view = answer.blocking_recv().ok().flatten();
         view.unwrap_or_else(|| QueueView::of_nothing(name.clone()))
     }
 
@@ -151,9 +152,9 @@ impl Node {
         Some(self.now().plus(left))
     }
 
-    async fn views(&self, viewed: QueuesViewed) -> Vec<QueueView> {
+    async fn listed_queues(&self, after: Text, limit: usize) -> Vec<QueueView> {
         let (reply, answer) = oneshot::channel();
-        self.queues.send(QueueCommand::View(viewed, reply));
+        self.queues.send(QueueCommand::List { after, limit, reply });
         answer.await.unwrap_or_default()
     }
 

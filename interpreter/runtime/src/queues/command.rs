@@ -67,22 +67,6 @@ impl QueueView {
     }
 }
 
-/// Which queues to view.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum QueuesViewed {
-    /// This one, if it is known.
-    One(Text),
-    /// At most this many after this name, in the order of their names.
-    After(Text, usize),
-}
-
-impl QueuesViewed {
-    /// All queues.
-    pub fn all() -> Self {
-        Self::After(Text::default(), usize::MAX)
-    }
-}
-
 /// A command to the queues.
 #[derive(Debug)]
 pub enum QueueCommand {
@@ -104,8 +88,17 @@ pub enum QueueCommand {
     Heartbeat(TaskKey, oneshot::Sender<Option<Millis>>),
     /// Set an operator's settings for a queue.
     Configure(Text, QueueSettings),
-    /// View the state of queues.
-    View(QueuesViewed, oneshot::Sender<Vec<QueueView>>),
+    /// Describe this queue. The answer is `None` if it is not known.
+    Describe(Text, oneshot::Sender<Option<QueueView>>),
+    /// List queues in the order of their names.
+    List {
+        /// Only those after this name.
+        after: Text,
+        /// At most so many.
+        limit: usize,
+        /// Gets the list.
+        reply: oneshot::Sender<Vec<QueueView>>,
+    },
     /// Say which workers hold these tasks, and since when. Tasks that nobody holds are not in the answer.
     Holders(Vec<TaskKey>, oneshot::Sender<HashMap<TaskKey, (Text, Timestamp)>>),
     /// Say how long the lease of this task still lasts, or its time if that ends earlier; `None` if no worker holds it.

@@ -1,6 +1,6 @@
 //! Drives queues in real time, with a store, and answers workers.
 
-use super::command::{HeldTask, PollOptions, QueueCommand, QueueView, QueuesViewed};
+use super::command::{HeldTask, PollOptions, QueueCommand, QueueView};
 use super::handle::{Holders, QueueHandle};
 use super::poll::{PollRequest, TaskExpiry, TaskGrant};
 use super::scheduler::Queues;
@@ -327,7 +327,14 @@ impl QueueEngine {
                 let now = self.now();
                 self.queues.configure(&name, settings, now);
             }
-            QueueCommand::View(viewed, reply) => drop(reply.send(self.view(&viewed))),
+            QueueCommand::Describe(name, reply) => {
+                let view = self.queues.is_known(&name).then(|| self.view_of(&name));
+                let _ = reply.send(view);
+            }
+            QueueCommand::List { after, limit, reply } => {
+                let names = self.queues.names_after(&after).take(limit);
+                let _ = reply.send(names.map(|name| self.view_of(name)).collect());
+            }
             QueueCommand::Holders(keys, reply) => {
                 let holder = |key: TaskKey| {
                     let (worker, since) = self.queues.holder(&key)?;
@@ -368,17 +375,6 @@ impl QueueEngine {
             lease: request.lease,
             until: self.now().saturating_add(request.patience.into()),
         });
-    }
-
-    fn view(&self, viewed: &QueuesViewed) -> Vec<QueueView> {
-        match viewed {
-            QueuesViewed::One(name) if self.queues.is_known(name) => vec![self.view_of(name)],
-            QueuesViewed::One(_) => Vec::new(),
-            QueuesViewed::After(after, most) => {
-                let names = self.queues.names_after(after).take(*most);
-                names.map(|name| self.view_of(name)).collect()
-            }
-        }
     }
 
     fn view_of(&self, name: &Text) -> QueueView {

@@ -162,6 +162,15 @@ impl Turn {
     pub fn last(&self) -> EventId {
         EventId((self.first.0 + u64::from(self.events)).saturating_sub(1))
     }
+
+    /// How many of its events a reader gets who begins at event `from`, which is in this turn or before it; or, backwards, in this
+    /// turn or after it.
+    pub fn events_ahead(&self, from: EventId, backwards: bool) -> u64 {
+        match backwards {
+            true => from.min(self.last()).0 + 1 - self.first.0,
+            false => self.last().0 + 1 - from.max(self.first).0,
+        }
+    }
 }
 
 /// What is known of an execution without reading its history. The runtime writes it when the execution starts, falls

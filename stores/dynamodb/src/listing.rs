@@ -267,12 +267,7 @@ impl Listing for DynamoStore {
             return Ok(found);
         }
         self.walk(execution, from, backwards, |turn| {
-            // Only the part of the first turn that lies ahead counts.
-            have += if backwards {
-                from.min(turn.last()).0 + 1 - turn.first.0
-            } else {
-                turn.last().0 + 1 - from.max(turn.first).0
-            };
+            have += turn.events_ahead(from, backwards);
             found.push(turn);
             have < u64::from(events)
         })?;

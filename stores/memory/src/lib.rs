@@ -93,7 +93,7 @@ struct Execution {
 impl Execution {
     /// The number of the last event.
     fn last(&self) -> EventId {
-        self.turns.last().map_or(EventId(0), last_of)
+        self.turns.last().map_or(EventId(0), Turn::last)
     }
 
     /// How it begins, if it waits to.
@@ -104,13 +104,8 @@ impl Execution {
 
     /// The index of the turn that holds an event. For an event after the last one, the number of turns.
     fn position(&self, event: EventId) -> usize {
-        self.turns.partition_point(|turn| last_of(turn) < event)
+        self.turns.partition_point(|turn| turn.last() < event)
     }
-}
-
-/// The number of a turn's last event.
-fn last_of(turn: &Turn) -> EventId {
-    EventId(turn.first.0 + u64::from(turn.events) - 1)
 }
 
 impl Kept {

@@ -1,6 +1,6 @@
 //! Lookups.
 
-use crate::{Execution, Kept, last_of};
+use crate::{Execution, Kept};
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Listed, Page, Query, StoreError, Turn, WaitingReason};
@@ -52,14 +52,9 @@ impl Kept {
 pub(crate) fn turns(execution: &Execution, from: EventId, events: u32, backwards: bool) -> Vec<Turn> {
     let from = from.max(EventId(1));
     let mut have = 0;
-    // Only the part of the first turn that lies ahead counts.
     let mut take = |turn: &&Turn| {
         let wanted = have < u64::from(events);
-        have += if backwards {
-            from.min(last_of(turn)).0 + 1 - turn.first.0
-        } else {
-            last_of(turn).0 + 1 - from.max(turn.first).0
-        };
+        have += turn.events_ahead(from, backwards);
         wanted
     };
     let position = execution.position(from);

@@ -274,7 +274,7 @@ fn add_turn(work: &mut Work<'_>, head: &mut Head, turn: &Turn) -> rusqlite::Resu
             turn.time.0,
             turn.text
         ])?;
-    head.last = turn.first.0 + u64::from(turn.events) - 1;
+    head.last = turn.last().0;
     Ok(())
 }
 

@@ -1,11 +1,12 @@
 //! The audit list, and results of bulk jobs that are written with its entries.
 
 use crate::fault::no_json;
+use crate::page;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, BulkResult, StoreError};
+use starbridge_ports::{AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, BulkResult};
 
 /// Adds entries.
 pub(crate) fn add<'a>(
@@ -49,15 +50,6 @@ pub(crate) fn set_result(connection: &Connection, item: &BulkItemId, result: &Bu
     connection.prepare_cached(sql)?.execute([item.job.as_str()]).map(drop)
 }
 
-/// Where a page begins. A cursor is the number of the last entry shown.
-pub(crate) fn place(query: &AuditQuery) -> Result<Option<i64>, StoreError> {
-    let number = |cursor: &Text| {
-        let number = cursor.parse::<u64>().ok().and_then(|number| i64::try_from(number).ok());
-        number.ok_or(StoreError::BadCursor)
-    };
-    query.cursor.as_ref().map(number).transpose()
-}
-
 /// The page after this place.
 pub(crate) fn list(connection: &Connection, query: &AuditQuery, before: Option<i64>) -> rusqlite::Result<AuditPage> {
     let (sql, values) = select(query, before);
@@ -65,13 +57,8 @@ pub(crate) fn list(connection: &Connection, query: &AuditQuery, before: Option<i
         .prepare_cached(&sql)?
         .query_map(params_from_iter(values), from_row)?
         .collect::<Result<Vec<_>, _>>()?;
-    let more = items.len() > query.limit;
-    items.truncate(query.limit);
-    let next = items.last().filter(|_| more);
-    Ok(AuditPage {
-        next: next.map(|(number, _)| Text::from(number.to_string())),
-        items,
-    })
+    let next = page::cut(&mut items, query.limit, |(number, _)| *number);
+    Ok(AuditPage { next, items })
 }
 
 /// The query. It asks for one row more, to know whether there is a next page. Of the object or the operator the list is

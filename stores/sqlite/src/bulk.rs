@@ -2,13 +2,12 @@
 
 use crate::audit;
 use crate::fault::no_json;
+use crate::page;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{
-    AuditEntry, BulkItem, BulkItemId, BulkItems, BulkJob, BulkPage, BulkResult, BulkState, StoreError,
-};
+use starbridge_ports::{AuditEntry, BulkItem, BulkItemId, BulkItems, BulkJob, BulkPage, BulkResult, BulkState};
 
 const COLUMNS: &str = "id, action, arguments, filter, by, created, state, items, done, skipped, failed, rate, ended";
 
@@ -86,26 +85,20 @@ pub(crate) fn job(connection: &Connection, job: &str) -> rusqlite::Result<Option
         .optional()
 }
 
-/// The place of the last job that a page showed, in the order in which jobs were made.
-pub(crate) fn place(cursor: Option<&str>) -> Result<i64, StoreError> {
-    cursor.map_or(Ok(i64::MAX), |cursor| cursor.parse().map_err(|_| StoreError::BadCursor))
-}
-
-pub(crate) fn jobs(connection: &Connection, before: i64, limit: usize) -> rusqlite::Result<BulkPage> {
+/// The page after this place, in the order in which jobs were made.
+pub(crate) fn jobs(connection: &Connection, before: Option<i64>, limit: usize) -> rusqlite::Result<BulkPage> {
     let most = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
     let mut items = connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS}, rowid FROM bulk_jobs WHERE rowid < ?1 ORDER BY rowid DESC LIMIT ?2"
         ))?
-        .query_map(params![before, most], |row| {
+        .query_map(params![before.unwrap_or(i64::MAX), most], |row| {
             Ok((row.get::<_, i64>(13)?, from_row(row)?))
         })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more);
+    let next = page::cut(&mut items, limit, |(place, _)| *place);
     Ok(BulkPage {
-        next: next.map(|(place, _)| Text::from(place.to_string())),
+        next,
         items: items.into_iter().map(|(_, job)| job).collect(),
     })
 }

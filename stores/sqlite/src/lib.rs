@@ -43,13 +43,14 @@ mod head;
 mod key_value;
 mod list;
 mod load;
+mod lock_file;
 mod log_file;
-mod mark;
 mod migrate;
 mod modes;
 mod notices;
 mod open;
 mod owner;
+mod page;
 mod queueing;
 mod readers;
 mod reasons;
@@ -229,7 +230,7 @@ impl Listing for SqliteStore {
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        let place = list::place(query)?;
+        let place = page::place(query.cursor.as_deref())?;
         self.read(|connection| list::list(connection, query, place))
     }
 
@@ -334,7 +335,7 @@ impl Notices for SqliteStore {
 
 impl Audit for SqliteStore {
     fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {
-        let place = audit::place(query)?;
+        let place = page::place(query.cursor.as_deref())?;
         self.read(|connection| audit::list(connection, query, place))
     }
 
@@ -418,7 +419,7 @@ impl BulkJobs for SqliteStore {
     }
 
     fn jobs(&self, cursor: Option<&str>, limit: usize) -> Result<BulkPage, StoreError> {
-        let before = bulk::place(cursor)?;
+        let before = page::place(cursor)?;
         self.read(|connection| bulk::jobs(connection, before, limit))
     }
 

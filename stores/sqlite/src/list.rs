@@ -1,11 +1,12 @@
 //! Lists of executions, the newest first.
 
+use crate::page;
 use crate::record::{COLUMNS, SUCCEEDED_CODE, from_row};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
-use starbridge_ports::{Listed, Page, Query, STATUS_CODES, StoreError, WaitingReason, code_of};
+use starbridge_ports::{Listed, Page, Query, STATUS_CODES, WaitingReason, code_of};
 use std::borrow::Cow;
 
 pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Text>> {
@@ -40,15 +41,6 @@ pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Status, u
     Ok(counts.into_iter().filter_map(known).collect())
 }
 
-/// Where a page begins. A cursor is the number of the last execution shown.
-pub(crate) fn place(query: &Query) -> Result<Option<i64>, StoreError> {
-    let number = |cursor: &Text| {
-        let number = cursor.parse::<u64>().ok().and_then(|number| i64::try_from(number).ok());
-        number.ok_or(StoreError::BadCursor)
-    };
-    query.cursor.as_ref().map(number).transpose()
-}
-
 /// The page after this place.
 pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) -> rusqlite::Result<Page> {
     let Some(query) = &rarest_first(connection, query)? else {
@@ -68,12 +60,7 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
         }
     }
     found.sort_by_key(|(number, _, _)| std::cmp::Reverse(*number));
-    let more = found.len() > query.limit;
-    found.truncate(query.limit);
-    let next = found
-        .last()
-        .filter(|_| more)
-        .map(|(number, _, _)| Text::from(number.to_string()));
+    let next = page::cut(&mut found, query.limit, |(number, _, _)| *number);
     let items = found.into_iter().map(|(_, id, record)| Listed { id, record });
     Ok(Page {
         items: items.collect(),
@@ -226,8 +213,12 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
 }
 
 /// What is awake has no reason in its row: it would be written and deleted with each turn that waits. The statuses are those of
-/// what has not begun.
+/// what has not begun and has no reason in its row either.
 pub(crate) const AWAKE: &str = "e.reason IS NULL AND e.ended IS NULL AND e.status NOT IN (0, 11, 12)";
+const _: () = assert!(matches!(
+    (STATUS_CODES[0], STATUS_CODES[11], STATUS_CODES[12]),
+    (Status::New, Status::Blocked, Status::Queued)
+));
 
 /// The conditions of a query, with their values.
 struct Terms {

@@ -187,7 +187,7 @@ pub(crate) fn turns(
     let bounds = if backwards {
         [place(number, 0), place(number, from.0.max(1))]
     } else {
-        let first = turn_before(connection, number, from.0)?.filter(|turn| from.0 < end(turn));
+        let first = turn_before(connection, number, from.0)?.filter(|turn| from <= turn.last());
         let from = first.map_or(from.0, |turn| turn.first.0);
         [place(number, from), place(number, MAX_EVENTS)]
     };
@@ -197,18 +197,8 @@ pub(crate) fn turns(
     while have < u64::from(events) {
         let Some(row) = rows.next()? else { break };
         let turn = turn(row)?;
-        // Only the part of the first turn that lies ahead counts.
-        have += if backwards {
-            from.0.max(1).min(end(&turn) - 1) + 1 - turn.first.0
-        } else {
-            end(&turn) - from.0.max(turn.first.0)
-        };
+        have += turn.events_ahead(from.max(EventId(1)), backwards);
         found.push(turn);
     }
     Ok(found)
-}
-
-/// The number after the turn's last event.
-fn end(turn: &Turn) -> u64 {
-    turn.first.0 + u64::from(turn.events)
 }

@@ -4,7 +4,7 @@
 //! them. A log that was cut gets new writes behind the hole, where the next start does not look.
 
 use crate::file::{Identity, beside, identity};
-use crate::mark::{Log, Mark, Moment, Said};
+use crate::lock_file::{LockFile, Log, Moment, Said};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::fs::{File, Metadata};
@@ -34,12 +34,12 @@ pub(crate) struct Files {
     ///
     /// INVARIANT: the index is closed after SQLite has closed it, because closing it releases SQLite's locks on it.
     opened: Option<(File, File)>,
-    mark: Mark,
+    lock: LockFile,
 }
 
 impl Files {
     /// The files of an open store. Its log exists.
-    pub(crate) fn of(store: &Path, mark: Mark) -> io::Result<Self> {
+    pub(crate) fn of(store: &Path, lock: LockFile) -> io::Result<Self> {
         let log = beside(store, "-wal");
         let (file, of_log) = (std::fs::metadata(store)?, std::fs::metadata(&log)?);
         let opened = match cfg!(unix) {
@@ -52,7 +52,7 @@ impl Files {
             store: store.to_path_buf(),
             log,
             opened,
-            mark,
+            lock,
         })
     }
 
@@ -94,18 +94,18 @@ impl Files {
         let log = if is_moved { Log::Moved } else { Log::Needed };
         let of = Moment::of(&file);
         let said = Said { log, of };
-        if self.mark.said() == Some(said) {
+        if self.lock.said() == Some(said) {
             return Ok(());
         }
         let unsaid = |error: io::Error| Loss::Unsaid(format!("{}: {error}", beside(&self.store, ".lock").display()));
-        self.mark.say(said).map_err(unsaid)
+        self.lock.say(said).map_err(unsaid)
     }
 
     fn cut(&mut self, which: PathBuf) -> Loss {
         if let Ok(there) = std::fs::metadata(&self.store) {
             let of = Moment::of(&there);
             // If it can't be written, the next start may not notice. This process ends in any case.
-            let _ = self.mark.say(Said { log: Log::Cut, of });
+            let _ = self.lock.say(Said { log: Log::Cut, of });
         }
         Loss::Cut(which)
     }
@@ -132,14 +132,14 @@ impl Files {
 impl Drop for Files {
     /// The connection is closed. Unless another program has the store open, the log is in the file now.
     fn drop(&mut self) {
-        let cut = self.mark.said().is_some_and(|said| said.log == Log::Cut);
+        let cut = self.lock.said().is_some_and(|said| said.log == Log::Cut);
         if cut || std::fs::metadata(&self.log).is_ok_and(|log| log.len() > 0) {
             return;
         }
         if let Ok(file) = still(&self.store, self.identities[0]) {
             let of = Moment::of(&file);
             // The next start then believes that the log is needed, and checks.
-            let _ = self.mark.say(Said { log: Log::Moved, of });
+            let _ = self.lock.say(Said { log: Log::Moved, of });
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::SqliteStore;
 use crate::fault::{io_error, store_error};
 use crate::file::{beside, private};
+use crate::lock_file::{self, LockFile, Log, Moment, NotLocked, Said};
 use crate::log_file::{Files, leave_as_it_is};
-use crate::mark::{self, Log, Mark, Moment, NotMarked, Said};
 use crate::migrate::{self, APPLICATION_ID, MigrateError};
 use crate::modes;
 use crate::owner::{NotOwner, Owner};
@@ -186,7 +186,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenEr
             path: path.to_path_buf(),
         });
     }
-    let mark = Mark::take(&beside(path, ".lock"), left).map_err(|why| not_marked(path, why))?;
+    let lock = LockFile::take(&beside(path, ".lock"), left).map_err(|why| not_locked(path, why))?;
     leave_as_it_is(&connection, false).map_err(failed)?;
     let journal = set_up(&connection, options).map_err(failed)?;
     if journal != "wal" {
@@ -208,7 +208,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenEr
             migration,
         },
     })?;
-    let files = Files::of(path, mark).map_err(|error| OpenError::Store(io_error(path, &error)))?;
+    let files = Files::of(path, lock).map_err(|error| OpenError::Store(io_error(path, &error)))?;
     let writer = Writer::new(connection, path.to_path_buf(), files).map_err(failed)?;
     let (file, mapped) = (path.to_path_buf(), options.mapped_bytes);
     Ok(SqliteStore {
@@ -231,20 +231,20 @@ fn not_owner(path: &Path, why: NotOwner) -> OpenError {
     }
 }
 
-fn not_marked(path: &Path, why: NotMarked) -> OpenError {
+fn not_locked(path: &Path, why: NotLocked) -> OpenError {
     match why {
-        NotMarked::Taken(process) => OpenError::Taken {
+        NotLocked::Taken(process) => OpenError::Taken {
             path: path.to_path_buf(),
             process,
         },
-        NotMarked::Foreign(path) => OpenError::NoLock { path },
-        NotMarked::Io(path, error) => OpenError::Store(io_error(&path, &error)),
+        NotLocked::Foreign(path) => OpenError::NoLock { path },
+        NotLocked::Io(path, error) => OpenError::Store(io_error(&path, &error)),
     }
 }
 
 /// What the last process recorded about the log. An error if the log is needed and missing.
 fn left_behind(path: &Path, options: &Options) -> Result<Option<Said>, OpenError> {
-    let said = mark::read(&beside(path, ".lock")).map_err(|why| not_marked(path, why))?;
+    let said = lock_file::read(&beside(path, ".lock")).map_err(|why| not_locked(path, why))?;
     let log = beside(path, "-wal");
     let there = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
     let now = std::fs::metadata(path).map_err(|error| OpenError::Store(io_error(path, &error)))?;

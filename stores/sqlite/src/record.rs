@@ -6,11 +6,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{EventId, Parent};
+use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, RecordedWait, STATUS_CODES, code_of, shard_of};
 
 /// The code that the index of statuses leaves out.
 pub(crate) const SUCCEEDED_CODE: usize = 4;
+const _: () = assert!(matches!(STATUS_CODES[SUCCEEDED_CODE], Status::Succeeded));
 
 /// The columns of a record, as [`from_row`] reads them.
 pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken, failed_undo, forked, requested, once_key, priority, order_time, paused, watched, reason, reason_of";

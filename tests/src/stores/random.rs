@@ -134,7 +134,7 @@ impl Run {
             let id = self.id();
             let known = || {
                 let last = model.last_turn(&id).unwrap();
-                last.map_or(0, |turn| turn.first.0 + u64::from(turn.events) - 1)
+                last.map_or(0, |turn| turn.last().0)
             };
             let end = *ends.entry(id.clone()).or_insert_with(known);
             let expected = match self.chance.weighted(&[85, 10, 5]) {
@@ -176,7 +176,7 @@ impl Run {
                 append.audit.push(self.entry());
             }
             if let Some(turn) = &append.turn {
-                ends.insert(id, turn.first.0 + u64::from(turn.events) - 1);
+                ends.insert(id, turn.last().0);
             }
             batch.push(append);
         }

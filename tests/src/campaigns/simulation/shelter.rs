@@ -49,7 +49,7 @@ impl Shelter {
 
     fn move_to_the_end(&self, append: &mut Append) {
         let last = self.store.last_turn(&append.execution).ok().flatten();
-        let last = last.map(|turn| EventId(turn.first.0 + u64::from(turn.events) - 1));
+        let last = last.map(|turn| turn.last());
         if let (Some(last), Some(turn)) = (last, &mut append.turn)
             && append.expected != EventId(0)
         {

@@ -12,14 +12,14 @@ use std::time::UNIX_EPOCH;
 
 /// The file, locked by this process.
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub(crate) struct LockFile {
     file: File,
     said: Option<Said>,
 }
 
 /// Why the file could not be locked.
 #[derive(Debug)]
-pub(crate) enum NotMarked {
+pub(crate) enum NotLocked {
     /// Another process has locked it; its id, if that could be read.
     Taken(Option<u32>),
     /// It is a link or has another content. It is left as it is.
@@ -88,31 +88,31 @@ fn inode(_: &Metadata) -> u64 {
 const MAX_BYTES: u64 = 256;
 
 /// What the file at this path says, if it exists.
-pub(crate) fn read(path: &Path) -> Result<Option<Said>, NotMarked> {
+pub(crate) fn read(path: &Path) -> Result<Option<Said>, NotLocked> {
     let mut options = OpenOptions::new();
     options.read(true);
     match open(path, options) {
         Ok(mut file) => Ok(contents(path, &mut file)?.1),
-        Err(NotMarked::Io(_, error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(NotLocked::Io(_, error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-impl Mark {
+impl LockFile {
     /// Locks the file for this process, and creates it if it does not exist. It stays when the process ends: removing
     /// it would race with the next process.
-    pub(crate) fn take(path: &Path, said: Option<Said>) -> Result<Self, NotMarked> {
+    pub(crate) fn take(path: &Path, said: Option<Said>) -> Result<Self, NotLocked> {
         let mut options = private();
         options.create(true).truncate(false);
         let mut file = open(path, options)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(NotMarked::Taken(contents(path, &mut file)?.0)),
-            Err(TryLockError::Error(error)) => return Err(NotMarked::Io(path.to_path_buf(), error)),
+            Err(TryLockError::WouldBlock) => return Err(NotLocked::Taken(contents(path, &mut file)?.0)),
+            Err(TryLockError::Error(error)) => return Err(NotLocked::Io(path.to_path_buf(), error)),
         }
         let mut mark = Self { file, said: None };
         let written = mark.write(said);
-        written.map_err(|error| NotMarked::Io(path.to_path_buf(), error))?;
+        written.map_err(|error| NotLocked::Io(path.to_path_buf(), error))?;
         Ok(mark)
     }
 
@@ -149,8 +149,8 @@ fn text(said: Option<Said>) -> String {
     format!("{process:<10}\nlog {word:<6} {inode:>20} {born:>20} {changed:>20}\n")
 }
 
-fn open(path: &Path, mut options: OpenOptions) -> Result<File, NotMarked> {
-    let io = |error| NotMarked::Io(path.to_path_buf(), error);
+fn open(path: &Path, mut options: OpenOptions) -> Result<File, NotLocked> {
+    let io = |error| NotLocked::Io(path.to_path_buf(), error);
     // A link may lead anywhere, and its target would be overwritten.
     #[cfg(unix)]
     {
@@ -159,12 +159,12 @@ fn open(path: &Path, mut options: OpenOptions) -> Result<File, NotMarked> {
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
     }
     if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err(NotMarked::Foreign(path.to_path_buf()));
+        return Err(NotLocked::Foreign(path.to_path_buf()));
     }
     let file = options.open(path).map_err(io)?;
     let there = file.metadata().map_err(io)?;
     if !there.is_file() || is_linked(&there) || there.len() > MAX_BYTES {
-        return Err(NotMarked::Foreign(path.to_path_buf()));
+        return Err(NotLocked::Foreign(path.to_path_buf()));
     }
     Ok(file)
 }
@@ -180,17 +180,17 @@ fn is_linked(_: &Metadata) -> bool {
 }
 
 /// The process that wrote the file, and what it recorded.
-fn contents(path: &Path, file: &mut File) -> Result<(Option<u32>, Option<Said>), NotMarked> {
+fn contents(path: &Path, file: &mut File) -> Result<(Option<u32>, Option<Said>), NotLocked> {
     let mut text = String::new();
     let read = file.take(MAX_BYTES).read_to_string(&mut text);
     match read {
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(NotMarked::Foreign(path.to_path_buf())),
-        Err(error) => Err(NotMarked::Io(path.to_path_buf(), error)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(NotLocked::Foreign(path.to_path_buf())),
+        Err(error) => Err(NotLocked::Io(path.to_path_buf(), error)),
         Ok(_) => {
             let mut lines = text.lines();
             let process = lines.next().map(str::trim).unwrap_or_default();
             if !process.is_empty() && process.parse::<u32>().is_err() {
-                return Err(NotMarked::Foreign(path.to_path_buf()));
+                return Err(NotLocked::Foreign(path.to_path_buf()));
             }
             Ok((process.parse().ok(), lines.next().and_then(parse)))
         }

@@ -3,7 +3,7 @@
 
 mod action;
 
-pub use action::{BulkAction, BulkFilter, ResolveWord};
+pub use action::{BAD_RESOLUTION, BulkAction, BulkFilter, check_decision};
 
 use super::operator::Operator;
 use super::queries::QueryError;

@@ -1,6 +1,7 @@
 //! What a bulk job does to each of its executions, and which executions those are.
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Decision, Failure, Resolution, ResolutionAction, Signal, Status};
@@ -41,7 +42,8 @@ pub enum BulkAction {
     /// Decides for the step that waits for an operator.
     Resolve {
         /// What is decided.
-        action: ResolveWord,
+        #[serde(deserialize_with = "resolution_action")]
+        action: ResolutionAction,
         /// The step, where several of an execution wait.
         step: Option<Text>,
         /// The output of a step that succeeds.
@@ -57,17 +59,41 @@ pub enum BulkAction {
     Delete {},
 }
 
-/// What is decided for a step that waits for an operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ResolveWord {
-    /// Try again.
-    Retry,
-    /// The step succeeds.
-    Succeed,
-    /// The step fails.
-    Fail,
+/// The members of a decision beside its action, and the action that each belongs to.
+const DECISION_MEMBERS: [(&str, ResolutionAction); 3] = [
+    ("output", ResolutionAction::Succeed),
+    ("error", ResolutionAction::Fail),
+    ("cause", ResolutionAction::Fail),
+];
+
+/// Checks that the members of a decision fit together; `given` says which are there.
+///
+/// # Errors
+///
+/// What is wrong, for people.
+pub fn check_decision(action: ResolutionAction, given: impl Fn(&str) -> bool) -> Result<(), String> {
+    for (member, with) in DECISION_MEMBERS {
+        if given(member) && action != with {
+            let with = with.as_str();
+            return Err(format!(
+                "`{member}` has a meaning only with the action `{with}`: leave it out"
+            ));
+        }
+    }
+    match given("cause") && !given("error") {
+        true => Err("`cause` stands beside `error`: give the name of the error, too".to_owned()),
+        false => Ok(()),
+    }
 }
+
+/// Reads `retry`, `succeed` or `fail`.
+fn resolution_action<'de, D: Deserializer<'de>>(from: D) -> Result<ResolutionAction, D::Error> {
+    let word = String::deserialize(from)?;
+    ResolutionAction::parse(&word).ok_or_else(|| D::Error::custom(BAD_RESOLUTION))
+}
+
+/// What is wrong with the action of a decision.
+pub const BAD_RESOLUTION: &str = "`action` must be `retry`, `succeed` or `fail`";
 
 /// How an action is asked for.
 pub(super) enum Asked {
@@ -112,21 +138,12 @@ impl BulkAction {
         else {
             return Ok(());
         };
-        let members = [
-            (output.is_some(), "output", ResolveWord::Succeed),
-            (error.is_some(), "error", ResolveWord::Fail),
-            (cause.is_some(), "cause", ResolveWord::Fail),
-        ];
-        for (given, member, with) in members {
-            if given && *action != with {
-                let with = ResolutionAction::from(with).as_str();
-                return Err(format!("`{member}` has a meaning only with the action `{with}`"));
-            }
-        }
-        match cause.is_some() && error.is_none() {
-            true => Err("`cause` stands beside `error`: give the name of the error, too".to_owned()),
-            false => Ok(()),
-        }
+        check_decision(*action, |member| match member {
+            "output" => output.is_some(),
+            "error" => error.is_some(),
+            "cause" => cause.is_some(),
+            _ => false,
+        })
     }
 
     /// Whether it is for whoever may delete executions only.
@@ -173,11 +190,11 @@ impl BulkAction {
                 note,
             } => {
                 let decision = match action {
-                    ResolveWord::Retry => Decision::Retry,
-                    ResolveWord::Succeed => Decision::Succeed {
+                    ResolutionAction::Retry => Decision::Retry,
+                    ResolutionAction::Succeed => Decision::Succeed {
                         output: output.as_ref().and_then(object_of).map(Value::from),
                     },
-                    ResolveWord::Fail => Decision::Fail {
+                    ResolutionAction::Fail => Decision::Fail {
                         failure: error.clone().map(|error| Failure {
                             error,
                             cause: cause.clone().unwrap_or_default(),
@@ -318,16 +335,6 @@ fn listed_reason(word: &str) -> Result<WaitingReason, String> {
         let known = WaitingReason::listed_words();
         format!("`filter`: there is no reason `{word}` to ask for: known are {known}")
     })
-}
-
-impl From<ResolveWord> for ResolutionAction {
-    fn from(word: ResolveWord) -> Self {
-        match word {
-            ResolveWord::Retry => Self::Retry,
-            ResolveWord::Succeed => Self::Succeed,
-            ResolveWord::Fail => Self::Fail,
-        }
-    }
 }
 
 #[cfg(test)]

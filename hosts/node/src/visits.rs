@@ -15,20 +15,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The statuses of a visit.
+/// The statuses of a visit. Only an undo can be `skipped`.
 pub const STEP_STATUSES: [&str; 12] = [
-    "entered",
-    "running",
-    "waiting",
-    "retrying",
-    "polling",
-    "manual",
-    "succeeded",
-    "failed",
-    "caught",
-    "cancelled",
-    "rolledBack",
-    "rollbackFailed",
+    Status::Entered.as_str(),
+    Status::Running.as_str(),
+    Status::Waiting.as_str(),
+    Status::Retrying.as_str(),
+    Status::Polling.as_str(),
+    Status::Manual.as_str(),
+    Status::Succeeded.as_str(),
+    Status::Failed.as_str(),
+    Status::Caught.as_str(),
+    Status::Cancelled.as_str(),
+    Status::RolledBack.as_str(),
+    Status::RollbackFailed.as_str(),
 ];
 
 /// How many rows are kept of visits that may come to have the status that is asked for.

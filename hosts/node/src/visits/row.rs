@@ -34,7 +34,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Entered => "entered",
             Self::Running => "running",
@@ -127,7 +127,10 @@ impl Call {
 #[derive(Clone, Debug)]
 struct Undo {
     status: Status,
+    /// Of all its runs: each redrive begins one.
     attempts: u32,
+    /// The attempts of its former runs.
+    before: u32,
     started: Timestamp,
     changed: Timestamp,
     ended: Option<Timestamp>,
@@ -376,6 +379,7 @@ impl Row {
         match &event.detail {
             EventKind::RollbackStarted { .. } => {
                 undo.status = Status::Running;
+                undo.before = undo.attempts;
                 undo.ended = None;
                 undo.failure = None;
                 // A redrive tries once more.
@@ -387,7 +391,7 @@ impl Row {
                 self.stays_done();
             }
             EventKind::StepStarted { attempt, .. } => {
-                undo.attempts = *attempt;
+                undo.attempts = undo.before + *attempt;
                 undo.status = Status::Running;
                 undo.until = None;
             }
@@ -403,6 +407,8 @@ impl Row {
             EventKind::TaskScheduled(scheduled) => {
                 undo.status = Status::Running;
                 undo.until = None;
+                // In some histories no `StepStarted` is before it.
+                undo.attempts = undo.before + scheduled.attempt;
                 undo.call = Some(Call::of(scheduled, event.id, event.time));
             }
             EventKind::TaskSubmitted {
@@ -491,6 +497,7 @@ impl Undo {
         Self {
             status: Status::Entered,
             attempts: 0,
+            before: 0,
             started: time,
             changed: time,
             ended: None,

@@ -186,6 +186,21 @@ async fn undoing_has_attempts_and_an_error_of_its_own() {
         (&json!("failed"), &json!(1))
     );
     assert_eq!(pay["rollback"]["error"], rollback["error"]);
+    // A redrive tries the undo once more, and what is told is told of all its runs.
+    let redriven = server.post(&format!("/v1/executions/{id}/redrive"), json!({})).await;
+    assert_eq!(redriven.status, 200, "{}", redriven.body);
+    let again = server.get(&format!("/v1/executions/{id}?wait=20")).await.body;
+    assert_eq!(again["status"], "RollbackFailed", "{again}");
+    let pay = rows(&self::steps(&server, &id, "").await)[0].clone();
+    assert_eq!((&pay["attempts"], &pay["rollback"]["attempts"]), (&json!(1), &json!(2)));
+    let event = pay["event"].as_u64().unwrap();
+    let visit = server.get(&format!("/v1/executions/{id}/steps/{event}")).await.body;
+    let tries = visit["tries"].as_array().unwrap();
+    let numbers: Vec<_> = tries
+        .iter()
+        .map(|tried| (tried["attempt"].as_u64(), tried["rollback"] == true))
+        .collect();
+    assert_eq!(numbers, [(Some(1), false), (Some(1), true), (Some(2), true)], "{visit}");
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ pub(super) fn show(client: &Client, meant: &str, event: u64) -> Result<(), Exit>
             ("output", "out"),
         ] {
             if let Some(datum) = tried.get(key) {
-                let line = format!("{} {word}: {}\n", plain(tried, "attempt"), escaped(&datum.to_json()));
+                let line = format!("{} {word}: {}\n", number(tried), escaped(&datum.to_json()));
                 output.print(&line)?;
             }
         }
@@ -43,11 +43,16 @@ pub(super) fn show(client: &Client, meant: &str, event: u64) -> Result<(), Exit>
     Ok(())
 }
 
+/// The number of an attempt, of the step or of its undo.
+fn number(tried: &Object) -> String {
+    let undo = matches!(tried.get("rollback"), Some(Value::Bool(true)));
+    format!("{}{}", plain(tried, "attempt"), if undo { " (undo)" } else { "" })
+}
+
 fn row(tried: &Object) -> Vec<String> {
     let began = text(tried, "startedTime");
-    let undo = matches!(tried.get("rollback"), Some(Value::Bool(true)));
     vec![
-        format!("{}{}", plain(tried, "attempt"), if undo { " (undo)" } else { "" }),
+        number(tried),
         plain(tried, "status"),
         time(began),
         took(began, text(tried, "endedTime")).unwrap_or_else(|| NOTHING.to_owned()),

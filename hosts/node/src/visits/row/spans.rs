@@ -166,6 +166,8 @@ impl Span {
 pub(super) struct Spans {
     all: Vec<Span>,
     left_out: u64,
+    /// The attempts of the undo in its former runs, and in all: each redrive begins a run.
+    undone: (u32, u32),
 }
 
 impl Spans {
@@ -196,18 +198,30 @@ impl Spans {
         }
     }
 
+    /// The number of an attempt: those of an undo are counted over all its runs.
+    fn numbered(&mut self, attempt: u32, event: &Event) -> u32 {
+        if !event.rollback {
+            return attempt;
+        }
+        self.undone.1 = self.undone.0 + attempt;
+        self.undone.1
+    }
+
     /// Takes the next event of the visit, or of its undoing.
     pub(super) fn see(&mut self, event: &Event) {
         match &event.detail {
+            EventKind::RollbackStarted { .. } => self.undone.0 = self.undone.1,
             EventKind::StepStarted { attempt, .. } => {
+                let attempt = self.numbered(*attempt, event);
                 self.close(SpanEnd::Done, event);
-                self.push(Span::begin(SpanKind::Attempt, *attempt, event));
+                self.push(Span::begin(SpanKind::Attempt, attempt, event));
             }
             EventKind::TaskScheduled(call) => {
                 // What is undone has no `StepStarted` before its call in every history.
                 if self.open().is_none_or(|open| open.kind != SpanKind::Attempt) {
+                    let attempt = self.numbered(call.attempt, event);
                     self.close(SpanEnd::Done, event);
-                    self.push(Span::begin(SpanKind::Attempt, call.attempt, event));
+                    self.push(Span::begin(SpanKind::Attempt, attempt, event));
                 }
                 if let Some(open) = self.open() {
                     open.call = Some((event.id, call.resource.clone()));
@@ -222,7 +236,8 @@ impl Spans {
                 self.close(SpanEnd::Failed, event);
             }
             EventKind::RetryScheduled { attempt, due, .. } => {
-                self.pause(SpanKind::Backoff, *attempt, Some(*due), event)
+                let attempt = self.numbered(*attempt, event);
+                self.pause(SpanKind::Backoff, attempt, Some(*due), event)
             }
             EventKind::WaitStarted { until } => self.pause(SpanKind::Wait, 1, Some(*until), event),
             EventKind::ManualRequested(_) => self.pause(SpanKind::Manual, 1, None, event),

@@ -283,12 +283,28 @@ impl Engine {
                     if let Some(refusals) = self.writing.write(batch)? {
                         self.take_committed(&refusals)?;
                     }
+                    self.take_commands_between_batches()?;
                 }
                 PumpResult::Idle if !self.carry_out_all() && !self.admit_here()? => return Ok(()),
                 PumpResult::Idle => continue,
             }
             self.carry_out_all();
         }
+    }
+
+    /// Takes commands after a batch has left. Executions can give each other to do without end, and then the engine
+    /// never waits for anybody outside.
+    fn take_commands_between_batches(&mut self) -> Result<(), StoreError> {
+        for _ in 0..self.settings.together {
+            if self.draining.is_some() {
+                break;
+            }
+            match self.commands.try_recv() {
+                Ok(command) => self.take_command(command)?,
+                Err(_) => break,
+            }
+        }
+        Ok(())
     }
 
     /// Carries out what may leave. Returns whether there was anything.

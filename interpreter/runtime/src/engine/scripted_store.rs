@@ -13,6 +13,8 @@ pub(super) struct ScriptedStore {
     unblock: Mutex<Option<mpsc::Receiver<()>>>,
     /// What every append fails with.
     failure: Option<StoreError>,
+    /// After so many appends all fail.
+    most: Option<usize>,
 }
 
 impl ScriptedStore {
@@ -33,6 +35,14 @@ impl ScriptedStore {
         }
     }
 
+    /// Fails once so much was appended.
+    pub(super) fn with_room_for(appends: usize) -> Self {
+        Self {
+            most: Some(appends),
+            ..Self::default()
+        }
+    }
+
     /// How many appends came together, for each batch that arrived.
     pub(super) fn batches(&self) -> Vec<usize> {
         self.batches.lock().unwrap().clone()
@@ -45,6 +55,10 @@ impl History for ScriptedStore {
         let blocked = self.unblock.lock().unwrap().take();
         if let Some(blocked) = blocked {
             let _ = blocked.recv();
+        }
+        let appended: usize = self.batches().iter().sum();
+        if self.most.is_some_and(|most| appended > most) {
+            return Err(StoreError::Unavailable("there is no room for more".to_owned()));
         }
         self.failure.clone().map_or(Ok(Vec::new()), Err)
     }

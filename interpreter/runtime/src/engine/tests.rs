@@ -35,10 +35,16 @@ impl Secrets for NoSecrets {
     }
 }
 
-/// A shard with a flow `f` of one step.
-fn shard() -> Shard {
-    let text = r#"{"version": "v1", "type": "flow", "steps": [{"type": "pass", "name": "p"}]}"#;
-    let checked = starbridge_fdl::check(&Source::new("flow.json", text.to_owned()), &Limits::default());
+/// A step that does nothing.
+const PASS: &str = r#"{"type": "pass", "name": "p"}"#;
+/// Steps that begin two more executions of the flow and wait for neither.
+const DOUBLE: &str =
+    r#"{"type": "task", "name": "a", "resourceArn": "flow:f"}, {"type": "task", "name": "b", "resourceArn": "flow:f"}"#;
+
+/// A shard with a flow `f` of these steps.
+fn shard(steps: &str) -> Shard {
+    let text = format!(r#"{{"version": "v1", "type": "flow", "steps": [{steps}]}}"#);
+    let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
     let mut flows = FlowTable::default();
     flows.put("f", checked.flow.unwrap());
     let mut seed = 0;
@@ -51,7 +57,7 @@ fn shard() -> Shard {
     })
 }
 
-fn engine(store: Arc<ScriptedStore>, commands: mpsc::Receiver<Command>) -> Engine {
+fn engine(steps: &str, store: Arc<ScriptedStore>, commands: mpsc::Receiver<Command>) -> Engine {
     let tokens = TokenKeys::new(vec![[1; 32]]);
     let vault = Vault::new(Arc::new(NoSecrets), SecretUse::default(), tokens.clone());
     let deps = EngineDeps {
@@ -63,26 +69,31 @@ fn engine(store: Arc<ScriptedStore>, commands: mpsc::Receiver<Command>) -> Engin
         queues: None,
         leases: None,
     };
-    Engine::new(shard(), deps, EngineSettings::default(), commands, |_, _| {})
+    Engine::new(shard(steps), deps, EngineSettings::default(), commands, |_, _| {})
 }
 
 type Started = oneshot::Receiver<Result<StartedExecution, StartFailure>>;
+
+fn start(input: &Value) -> (Command, Started) {
+    let (reply, answer) = oneshot::channel();
+    let request = StartRequest {
+        flow: "f".into(),
+        input: input.clone(),
+        ..StartRequest::default()
+    };
+    let command = Command::Start {
+        request: Box::new(request),
+        wait: false,
+        reply,
+    };
+    (command, answer)
+}
 
 /// Starts executions with this input until the engine takes no more commands. Returns what answers them.
 async fn start_until_refused(commands: &mpsc::Sender<Command>, input: &Value) -> Vec<Started> {
     let mut started = Vec::new();
     loop {
-        let (reply, answer) = oneshot::channel();
-        let request = StartRequest {
-            flow: "f".into(),
-            input: input.clone(),
-            ..StartRequest::default()
-        };
-        let mut command = Command::Start {
-            request: Box::new(request),
-            wait: false,
-            reply,
-        };
+        let (mut command, answer) = start(input);
         let mut tries = 0;
         while let Err(mpsc::error::TrySendError::Full(refused)) = commands.try_send(command) {
             command = refused;
@@ -104,7 +115,7 @@ fn taken_while_the_store_stands_still(input: &Value) -> usize {
     let store = Arc::new(store);
     let writer = Writer::start(store.clone()).unwrap();
     let (sender, commands) = mpsc::channel(CHANNEL);
-    let engine = engine(store.clone(), commands).writing_through(&writer);
+    let engine = engine(PASS, store.clone(), commands).writing_through(&writer);
     let answered = AtomicUsize::new(0);
     let client = async {
         let started = start_until_refused(&sender, input).await;
@@ -144,4 +155,32 @@ fn backpressure_bounds_the_bytes_decided_ahead_of_the_store() {
     assert!(taken * INPUT >= BACKLOG_BYTES, "{taken}");
     // Beside these, a few rounds are under way, and the channel is full.
     assert!(taken * INPUT <= BACKLOG_BYTES + 4 * CHANNEL * INPUT, "{taken}");
+}
+
+#[test]
+fn fairness_children_without_end_keep_no_command_waiting() {
+    const DECIDED: usize = 2 * MAX_BACKLOG;
+    let store = Arc::new(ScriptedStore::with_room_for(24 * MAX_BACKLOG));
+    let writer = Writer::start(store.clone()).unwrap();
+    let (sender, commands) = mpsc::channel(CHANNEL);
+    let engine = engine(DOUBLE, store.clone(), commands).writing_through(&writer);
+    let serving = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(engine.serve())
+    });
+    let (command, first) = start(&Object::new().into());
+    sender.blocking_send(command).unwrap();
+    first.blocking_recv().unwrap().unwrap();
+    while store.batches().iter().sum::<usize>() < DECIDED {
+        std::thread::yield_now();
+    }
+    // If commands had to wait for the end of the children, the store would have no room before.
+    let (command, another) = start(&Object::new().into());
+    sender.blocking_send(command).unwrap();
+    another.blocking_recv().unwrap().unwrap();
+    sender.blocking_send(Command::Drain { until: Timestamp(0) }).unwrap();
+    serving.join().unwrap().unwrap();
 }

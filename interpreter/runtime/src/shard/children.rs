@@ -60,10 +60,17 @@ impl Refused {
     }
 }
 
+/// How many turns are decided before they are appended. Executions that begin others without end would otherwise decide
+/// twice as many each time, and keep what comes from outside waiting.
+const TURNS_TOGETHER: usize = 1_024;
+
 impl Shard {
-    /// Delivers what was posted. Returns an execution that is not loaded and something is for.
+    /// Delivers what was posted, until so many turns are decided that they make a batch. Returns an execution that is
+    /// not loaded and something is for.
     pub(super) fn take_incoming(&mut self, now: Timestamp) -> Option<Text> {
-        while let Some((to, _)) = self.inbox.front() {
+        while self.pending.len() < TURNS_TOGETHER
+            && let Some((to, _)) = self.inbox.front()
+        {
             if self.is_aside(to) {
                 if let Some((to, incoming)) = self.inbox.pop_front() {
                     self.retain_incoming(&to, incoming);

@@ -94,7 +94,7 @@ async fn stopped(ground: Ground) -> Result<Seen, String> {
     if !ended.is_some_and(|status| status.success()) || took > Duration::from_secs(DRAIN_SECONDS + 3) {
         wrong.push(format!("{ended:?} after {} ms", took.as_millis()));
     }
-    if server.log().contains("disk stood still") {
+    if server.log().contains("the disk did not answer") {
         wrong.push("the log blames the disk".to_owned());
     }
     Ok(Seen::unless(&wrong, format!("ended after {} ms", took.as_millis())))

@@ -30,7 +30,7 @@ mod task_message;
 mod threads;
 mod watchers;
 
-pub use bulk::{BulkAction, BulkFilter, BulkPreview, BulkRefusal, ResolveWord, WantedBulk};
+pub use bulk::{BAD_RESOLUTION, BulkAction, BulkFilter, BulkPreview, BulkRefusal, WantedBulk, check_decision};
 pub use concurrency_keys::ShownKey;
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
@@ -335,10 +335,16 @@ impl Node {
     pub async fn report(&self, call: SignedCall, report: Report) -> Result<oneshot::Receiver<Reply>, NotTaken> {
         let SignedCall { execution, call } = call;
         let (reply, answer) = oneshot::channel();
+        let mut report = report;
         // Heartbeats for leases are not events: the queues know which worker holds the task.
-        if report == Report::Heartbeat && self.heartbeat((execution.clone(), call)).await {
-            let _ = reply.send(Reply::Taken);
-            return Ok(answer);
+        if report.is_heartbeat() && self.heartbeat((execution.clone(), call)).await {
+            match report.after_heartbeat() {
+                Some(log) => report = log,
+                None => {
+                    let _ = reply.send(Reply::Taken);
+                    return Ok(answer);
+                }
+            }
         }
         let command = Command::Report {
             execution: execution.clone(),

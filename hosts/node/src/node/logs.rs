@@ -62,9 +62,6 @@ impl Node {
                 continue;
             };
             let text = |key: &str| event.get(key).and_then(Value::as_str);
-            if step.is_some_and(|step| text("step") != Some(step)) {
-                continue;
-            }
             // The log of a call that was given up stands under the call itself.
             let is_call = text("type") == Some("TaskScheduled");
             let of = event.get("detail").and_then(|detail| detail.as_object()?.get("of"));
@@ -75,11 +72,26 @@ impl Node {
                 Some(call) => self.event(&stored.execution, EventId(call))?,
                 None => None,
             };
-            let attempt = scheduled.and_then(|event| event.get("detail")?.as_object()?.get("attempt").cloned());
+            let attempt = scheduled
+                .as_ref()
+                .and_then(|event| event.get("detail")?.as_object()?.get("attempt").cloned());
+            // The event of a report that came too late belongs to no step, the call does.
+            let placed = match text("step") {
+                Some("") | None => scheduled.as_ref().unwrap_or(&event),
+                Some(_) => &event,
+            };
+            if step.is_some_and(|step| placed.get("step").and_then(Value::as_str) != Some(step)) {
+                continue;
+            }
             let mut shape = Object::new();
             shape.insert("event".into(), log.event.0.into());
-            for key in ["time", "step", "path", "rollback"] {
-                if let Some(member) = event.get(key) {
+            for (key, of) in [
+                ("time", &event),
+                ("step", placed),
+                ("path", placed),
+                ("rollback", placed),
+            ] {
+                if let Some(member) = of.get(key) {
                     shape.insert(key.into(), member.clone());
                 }
             }

@@ -135,3 +135,54 @@ async fn draining_withdraws_what_no_worker_holds() {
         (&json!("Succeeded"), &json!({"n": 1}))
     );
 }
+
+#[tokio::test]
+async fn heartbeat_with_a_log_prolongs_the_lease_and_keeps_the_log() {
+    let (server, clock) = standing().await;
+    server.flow("f", json!([task(&json!({}))])).await;
+    start(&server, "one").await;
+    let held = hold(&server).await;
+    for beat in ["first\n", "second\n", "third\n"] {
+        clock.pass(4_000);
+        assert_eq!(report(&server, &held, "heartbeat", json!({"log": beat})).await, 204);
+    }
+    clock.pass(4_000);
+    let batch = json!({"reports": [{"token": held["token"], "heartbeat": true, "log": "fourth\n"}]});
+    let answer = server.post("/v1/callbacks", batch).await.body;
+    assert_eq!(answer["results"][0]["status"], 204, "{answer}");
+    clock.pass(4_000);
+    assert_eq!(report(&server, &held, "succeed", json!({"output": {}})).await, 204);
+    let execution = ended(&server, "one").await;
+    assert_eq!(execution["status"], "Succeeded", "{execution}");
+    let id = execution["id"].as_str().unwrap();
+    let logs = server.get(&format!("/v1/executions/{id}/logs")).await.body;
+    assert_eq!(logs["items"][0]["step"], "work", "{logs}");
+    assert!(!logs["items"][0]["text"].as_str().unwrap().is_empty(), "{logs}");
+}
+
+#[tokio::test]
+async fn log_of_a_report_that_comes_too_late_is_shown_with_its_step() {
+    let (server, clock) = standing().await;
+    let later = json!([{"errors": ["FnF.HeartbeatTimeout"], "intervalSeconds": 3600, "maxAttempts": 1}]);
+    server.flow("f", json!([task(&json!({"retry": later}))])).await;
+    start(&server, "one").await;
+    let held = hold(&server).await;
+    clock.pass(6_000);
+    let execution = server.get("/v1/flows/f/executions/one").await.body;
+    while details(&server, &execution, "RetryScheduled").await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(
+        report(&server, &held, "succeed", json!({"output": {}, "log": "late\n"})).await,
+        410
+    );
+    let id = execution["id"].as_str().unwrap();
+    let logs = server.get(&format!("/v1/executions/{id}/logs?step=work")).await.body;
+    let told: Vec<_> = logs["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|log| (&log["attempt"], &log["text"]))
+        .collect();
+    assert_eq!(told, [(&json!(1), &json!("late\n"))], "{logs}");
+}

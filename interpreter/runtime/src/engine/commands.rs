@@ -142,9 +142,29 @@ pub enum Report {
         /// What the program printed on stderr.
         log: String,
     },
+    /// What the program of a task printed that a worker holds, and the queues have taken the heartbeat that came with it.
+    Log(String),
 }
 
 impl Report {
+    /// Whether it is a heartbeat, with a log or without.
+    pub fn is_heartbeat(&self) -> bool {
+        match self {
+            Self::Heartbeat => true,
+            Self::Logged { report, .. } => report.is_heartbeat(),
+            Self::Succeed(_) | Self::Fail { .. } | Self::Log(_) => false,
+        }
+    }
+
+    /// What of a heartbeat that the queues have taken is left to do.
+    #[must_use]
+    pub fn after_heartbeat(self) -> Option<Self> {
+        match self {
+            Self::Logged { log, .. } if !log.is_empty() => Some(Self::Log(log)),
+            _ => None,
+        }
+    }
+
     /// This report with secrets redacted.
     fn redacted(self, vault: &Vault) -> Self {
         let text = |text: String| vault.redacted_text(&text).unwrap_or(text);
@@ -159,6 +179,7 @@ impl Report {
                 report: Box::new(report.redacted(vault)),
                 log: vault.redacted_log(log),
             },
+            Self::Log(log) => Self::Log(vault.redacted_log(log)),
         }
     }
 
@@ -461,6 +482,10 @@ impl Engine {
                 }
                 self.take_heartbeat(execution, call, now)
             }
+            Report::Log(log) => {
+                self.keep_log(execution, call, log);
+                Reply::Taken
+            }
             Report::Succeed(output) => {
                 let signal = Signal::Succeeded {
                     call,
@@ -487,6 +512,7 @@ impl Engine {
                 error: error.into(),
                 cause: cause.into(),
             },
+            Report::Log(_) => return Ok(Reply::Left),
             Report::Logged { .. } | Report::Heartbeat => {
                 let now = self.now();
                 return self.hear(execution, call, now).map(|()| Reply::Left);

@@ -144,7 +144,6 @@ pub fn reason_of(id: &str, record: &ExecutionRecord) -> Option<Value> {
 fn waiting_asleep(id: &str, record: &ExecutionRecord) -> Option<Value> {
     let RecordedWait { reason, of } = record.waits.as_ref().filter(|_| !record.awake)?;
     let until = record.wake_at.map(|until| until.to_string()).unwrap_or_default();
-    let stop = || Some(format!("starbridge stop {id}"));
     let (text, act) = match reason {
         WaitingReason::Manual => (
             format!("`{of}` waits for an operator's decision"),
@@ -159,9 +158,9 @@ fn waiting_asleep(id: &str, record: &ExecutionRecord) -> Option<Value> {
             format!("its child {of} has not ended"),
             Some(format!("starbridge why {of}")),
         ),
-        WaitingReason::Retry => (format!("`{of}` is tried again; it goes on at {until}"), stop()),
-        WaitingReason::Poll => (format!("`{of}` calls again; it goes on at {until}"), stop()),
-        WaitingReason::Timer => (format!("`{of}` waits; it goes on at {until}"), stop()),
+        WaitingReason::Retry => (format!("`{of}` is tried again; it goes on at {until}"), None),
+        WaitingReason::Poll => (format!("`{of}` calls again; it goes on at {until}"), None),
+        WaitingReason::Timer => (format!("`{of}` waits; it goes on at {until}"), None),
         _ => return None,
     };
     let mut members = Object::new();

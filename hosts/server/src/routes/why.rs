@@ -269,7 +269,6 @@ fn of_step(id: &str, wait: &OpenWait, shape: &mut Object) {
     let step = &wait.step;
     let until = wait.until.map(|until| until.to_string()).unwrap_or_default();
     let resource = wait.resource.clone().unwrap_or_default();
-    let stop = || Some(format!("starbridge stop {id}"));
     let (text, act) = match wait.reason {
         WaitingReason::Manual => (
             format!("`{step}` waits for an operator's decision"),
@@ -279,9 +278,10 @@ fn of_step(id: &str, wait: &OpenWait, shape: &mut Object) {
             format!("`{step}` waits for a report with its task token; `{resource}` was called"),
             None,
         ),
-        WaitingReason::Retry => (format!("`{step}` is tried again at {until}"), stop()),
-        WaitingReason::Poll => (format!("`{step}` calls again at {until}"), stop()),
-        WaitingReason::Timer => (format!("`{step}` waits until {until}"), stop()),
+        // Only time helps: a command that ends a healthy wait is no help.
+        WaitingReason::Retry => (format!("`{step}` is tried again at {until}"), None),
+        WaitingReason::Poll => (format!("`{step}` calls again at {until}"), None),
+        WaitingReason::Timer => (format!("`{step}` waits until {until}"), None),
         _ => (format!("`{step}` waits for the answer of `{resource}`"), None),
     };
     say(shape, text, act);

@@ -2,27 +2,44 @@
 
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_node::escaping::escaped;
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::time::{SystemTime, UNIX_EPOCH};
+use terminal_size::{Width, terminal_size};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Stands where there is nothing.
 pub const NOTHING: &str = "–";
 
-/// Rows below their heads, each column as wide as it must be, the last one as it comes.
+/// The fewest columns of a terminal that a cell is cut to.
+const LEAST: usize = 8;
+
+/// Rows below their heads, each column as wide as it must be. On a terminal the last one is cut where the line ends.
 pub fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
+    let terminal = std::io::stdout().is_terminal().then(terminal_size).flatten();
+    table_within(heads, rows, terminal.map(|(Width(width), _)| width.into()))
+}
+
+fn table_within(heads: &[&str], rows: &[Vec<String>], room: Option<usize>) -> String {
     let clean = |cell: &String| escaped(cell).into_owned();
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(clean).collect()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
-        let head = heads.get(column).map_or(0, |head| head.chars().count());
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(head)
+        let head = heads.get(column).map_or(0, |head| head.width());
+        cells.map(|cell| cell.width()).max().unwrap_or(0).max(head)
     };
     let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let last = widths.len().saturating_sub(1);
+    let before: usize = widths.iter().take(last).map(|width| width + 2).sum();
+    let rest = room.map(|room| room.saturating_sub(before).max(LEAST));
     let line = |cells: &[&str]| {
         let mut line = String::new();
-        for (cell, width) in cells.iter().zip(&widths) {
-            line.push_str(cell);
-            let space = (width + 2).saturating_sub(cell.chars().count());
+        for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+            match rest.filter(|_| column == last) {
+                Some(rest) => line.push_str(&cut(cell, rest)),
+                None => line.push_str(cell),
+            }
+            let space = (width + 2).saturating_sub(cell.width());
             line.extend(std::iter::repeat_n(' ', space));
         }
         line.truncate(line.trim_end().len());
@@ -35,6 +52,22 @@ pub fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
         text.push_str(&colour(&line(&cells), &cells));
     }
     text
+}
+
+/// A text of at most so many columns of a terminal.
+fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.width() <= columns {
+        return text.into();
+    }
+    let mut taken = 0;
+    let fits = |c: &char| {
+        taken += c.width().unwrap_or(0);
+        // The last one is for the sign that something is missing.
+        taken < columns
+    };
+    let mut short: String = text.chars().take_while(fits).collect();
+    short.push('…');
+    short.into()
 }
 
 /// Names with what they are, one a line.
@@ -136,6 +169,27 @@ mod tests {
         ];
         let text = anstream::adapter::strip_str(&table(&["A", "B"], &rows)).to_string();
         assert_eq!(text, "A     B\né     x\nlong  y\n");
+    }
+
+    #[test]
+    fn column_of_wide_characters_is_as_wide_as_they_are() {
+        let rows = [
+            vec!["支付".to_owned(), "x".to_owned()],
+            vec!["pay".to_owned(), "y".to_owned()],
+        ];
+        let text = anstream::adapter::strip_str(&table(&["A", "B"], &rows)).to_string();
+        assert_eq!(text, "A     B\n支付  x\npay   y\n");
+    }
+
+    #[test]
+    fn last_column_ends_where_the_terminal_does() {
+        let rows = [vec!["a".to_owned(), "支付订单 is over".to_owned()]];
+        let within = |room| anstream::adapter::strip_str(&table_within(&["A", "B"], &rows, room)).to_string();
+        assert_eq!(within(Some(14)), "A  B\na  支付订单 …\n");
+        assert_eq!(within(Some(13)), "A  B\na  支付订单 …\n");
+        assert_eq!(within(Some(12)), "A  B\na  支付订单…\n");
+        assert_eq!(within(Some(3)), "A  B\na  支付订…\n");
+        assert_eq!(within(None), "A  B\na  支付订单 is over\n");
     }
 
     #[test]

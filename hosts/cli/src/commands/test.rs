@@ -124,7 +124,9 @@ fn report(cases: Vec<CaseReport>, output: Output) -> Result<(), Exit> {
             escaped(&case.name)
         ));
         for problem in &case.problems {
-            text.push_str(&format!("       {}\n", problem.replace('\n', "\n       ")));
+            for line in problem.lines() {
+                text.push_str(&format!("       {}\n", escaped(line)));
+            }
         }
     }
     text.push_str(&format!("{} passed, {} failed", report.passed, report.failed));

@@ -15,7 +15,7 @@ use starbridge_machine::{
 };
 use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::Body;
-use starbridge_node::node::{Operator, QueryError, Redrive, WantedFork, WantedRedrive};
+use starbridge_node::node::{BAD_RESOLUTION, Operator, QueryError, Redrive, WantedFork, WantedRedrive, check_decision};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{AuditEntry, AuditKind};
@@ -163,7 +163,7 @@ async fn give_once(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> An
     let reply = match given {
         Reply::Rejected(Rejection::AlreadyPaused | Rejection::NotPaused) => Reply::Taken,
         Reply::Rejected(Rejection::Finished) => {
-            let detail = "the execution has ended: only one that has not ended can be paused; `redrive` lets it go on";
+            let detail = "the execution has ended: only one that has not ended can be paused or resumed; `redrive` lets it go on";
             return Err(Problem::new(StatusCode::CONFLICT, "NotRunning", detail));
         }
         reply => reply,
@@ -205,39 +205,16 @@ pub async fn resolve(
 fn read_decision(body: &Body) -> Answer<Decision> {
     let action = body.text("action")?;
     let known = action.as_deref().and_then(ResolutionAction::parse);
-    let action = known.ok_or_else(|| Problem::bad("`action` must be `retry`, `succeed` or `fail`"))?;
-    let refuse = |members: &[&str]| match members.iter().find(|member| body.get(member).is_some()) {
-        None => Ok(()),
-        Some(member) => {
-            let action = action.as_str();
-            Err(Problem::bad(format!(
-                "`{member}` has no meaning with `{action}`: leave it out"
-            )))
-        }
-    };
+    let action = known.ok_or_else(|| Problem::bad(BAD_RESOLUTION))?;
+    check_decision(action, |member| body.get(member).is_some()).map_err(Problem::bad)?;
     Ok(match action {
-        ResolutionAction::Retry => {
-            refuse(&["output", "error", "cause"])?;
-            Decision::Retry
-        }
-        ResolutionAction::Succeed => {
-            refuse(&["error", "cause"])?;
-            Decision::Succeed {
-                output: body.object("output")?.map(Value::from),
-            }
-        }
+        ResolutionAction::Retry => Decision::Retry,
+        ResolutionAction::Succeed => Decision::Succeed {
+            output: body.object("output")?.map(Value::from),
+        },
         ResolutionAction::Fail => {
-            refuse(&["output"])?;
-            let (error, cause) = (body.text("error")?, body.text("cause")?);
-            if cause.is_some() && error.is_none() {
-                return Err(Problem::bad(
-                    "`cause` stands beside `error`: give the name of the error, too",
-                ));
-            }
-            let failure = error.map(|error| Failure {
-                error,
-                cause: cause.unwrap_or_default(),
-            });
+            let cause = body.text("cause")?.unwrap_or_default();
+            let failure = body.text("error")?.map(|error| Failure { error, cause });
             Decision::Fail { failure }
         }
     })

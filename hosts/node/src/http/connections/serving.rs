@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::net::TcpStream;
 use tokio::sync::watch as channel;
 use tokio::time::Sleep;
@@ -65,6 +66,8 @@ impl Connection {
             .max_header_size(BUFFER_BYTES)
             // Times are limited here: for hyper, the time between two requests belongs to the head of the second one.
             .header_read_timeout(None)
+            // The header can't say a time before 1970, and hyper panics where it should.
+            .auto_date_header(SystemTime::now() >= UNIX_EPOCH)
             .serve_connection(io, answering);
         let mut stopped = self.stopped;
         let end = {

@@ -10,7 +10,11 @@ impl Config {
     /// The configured targets, or what is wrong with one.
     pub(super) fn targets(&self) -> Result<Vec<Target>, String> {
         let (mut targets, mut names) = (Vec::new(), BTreeSet::new());
-        let guard = self.guard()?;
+        // They may call what flows may call.
+        let guard = match self.serves_only_this_machine() {
+            true => self.guard()?.with_loopback(),
+            false => self.guard()?,
+        };
         for config in &self.notifications {
             let target = Target::read(config)?;
             let name = target.name.as_str();
@@ -59,6 +63,10 @@ mod tests {
     fn notification_targets_are_checked_at_once() {
         let hook = "[[notifications]]\nname = \"ops\"\nto = \"https://h/x\"\n";
         assert_eq!(read(hook).unwrap().notifications.len(), 1);
+        // Behind a name, others than the processes of this machine reach the server.
+        let beyond = "[server]\nhosts = [\"flows.example\"]\n";
+        let local = hook.replace("//h/", "//localhost:9000/");
+        assert_eq!(read(&local).unwrap().targets().unwrap().len(), 1);
         for (text, word) in [
             (format!("{hook}{hook}"), "`ops`: there are others of that name"),
             (format!("{hook}statuses = [\"Done\"]\n"), "`Done` is no status"),
@@ -68,8 +76,11 @@ mod tests {
             (hook.replace("https://h", "https://me:open@h"), "password"),
             (hook.replace("https://h/x", "redis:alerts"), "`redis.url`"),
             (hook.replace("//h/", "//10.1.2.3:9/"), "`http.allow`"),
-            (hook.replace("//h/", "//[::1]/"), "`http.allow`"),
-            (hook.replace("//h/", "//localhost/"), "`http.allow`"),
+            (format!("{beyond}{}", hook.replace("//h/", "//[::1]/")), "`http.allow`"),
+            (
+                format!("{beyond}{}", hook.replace("//h/", "//localhost/")),
+                "`http.allow`",
+            ),
         ] {
             let error = read(&text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");

@@ -9,9 +9,9 @@ const RELEASE: &str = "--release";
 pub const SLICES: [(&str, &[&str]); 10] = [
     ("attack", &["--slice", "--jobs", "2"]),
     ("crashes", &[]),
-    ("simulate", &["--seeds", "1000"]),
-    ("leases", &["--count", "100000"]),
-    ("admissions", &["--count", "10000"]),
+    ("simulate", &["--seeds", "600"]),
+    ("leases", &["--count", "60000"]),
+    ("admissions", &["--count", "6000"]),
     ("failing", &[]),
     ("torn", &["--count", "100"]),
     ("full-disk", &[]),

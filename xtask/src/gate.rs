@@ -9,7 +9,7 @@ use crate::tools;
 use std::time::Duration;
 
 /// Seconds of fuzzing for each target.
-const FUZZING: u64 = 15;
+const FUZZING: u64 = 8;
 /// How long fetching the advisories may take.
 const ADVISORIES: Duration = Duration::from_secs(60);
 

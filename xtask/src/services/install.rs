@@ -13,6 +13,7 @@ const INSTALL: Duration = Duration::from_secs(600);
 pub fn program(kind: Kind) -> Result<PathBuf, String> {
     match kind {
         Kind::Redis => redis(),
+        Kind::Postgres => postgres(),
         Kind::Ministack => of_python("ministack", "ministack==1.5.33", "ministack"),
         Kind::Moto => of_python("moto", "moto[server,sqs,dynamodb]==5.2.5", "moto_server"),
         Kind::Rie => runtime_emulator(),
@@ -21,19 +22,33 @@ pub fn program(kind: Kind) -> Result<PathBuf, String> {
 
 fn redis() -> Result<PathBuf, String> {
     const NAME: &str = "redis-server";
+    of_debian(NAME, || tools::path_of(NAME))
+}
+
+/// The server itself: Debian keeps it off the path, by its version.
+fn postgres() -> Result<PathBuf, String> {
+    const NAME: &str = "postgresql-15";
+    of_debian(NAME, || {
+        let program = PathBuf::from("/usr/lib/postgresql/15/bin/postgres");
+        program.is_file().then_some(program)
+    })
+}
+
+/// A program of a package of Debian.
+fn of_debian(name: &str, found: impl Fn() -> Option<PathBuf>) -> Result<PathBuf, String> {
     let install = || {
-        eprintln!("installing {NAME}");
+        eprintln!("installing {name}");
         let mut update = command("apt-get", &["update"]);
-        let mut install = command("apt-get", &["install", "--yes", "--no-install-recommends", NAME]);
+        let mut install = command("apt-get", &["install", "--yes", "--no-install-recommends", name]);
         // Its package would start a copy of its own.
         install.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
         let installed = succeeds_within(&mut install, INSTALL)
             || (succeeds_within(&mut update, INSTALL) && succeeds_within(&mut install, INSTALL));
-        installed.then(|| tools::path_of(NAME)).flatten()
+        installed.then(&found).flatten()
     };
-    tools::path_of(NAME)
+    found()
         .or_else(install)
-        .ok_or_else(|| format!("{NAME} is not installed, and `apt-get install {NAME}` does not succeed"))
+        .ok_or_else(|| format!("{name} is not installed, and `apt-get install {name}` does not succeed"))
 }
 
 /// The emulator of Lambda's runtime, a program of its own, as it lies in a package for Python.

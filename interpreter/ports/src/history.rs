@@ -416,6 +416,11 @@ impl StoredHistory {
 /// each execution it takes up, [`History::append`] for each batch of turns, and [`History::due`] when time has
 /// passed.
 pub trait History: Send + Sync {
+    /// Whether the store can't be reached just now, and comes back by itself: requests are better turned away until then.
+    fn is_away(&self) -> bool {
+        false
+    }
+
     /// Appends a batch atomically: when it returns, everything that was not refused is durable; on an error, nothing
     /// is. Returns the refusals, each with its position in the batch, in order. After a refusal, everything later in
     /// the batch for the same execution is refused too.

@@ -1,0 +1,53 @@
+//! What every store must do, this one does too.
+
+use crate::stand::{Stand, open};
+use starbridge_memory::MemoryStore;
+use starbridge_ports::{History, Listing, Store};
+use starbridge_postgres::PostgresStore;
+use starbridge_tests::stores::{Tried, cases, random, start};
+
+fn suite(again: bool) {
+    let stand = Stand::start();
+    for (name, case) in cases() {
+        // More than a thousand starts: once is enough.
+        if again && name == "names are found among many" {
+            continue;
+        }
+        // Shown where one fails.
+        println!("{name}");
+        let settings = stand.settings();
+        let open = || open(&settings);
+        case(&mut Tried::new(&open, again));
+    }
+}
+
+#[test]
+fn passes() {
+    suite(false);
+}
+
+#[test]
+fn passes_when_it_is_opened_anew_all_the_time() {
+    suite(true);
+}
+
+#[test]
+fn answers_as_memory_does() {
+    let stand = Stand::start();
+    for seed in 0..8 {
+        let settings = stand.settings();
+        let open = || open(&settings);
+        random::agree(seed, 150, &MemoryStore::new(), &mut Tried::new(&open, seed % 4 == 0));
+    }
+}
+
+#[test]
+fn a_patient_handle_and_one_that_is_not_see_the_same() {
+    let stand = Stand::start();
+    let store = PostgresStore::open(&stand.settings()).unwrap();
+    let patient: Box<dyn Store> = Box::new(store.patient());
+    assert_eq!(patient.append(&[start("a")]), Ok(vec![]));
+    assert_eq!(store.awake(), Ok(vec!["a".into()]));
+    assert_eq!(store.counts(), patient.counts());
+    assert!(store.is_new() && !store.is_away());
+}

@@ -278,6 +278,9 @@ impl<'a> Plan<'a, '_> {
         self.before.push(Part::Deletion(head.number, &append.execution));
         self.counts[head.status] -= 1;
         self.heads.insert(&append.execution, None);
+        // Its name and key are free, also if its id is taken anew.
+        self.names.retain(|_, holder| holder.0 != append.execution);
+        self.keys.retain(|_, holder| holder.0 != append.execution);
         self.segment.audit.extend(&append.audit);
     }
 
@@ -288,9 +291,7 @@ impl<'a> Plan<'a, '_> {
             .as_ref()
             .and_then(|key| self.keys.get(&(record.flow.as_str(), key.as_str())));
         let name = self.names.get(&(record.flow.as_str(), name));
-        // One that this batch deletes has neither any more.
-        let is_there = |holder: &&(Text, u64)| !matches!(self.heads.get(&holder.0), Some(None));
-        let (id, version) = key.filter(is_there).or_else(|| name.filter(is_there))?;
+        let (id, version) = key.or(name)?;
         Some(Refusal::Exists {
             execution: id.clone(),
             version: self.head(id).map_or(*version, |head| head.version),

@@ -96,7 +96,10 @@ async fn seat(session: &Session, node: &str) -> Result<Seat, Failure> {
     // A writer that is not there is as one that is over.
     session.execute("delete from writers where over", &[]).await?;
     session
-        .execute("delete from nodes where incarnation < $1 - 1000", &[&incarnation])
+        .execute(
+            "delete from nodes where incarnation < $1::bigint - 1000",
+            &[&incarnation],
+        )
         .await?;
     Ok(Seat {
         incarnation,

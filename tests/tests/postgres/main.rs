@@ -2,6 +2,7 @@
 
 mod away;
 mod opening;
+mod served;
 mod stand;
 mod suite;
 mod texts;

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The user of the databases of a copy; nobody asks it for a password.
 pub(crate) const USER: &str = "starbridge";
@@ -72,7 +73,10 @@ fn template(program: &Path) -> Result<PathBuf, String> {
     if template.is_dir() {
         return Ok(template);
     }
-    let own = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+    // Threads of one process may, too.
+    static MAKING: AtomicU32 = AtomicU32::new(0);
+    let number = MAKING.fetch_add(1, Ordering::Relaxed);
+    let own = std::env::temp_dir().join(format!("{name}-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&own).map_err(|error| format!("{}: {error}", own.display()))?;
     if let Some(runner) = Runner::found()? {
         std::os::unix::fs::chown(&own, Some(runner.user), Some(runner.group))

@@ -149,3 +149,13 @@ pub(crate) async fn fate(session: &Session, transaction: i64) -> Result<Fate, Fa
         _ => Fate::Forgotten,
     })
 }
+
+/// What became of an append. Its number alone may be another's by now; but it locked the row of its writer, and that stays to
+/// be seen with all else that it wrote.
+pub(crate) async fn fate_of_append(session: &Session, seat: &Seat, transaction: i64) -> Result<Fate, Failure> {
+    let asked = "select 1 from writers where incarnation = $1 and xmax::text::bigint = $2::bigint % 4294967296";
+    match session.first(asked, &[&seat.incarnation, &transaction]).await? {
+        Some(_) => fate(session, transaction).await,
+        None => Ok(Fate::NotDone),
+    }
+}

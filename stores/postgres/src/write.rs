@@ -249,6 +249,11 @@ impl Writer {
                     "another process had the store while the database was away: start again",
                 ));
             }
+            // Before anything is written here: after a crash the numbers of transactions that left nothing are given again.
+            let unsettled = match self.unsettled {
+                Some(transaction) => Some((transaction, owner::fate_of_append(&session, &self.seat, transaction).await?)),
+                None => None,
+            };
             self.seat = owner::join(&session, &self.node).await?;
             if let Some(last) = self.last
                 && owner::fate(&session, last).await? == Fate::NotDone
@@ -258,8 +263,7 @@ impl Writer {
                      it was restored; start again to go on from what it has",
                 ));
             }
-            if let Some(transaction) = self.unsettled {
-                let fate = owner::fate(&session, transaction).await?;
+            if let Some((transaction, fate)) = unsettled {
                 self.fates.insert(transaction, fate);
                 if fate == Fate::Committed {
                     self.last = Some(transaction);

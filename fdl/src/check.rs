@@ -72,6 +72,8 @@ struct Checker<'t> {
     unanswered: RefCell<BTreeMap<String, (Diagnostic, usize)>>,
     /// Words that may still be compared to find what was meant.
     comparisons: Cell<usize>,
+    /// Whether the definition was taken by an earlier version, which did not refuse all that is refused now.
+    stored: bool,
 }
 
 /// Problems of one definition that are kept: of each severity at most [`MAX_DIAGNOSTICS`], and all of them together no more than
@@ -112,6 +114,20 @@ pub fn check_knowing(
     answers: Option<ResourceCheck<'_>>,
     samples: Option<&Samples>,
 ) -> Checked {
+    check_as(source, limits, (answers, samples), false)
+}
+
+/// The same of a definition that a store has. Executions run it, so what an earlier version took is taken.
+pub fn check_stored(source: &Source, limits: &Limits) -> Checked {
+    check_as(source, limits, (None, None), true)
+}
+
+fn check_as(
+    source: &Source,
+    limits: &Limits,
+    (answers, samples): (Option<ResourceCheck<'_>>, Option<&Samples>),
+    stored: bool,
+) -> Checked {
     let parsed = parse_within(source, limits.definition_bytes);
     let in_our_codes = parsed.diagnostics.into_iter().map(|found| {
         let code = Code::from(found.code);
@@ -123,6 +139,7 @@ pub fn check_knowing(
         let checker = Checker {
             answers,
             samples,
+            stored,
             ..Checker::new(source, limits, root)
         };
         let parts = flow::read(&checker);
@@ -209,6 +226,7 @@ impl<'t> Checker<'t> {
             found: RefCell::default(),
             unanswered: RefCell::default(),
             comparisons: Cell::new(suggest::MAX_COMPARISONS),
+            stored: false,
         }
     }
 

@@ -17,5 +17,5 @@ pub mod fixes;
 // What every language shares keeps its names inside of this one.
 use starbridge_flow::{duration, graph, hex, limits, path, string_literal, syntax, time, value};
 
-pub use check::{Checked, ResourceCheck, Samples, check, check_knowing, check_where};
+pub use check::{Checked, ResourceCheck, Samples, check, check_knowing, check_stored, check_where};
 pub use fault_names::FAULT_NAMES;

@@ -62,8 +62,40 @@ impl std::fmt::Display for Timestamp {
         let Ok(timestamp) = jiff::Timestamp::from_millisecond(nearest) else {
             return beyond(nearest, f);
         };
-        write!(f, "{timestamp:.3}")
+        match short(nearest, timestamp) {
+            Some(text) => f.write_str(std::str::from_utf8(&text).map_err(|_| std::fmt::Error)?),
+            None => write!(f, "{timestamp:.3}"),
+        }
     }
+}
+
+/// The text of an instant from 1970 to 9999. Every event and every answer has some, so this does without the options that a
+/// general form looks at.
+fn short(millis: i64, timestamp: jiff::Timestamp) -> Option<[u8; 24]> {
+    let millis = u64::try_from(millis).ok()?;
+    let date = jiff::tz::Offset::UTC.to_datetime(timestamp).date();
+    let year = u64::try_from(date.year()).ok().filter(|year| *year <= 9_999)?;
+    let [month, day] = [date.month(), date.day()].map(|part| u64::from(part.unsigned_abs()));
+    let second = millis / 1_000;
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    let parts = [
+        (3, year),
+        (6, month),
+        (9, day),
+        (12, second / 3_600 % 24),
+        (15, second / 60 % 60),
+        (18, second % 60),
+        (22, millis % 1_000),
+    ];
+    for (last, mut number) in parts {
+        let mut at = last;
+        while number > 0 {
+            *text.get_mut(at)? += u8::try_from(number % 10).ok()?;
+            number /= 10;
+            at = at.checked_sub(1).unwrap_or(usize::MAX);
+        }
+    }
+    Some(text)
 }
 
 /// The same for what an instant of that library does not reach; before all years it knows, the first of them.
@@ -200,6 +232,18 @@ mod tests {
             Some(Timestamp(1_704_067_200_001))
         );
         assert_eq!(Timestamp::parse("2024-01-01"), None);
+    }
+
+    #[test]
+    fn short_way_writes_what_the_library_writes() {
+        // Every day of four centuries at a time of its own, and both ends.
+        let days = (0..146_097_i64).map(|day| day * 86_400_000 + day * 591 % 86_400_000);
+        for millis in days.chain([0, 1, 999, 253_402_207_200_000, Timestamp::END.0]) {
+            let timestamp = jiff::Timestamp::from_millisecond(millis.min(253_402_207_200_000)).unwrap();
+            let text = short(timestamp.as_millisecond(), timestamp).unwrap();
+            assert_eq!(std::str::from_utf8(&text).unwrap(), format!("{timestamp:.3}"));
+        }
+        assert_eq!(Timestamp(-1).to_string(), "1969-12-31T23:59:59.999Z");
     }
 
     #[test]

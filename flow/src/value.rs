@@ -4,6 +4,7 @@
 //! compact JSON text and its depth, so that the limits of the language (section "limits") cost nothing to check.
 
 mod array;
+mod document;
 mod members;
 mod number;
 mod object;
@@ -13,6 +14,7 @@ mod serial;
 mod text;
 
 pub use array::Array;
+pub use document::Document;
 pub use number::{compare as compare_numbers, equal as equal_numbers};
 pub use object::{Object, ObjectIter};
 pub use overlay::Overlay;

@@ -355,6 +355,7 @@ fn answers(call: EventId) -> impl Iterator<Item = Signal> {
             cause: String::new(),
             retry_after: Some(Seconds(u64::MAX)),
             not_sent: false,
+            holder: None,
         },
         Signal::Succeeded {
             call,

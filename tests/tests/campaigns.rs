@@ -43,14 +43,13 @@ fn nobody_is_forgotten_and_no_limit_is_exceeded() {
     assert!(findings.problems.is_empty(), "{findings}");
 }
 
+/// 49: a child was blocked at two keys, one of which could never come free. 105 and 136: the process ended between the two looks
+/// at one that waits for a name, which was let in before the second.
 #[test]
-fn known_faults_of_admission_are_not_mended_yet() {
-    for seed in admissions::KNOWN_FAULTS {
+fn seeds_that_broke_a_law_once_break_none() {
+    for seed in [49, 105, 136] {
         let findings = admissions::simulate(seed, None);
-        assert!(
-            !findings.problems.is_empty(),
-            "seed {seed} breaks no law any more: take it from the list"
-        );
+        assert!(findings.problems.is_empty(), "{findings}");
     }
 }
 

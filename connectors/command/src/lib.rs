@@ -69,7 +69,7 @@ use fence::Folder;
 use program::Program;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::value::Value;
-use starbridge_ports::{Connector, LoggedOutcomeFuture, Outcome, OutcomeFuture, Request, SentMembers};
+use starbridge_ports::{Connector, LogTail, Outcome, OutcomeFuture, Request, SentMembers};
 
 /// Runs local programs: the connector for `cmd:`.
 #[derive(Debug)]
@@ -85,22 +85,22 @@ impl CommandConnector {
         Self { settings, folder }
     }
 
-    /// Runs the program of a call with any JSON value as its input; gives its outcome, and the end of what it printed on
-    /// stderr.
-    pub async fn run(&self, request: &Request, input: &Value) -> (Outcome, Option<String>) {
+    /// Runs the program of a call with any JSON value as its input; gives its outcome. What it prints on stderr is added to the
+    /// log meanwhile.
+    pub async fn run(&self, request: &Request, input: &Value, log: &LogTail) -> Outcome {
         let program = match Program::of(&self.settings, &self.folder, request, input) {
             Ok(program) => program,
-            Err(outcome) => return (outcome, None),
+            Err(outcome) => return outcome,
         };
         let name = program.name().to_owned();
-        let running = program.run(&self.settings, request);
+        let running = program.run(&self.settings, request, log);
         // If a step waits for a callback, its timeout is not for the program alone.
         let unbounded = request.timeout_at.is_none() || request.pattern == Pattern::WaitForCallback;
         match self.settings.timeout.filter(|_| unbounded) {
             None => running.await,
             Some(timeout) => match tokio::time::timeout(timeout, running).await {
                 Ok(outcome) => outcome,
-                Err(_) => (outcome::too_late(&name, timeout), None),
+                Err(_) => outcome::too_late(&name, timeout),
             },
         }
     }
@@ -108,14 +108,13 @@ impl CommandConnector {
 
 impl Connector for CommandConnector {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
-        let run = self.call_logged(request);
-        Box::pin(async move { run.await.0 })
+        self.call_logged(request, LogTail::default())
     }
 
-    fn call_logged(&self, request: Request) -> LoggedOutcomeFuture<'_> {
+    fn call_logged(&self, request: Request, log: LogTail) -> OutcomeFuture<'_> {
         Box::pin(async move {
             let input = request.input.clone();
-            self.run(&request, &input).await
+            self.run(&request, &input, &log).await
         })
     }
 

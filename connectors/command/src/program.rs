@@ -9,7 +9,7 @@ use crate::streams::{OutputTooLong, Reading};
 use crate::task::{End, Task};
 use starbridge_flow::graph::FaultKind;
 use starbridge_flow::value::Value;
-use starbridge_ports::{CallMetadata, Outcome, Request};
+use starbridge_ports::{CallMetadata, LogTail, Outcome, Request};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -73,10 +73,10 @@ impl Program {
         &self.name
     }
 
-    /// Runs the program to its end; gives its outcome, and the end of what it printed on stderr. If the future is dropped, the program is killed with everything it started.
-    pub(super) async fn run(self, settings: &CommandSettings, request: &Request) -> (Outcome, Option<String>) {
+    /// Runs the program to its end; gives its outcome. What it prints on stderr is added to the log meanwhile. If the future is dropped, the program is killed with everything it started.
+    pub(super) async fn run(self, settings: &CommandSettings, request: &Request, log: &LogTail) -> Outcome {
         let limit = request.answer_limit;
-        let outcome = match self.printed(settings, limit).await {
+        match self.printed(settings, limit, log).await {
             Ok(Printed { end, out, err }) => {
                 if let (End::Code(0), Some(heard)) = (&end, &settings.heard) {
                     heard.tell(&self.name, request, &err);
@@ -87,8 +87,7 @@ impl Program {
                     out: &out,
                     err: &err,
                 };
-                let log = String::from_utf8_lossy(&err).into_owned();
-                return (outcome::of(&ended, request.pattern), Some(log));
+                outcome::of(&ended, request.pattern)
             }
             Err(Broken::NotStarted(reason)) => Outcome::not_sent(format!("`{}` can't be run: {reason}", self.name)),
             Err(Broken::OutputTooLong) => {
@@ -96,15 +95,14 @@ impl Program {
                 Outcome::failed(FaultKind::TooLarge, cause)
             }
             Err(Broken::Lost(reason)) => outcome::lost(&self.name, &reason),
-        };
-        (outcome, None)
+        }
     }
 
-    async fn printed(&self, settings: &CommandSettings, limit: usize) -> Result<Printed, Broken> {
+    async fn printed(&self, settings: &CommandSettings, limit: usize, log: &LogTail) -> Result<Printed, Broken> {
         let started = Running::start(&self.task, &self.folder, settings.supervisor.as_ref());
         let mut running = started.map_err(|error| Broken::NotStarted(words(&error)))?;
         let (out, err) = running.streams();
-        let (mut out, mut err) = (Reading::whole(out, limit), Reading::tail(err));
+        let (mut out, mut err) = (Reading::whole(out, limit), Reading::tail(err, log));
         let end = {
             let ended = running.ended(&self.task);
             tokio::pin!(ended);

@@ -1,12 +1,11 @@
 //! The streams of a program, each with a limit.
 
-use starbridge_ports::LOG_BYTES;
+use starbridge_ports::{LOG_BYTES, LogTail};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 
-/// How many bytes of stderr are kept, from the end: the log, and some before it, so that what is left out where it was
-/// cut, which may be the rest of a secret, is little missed.
-const STDERR_BYTES: usize = LOG_BYTES + 4_096;
+/// How many bytes of stderr are looked at when the program has ended, from the end.
+const STDERR_BYTES: usize = LOG_BYTES;
 /// How many bytes are read at once.
 const CHUNK_BYTES: usize = 8_192;
 
@@ -32,8 +31,8 @@ pub(crate) struct Reading<S> {
 enum Keep {
     /// Everything, up to this many bytes.
     Whole(usize),
-    /// Only the end, however much comes.
-    Tail,
+    /// Only the end, however much comes. All of it goes to the log.
+    Tail(LogTail),
 }
 
 impl<S: AsyncRead + Unpin> Reading<S> {
@@ -42,9 +41,9 @@ impl<S: AsyncRead + Unpin> Reading<S> {
         Self::of(stream, Keep::Whole(limit))
     }
 
-    /// Keeps the end of a stream.
-    pub(crate) fn tail(stream: Option<S>) -> Self {
-        Self::of(stream, Keep::Tail)
+    /// Keeps the end of a stream, which is a program's log.
+    pub(crate) fn tail(stream: Option<S>, log: &LogTail) -> Self {
+        Self::of(stream, Keep::Tail(log.clone()))
     }
 
     fn of(stream: Option<S>, keep: Keep) -> Self {
@@ -73,10 +72,11 @@ impl<S: AsyncRead + Unpin> Reading<S> {
             Ok(0) | Err(_) => self.stream = None,
         }
         self.bytes.extend_from_slice(&self.chunk);
-        match self.keep {
-            Keep::Whole(limit) if self.bytes.len() > limit => Err(OutputTooLong),
+        match &self.keep {
+            Keep::Whole(limit) if self.bytes.len() > *limit => Err(OutputTooLong),
             Keep::Whole(_) => Ok(()),
-            Keep::Tail => {
+            Keep::Tail(log) => {
+                log.add(&self.chunk);
                 let surplus = self.bytes.len().saturating_sub(STDERR_BYTES);
                 self.bytes.drain(..surplus);
                 Ok(())

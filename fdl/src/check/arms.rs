@@ -9,7 +9,7 @@ use crate::diagnostics::Code;
 use crate::graph::{Arm, Choice, Guard, ListId, StepId, StepKind};
 use crate::syntax::{Format, NodeKind, Span};
 use crate::value::Text;
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Checker<'_> {
@@ -30,7 +30,7 @@ impl Checker<'_> {
             let found = choices.problem(Code::NoBranches, "`choices` is empty");
             self.report(found.help("a choice needs at least one `{condition, steps or goto}`"));
         }
-        let mut seen = FxHashMap::default();
+        let mut seen = HashMap::default();
         let mut arms = Vec::with_capacity(count);
         for (index, item) in choices.entries().enumerate() {
             if self.is_hopeless() {
@@ -91,7 +91,7 @@ impl Checker<'_> {
         }
     }
 
-    fn arm_condition(&self, cursor: &Cursor<'_>, arm: &mut Arm, seen: &mut FxHashMap<Text, Span>, last: bool) {
+    fn arm_condition(&self, cursor: &Cursor<'_>, arm: &mut Arm, seen: &mut HashMap<Text, Span>, last: bool) {
         let Some(text) = self.text(cursor) else { return };
         let Some(condition) = self.condition(cursor, &text) else {
             return;

@@ -7,7 +7,7 @@ use super::paths::{helped, looked_up};
 use crate::diagnostics::Code;
 use crate::expression::{Path, Template};
 use crate::graph::{Budget, ConcurrencyKey, Context, Fault, Lookup, Root, Scope, Source};
-use crate::limits::CONCURRENCY_KEYS;
+use crate::limits::{CONCURRENCY_KEY_BYTES, CONCURRENCY_KEYS, is_name};
 use crate::path::Query;
 use crate::syntax::NodeKind;
 use crate::time::Timestamp;
@@ -102,14 +102,31 @@ impl Checker<'_> {
             self.report(found.help("the data goes into `key`: the pool says which flows share their keys"));
             return None;
         }
+        if !self.stored && !is_name(&text) {
+            self.check_identifier(cursor, &text);
+            return None;
+        }
         Some(text)
+    }
+
+    /// A constant key, which must not be longer than one that is made of an input.
+    fn constant_key(&self, cursor: &Cursor<'_>) -> Option<Source> {
+        let key = cursor.node.to_value();
+        let bytes = key.to_plain_text().len();
+        if bytes > CONCURRENCY_KEY_BYTES && !self.stored {
+            let message = format!("`key` has {bytes} bytes; {CONCURRENCY_KEY_BYTES} are the most");
+            let found = cursor.problem(Code::OutOfRange, message);
+            self.report(found.help("a shorter key that is as unique will do"));
+            return None;
+        }
+        Some(Source::Constant(key))
     }
 
     /// A constant, a path on the execution's input, `$input.a` or `$.a`, or a template over it.
     fn concurrency_key(&self, cursor: &Cursor<'_>) -> Option<Source> {
         let text = match &cursor.node.kind {
             NodeKind::String(_) => self.filled(cursor)?,
-            NodeKind::Number(_) => return Some(Source::Constant(cursor.node.to_value())),
+            NodeKind::Number(_) => return self.constant_key(cursor),
             _ => {
                 self.wrong_type(cursor, "a string, or a path");
                 return None;
@@ -127,7 +144,7 @@ impl Checker<'_> {
             return self.query(cursor, &text).map(looked_up);
         }
         match Template::parse(&text) {
-            Ok(template) if template.paths().next().is_none() => Some(Source::Constant(cursor.node.to_value())),
+            Ok(template) if template.paths().next().is_none() => self.constant_key(cursor),
             Ok(template) => {
                 let mut others = template.paths().filter(|(_, path)| !path.text().starts_with("$input"));
                 let other = others.next().map(|(offset, path)| (offset, path.text().clone()));

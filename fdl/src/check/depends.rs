@@ -5,7 +5,8 @@ use super::cursor::Cursor;
 use super::parallel::branch_number;
 use crate::diagnostics::Code;
 use crate::value::Text;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
+use std::collections::HashMap;
 
 /// A branch's name and the branches it waits for.
 pub(super) type Dependencies = (Option<Text>, Vec<u32>);
@@ -13,7 +14,7 @@ pub(super) type Dependencies = (Option<Text>, Vec<u32>);
 impl Checker<'_> {
     /// Names and dependencies of all branches, one entry a branch.
     pub(super) fn depends(&self, branches: &Cursor<'_>) -> Vec<Dependencies> {
-        let mut names: FxHashMap<Text, usize> = FxHashMap::default();
+        let mut names: HashMap<Text, usize> = HashMap::default();
         let mut all: Vec<Dependencies> = Vec::new();
         for (index, branch) in branches.entries().enumerate() {
             let name = branch
@@ -37,7 +38,7 @@ impl Checker<'_> {
         &self,
         cursor: &Cursor<'_>,
         index: usize,
-        names: &mut FxHashMap<Text, usize>,
+        names: &mut HashMap<Text, usize>,
         branches: &Cursor<'_>,
     ) -> Option<Text> {
         let name = self.filled(cursor)?;
@@ -54,7 +55,7 @@ impl Checker<'_> {
         Some(name)
     }
 
-    fn depends_on(&self, cursor: &Cursor<'_>, own: usize, names: &FxHashMap<Text, usize>) -> Vec<u32> {
+    fn depends_on(&self, cursor: &Cursor<'_>, own: usize, names: &HashMap<Text, usize>) -> Vec<u32> {
         if !self.is_list(cursor, "branch names") {
             return Vec::new();
         }
@@ -83,7 +84,7 @@ impl Checker<'_> {
         on
     }
 
-    fn unknown_dependency(&self, cursor: &Cursor<'_>, name: &str, names: &FxHashMap<Text, usize>) {
+    fn unknown_dependency(&self, cursor: &Cursor<'_>, name: &str, names: &HashMap<Text, usize>) {
         let found = cursor.problem(Code::UnknownDependency, format!("there is no branch named `{name}`"));
         let near = self.near(name, names.len(), || {
             // Sorted, because a hash map's order must not show.

@@ -7,7 +7,7 @@ use crate::diagnostics::Code;
 use crate::graph::{FaultKind, FaultNames, Matcher};
 use crate::syntax::Span;
 use crate::value::Text;
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 /// Matches every error.
 pub(super) const ALL: &str = "FnF.ALL";
@@ -18,7 +18,7 @@ pub(super) struct Taken {
     /// Where `FnF.ALL` stood.
     all: Option<Span>,
     /// Where each error stood first.
-    names: FxHashMap<Text, Span>,
+    names: HashMap<Text, Span>,
 }
 
 impl Checker<'_> {
@@ -36,7 +36,7 @@ impl Checker<'_> {
             self.report(found.help(format!("name errors, or `{ALL}` for all of them")));
         }
         let mut here: Vec<(Text, Span)> = Vec::new();
-        let mut first: FxHashMap<Text, Span> = FxHashMap::default();
+        let mut first: HashMap<Text, Span> = HashMap::default();
         for item in cursor.items() {
             let Some(name) = self.filled(&item) else {
                 continue;

@@ -11,7 +11,7 @@ use crate::expression::{Mapping, MappingSource, Mappings, Path, PathRoot, Templa
 use crate::graph::{FaultKind, Program};
 use crate::syntax::{Format, Member, Node, NodeKind, Span};
 use crate::value::Text;
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Mappings that a fix writes at most.
@@ -24,7 +24,7 @@ impl Checker<'_> {
         if self.is_map_of_sources(&cursor, whose) || !self.is_listed(&cursor, "mappings") {
             return None;
         }
-        let mut targets = FxHashMap::default();
+        let mut targets = HashMap::default();
         let mut list = Vec::with_capacity(cursor.node.items().len());
         for item in cursor.entries().take_while(|_| !self.is_hopeless()) {
             list.extend(self.mapping(&item, whose, &mut targets));
@@ -77,7 +77,7 @@ impl Checker<'_> {
         &self,
         cursor: &Cursor<'_>,
         whose: MappingContext,
-        targets: &mut FxHashMap<Text, Span>,
+        targets: &mut HashMap<Text, Span>,
     ) -> Option<Mapping> {
         if !self.check_fields(cursor, &fields::MAPPING, &[]) {
             return None;
@@ -101,7 +101,7 @@ impl Checker<'_> {
         })
     }
 
-    fn target(&self, cursor: &Cursor<'_>, targets: &mut FxHashMap<Text, Span>) -> Option<Text> {
+    fn target(&self, cursor: &Cursor<'_>, targets: &mut HashMap<Text, Span>) -> Option<Text> {
         let target = self.filled(cursor)?;
         if let Some(first) = targets.insert(target.clone(), cursor.node.span) {
             self.report(

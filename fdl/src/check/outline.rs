@@ -5,7 +5,7 @@ use crate::diagnostics::shortened;
 use crate::graph::{ListId, StepId};
 use crate::syntax::{Node, NodeKind, Span};
 use crate::value::Text;
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 /// All steps and lists of a definition.
 pub(super) struct Outline<'t> {
@@ -13,7 +13,7 @@ pub(super) struct Outline<'t> {
     pub(super) steps: Vec<Entry<'t>>,
     pub(super) lists: Vec<Listing>,
     /// The first step of each name.
-    pub(super) names: FxHashMap<&'t str, StepId>,
+    pub(super) names: HashMap<&'t str, StepId>,
     /// Composites beyond the nesting limit; what is inside them is not looked at.
     pub(super) too_deep: Vec<StepId>,
 }
@@ -56,7 +56,7 @@ impl<'t> Outline<'t> {
             root,
             steps: Vec::new(),
             lists: Vec::new(),
-            names: FxHashMap::default(),
+            names: HashMap::default(),
             too_deep: Vec::new(),
         };
         if let Some(steps) = root.get("steps") {

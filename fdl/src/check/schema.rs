@@ -5,7 +5,7 @@ use super::cursor::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Schema, SchemaError};
 use crate::syntax::{Node, NodeKind};
-use rustc_hash::FxHashSet;
+use std::collections::HashSet;
 
 /// Where the standard's own schemas are named; these are built in.
 const STANDARD: &str = "://json-schema.org/";
@@ -30,7 +30,7 @@ impl Checker<'_> {
                 None
             }
             Err(SchemaError::Wrong(error)) => {
-                let mut ids = FxHashSet::default();
+                let mut ids = HashSet::default();
                 collect(cursor.node, "$id", &mut ids);
                 if self.remote_references(cursor, &ids) == 0 {
                     let reason: String = error.chars().take(REASON_CHARS).collect();
@@ -43,7 +43,7 @@ impl Checker<'_> {
     }
 
     /// Reports references to other documents, and says how many. The depth was checked.
-    fn remote_references(&self, cursor: &Cursor<'_>, ids: &FxHashSet<&str>) -> usize {
+    fn remote_references(&self, cursor: &Cursor<'_>, ids: &HashSet<&str>) -> usize {
         let mut count = 0;
         for item in cursor.items() {
             count += self.remote_references(&item, ids);
@@ -63,13 +63,13 @@ impl Checker<'_> {
     }
 }
 
-fn is_remote(reference: &str, ids: &FxHashSet<&str>) -> bool {
+fn is_remote(reference: &str, ids: &HashSet<&str>) -> bool {
     let document = reference.split('#').next().unwrap_or("");
     !document.is_empty() && !document.contains(STANDARD) && !ids.contains(&document)
 }
 
 /// All strings under a key, at any depth.
-fn collect<'n>(node: &'n Node, key: &str, into: &mut FxHashSet<&'n str>) {
+fn collect<'n>(node: &'n Node, key: &str, into: &mut HashSet<&'n str>) {
     for item in node.items() {
         collect(item, key, into);
     }

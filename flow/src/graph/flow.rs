@@ -5,14 +5,14 @@ use super::{
 };
 use crate::time::Millis;
 use crate::value::{Text, Value};
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A flow ready to run. Made by [`Flow::new`] from its parts, which checks that every number in them leads somewhere.
 #[derive(Clone, Debug)]
 pub struct Flow {
     parts: FlowParts,
-    names: FxHashMap<Text, StepId>,
+    names: HashMap<Text, StepId>,
 }
 
 /// What a front end puts into a flow.
@@ -101,7 +101,7 @@ impl Flow {
         if parts.lists.is_empty() {
             return Err(FlowError::Empty);
         }
-        let mut names = FxHashMap::default();
+        let mut names = HashMap::default();
         for (index, step) in parts.steps.iter().enumerate() {
             let id = StepId(u32::try_from(index).unwrap_or(u32::MAX));
             if names.insert(step.name.clone(), id).is_some() {

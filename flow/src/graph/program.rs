@@ -2,7 +2,7 @@
 
 use crate::graph::{Budget, Carried, Fault, Pointer, SecretReference};
 use crate::time::Timestamp;
-use crate::value::{Array, Object, Overlay, Text, Value};
+use crate::value::{Array, Document, Object, Overlay, Text, Value};
 use std::fmt::Debug;
 
 /// A value a program may look into.
@@ -26,6 +26,15 @@ impl<'a> From<&'a Value> for Root<'a> {
             Value::Object(object) => Self::Object(object),
             Value::Array(array) => Self::Array(array),
             scalar => Self::Scalar(scalar),
+        }
+    }
+}
+
+impl<'a> From<&'a Document> for Root<'a> {
+    fn from(document: &'a Document) -> Self {
+        match document.other() {
+            Some(other) => other.into(),
+            None => Self::Object(document.members()),
         }
     }
 }

@@ -2,17 +2,22 @@
 
 use super::{Text, Value};
 use indexmap::IndexMap;
+use std::hash::RandomState;
 
-/// Up to so many members are searched through: most objects are that small, and an index costs more than it saves.
-pub(super) const LINEAR_SEARCH_MEMBERS: usize = 8;
+/// Up to so many members are searched through: most objects are that small, and an index costs more than it saves. An
+/// execution as the API shows it has nine to fifteen.
+pub(super) const LINEAR_SEARCH_MEMBERS: usize = 16;
 
-type Indexed = IndexMap<Text, Value, foldhash::fast::FixedState>;
+/// The seed is the process's own: names come from outside, and nobody may choose many with one hash.
+type Indexed = IndexMap<Text, Value, RandomState>;
 
 /// Members in order, each name once.
 #[derive(Clone)]
 pub(super) enum Members {
     Few(Vec<(Text, Value)>),
     Many(Box<Indexed>),
+    /// No members, but a value that is no object: what stands here is not an object but a document.
+    Whole(Box<Value>),
 }
 
 /// The members in order.
@@ -36,6 +41,7 @@ impl Members {
         match self {
             Self::Few(members) => members.len(),
             Self::Many(members) => members.len(),
+            Self::Whole(_) => 0,
         }
     }
 
@@ -43,6 +49,7 @@ impl Members {
         match self {
             Self::Few(members) => members.iter().find(|(name, _)| name == key).map(|(_, value)| value),
             Self::Many(members) => members.get(key),
+            Self::Whole(_) => None,
         }
     }
 
@@ -50,6 +57,7 @@ impl Members {
         match self {
             Self::Few(members) => members.get(index).map(|(name, value)| (name, value)),
             Self::Many(members) => members.get_index(index),
+            Self::Whole(_) => None,
         }
     }
 
@@ -70,6 +78,10 @@ impl Members {
                 None
             }
             Self::Many(members) => members.insert(key, value),
+            Self::Whole(_) => {
+                *self = Self::Few(vec![(key, value)]);
+                None
+            }
         }
     }
 
@@ -77,6 +89,7 @@ impl Members {
         match self {
             Self::Few(members) => Iter::Few(members.iter()),
             Self::Many(members) => Iter::Many(members.iter()),
+            Self::Whole(_) => Iter::Few([].iter()),
         }
     }
 }

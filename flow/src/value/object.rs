@@ -25,6 +25,31 @@ impl Object {
         Self(None)
     }
 
+    /// `{}`, for whoever needs one that lasts.
+    pub(super) fn empty() -> &'static Self {
+        static EMPTY: Object = Object(None);
+        &EMPTY
+    }
+
+    /// A document that is no object. Nobody but [`super::Document`] may make or see it.
+    pub(super) fn standing_for(value: Value) -> Self {
+        // INVARIANT: `json_len` and `depth` answer with those of the value, though there are no members.
+        Self(Some(Arc::new(Inner {
+            members_len: value.json_len() - 1,
+            depth: value.depth(),
+            members: Members::Whole(Box::new(value)),
+        })))
+    }
+
+    /// The document that is no object and stands here instead of members.
+    #[inline]
+    pub(super) fn stands_for(&self) -> Option<&Value> {
+        match &self.0.as_ref()?.members {
+            Members::Whole(value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// How many members.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |inner| inner.members.len())
@@ -68,8 +93,8 @@ impl Object {
             *self = other.clone();
             return;
         }
-        for (key, value) in other.iter() {
-            self.insert(key.clone(), value.clone());
+        if let Some(inner) = &mut self.0 {
+            Arc::make_mut(inner).extend(other.iter().map(|(key, value)| (key.clone(), value.clone())));
         }
     }
 
@@ -82,7 +107,7 @@ impl Object {
     pub fn json_len(&self) -> usize {
         match &self.0 {
             None => 2,
-            Some(inner) => 2 + inner.members_len + inner.members.len() - 1,
+            Some(inner) => 1 + inner.members_len + inner.members.len(),
         }
     }
 
@@ -103,6 +128,31 @@ impl Object {
 
 impl Inner {
     fn insert(&mut self, key: Text, value: Value) -> Option<Value> {
+        let (old, deepest_went) = self.put(key, value);
+        if deepest_went {
+            self.measure_depth();
+        }
+        old
+    }
+
+    /// Sets many members. The depth is measured once, not each time a deep one is replaced: whoever sends the members could
+    /// replace one again and again.
+    fn extend(&mut self, members: impl Iterator<Item = (Text, Value)>) {
+        let mut deepest_went = false;
+        for (key, value) in members {
+            deepest_went |= self.put(key, value).1;
+        }
+        if deepest_went {
+            self.measure_depth();
+        }
+    }
+
+    fn measure_depth(&mut self) {
+        self.depth = 1 + self.members.iter().map(|(_, value)| value.depth()).max().unwrap_or(0);
+    }
+
+    /// Sets a member. Returns what it replaced, and whether that may have been the deepest: then `depth` may be too great.
+    fn put(&mut self, key: Text, value: Value) -> (Option<Value>, bool) {
         let value_depth = 1 + value.depth();
         let value_len = value.json_len();
         let key_len = key.json_len() + 1;
@@ -113,10 +163,10 @@ impl Inner {
         }
         if value_depth >= self.depth {
             self.depth = value_depth;
-        } else if old.as_ref().is_some_and(|old| 1 + old.depth() == self.depth) {
-            self.depth = 1 + self.members.iter().map(|(_, value)| value.depth()).max().unwrap_or(0);
+            return (old, false);
         }
-        old
+        let deepest_went = old.as_ref().is_some_and(|old| 1 + old.depth() == self.depth);
+        (old, deepest_went)
     }
 }
 
@@ -143,9 +193,7 @@ impl FromIterator<(Text, Value)> for Object {
             members_len: 0,
             depth: 1,
         };
-        for (key, value) in members {
-            inner.insert(key, value);
-        }
+        inner.extend(members);
         Self((inner.members.len() > 0).then(|| Arc::new(inner)))
     }
 }
@@ -163,5 +211,41 @@ impl PartialEq for Object {
 impl std::fmt::Debug for Object {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_and_length_are_those_of_the_members_that_are_left() {
+        let nested = |depth: usize| {
+            (1..depth).fold(Value::from(1u64), |value, _| {
+                Value::Array([value].into_iter().collect())
+            })
+        };
+        // Names and depths that come again in many orders, up to more members than are searched through.
+        for names in [1, 3, 8, 9, 20] {
+            let mut put_one_by_one = Object::new();
+            let mut sent = Vec::new();
+            for number in 0..60_usize {
+                let name = Text::from(format!("k{}", number * 7 % names));
+                let value = nested(1 + number * 5 % 4);
+                put_one_by_one.insert(name.clone(), value.clone());
+                sent.push((name, value));
+                let at_once: Object = sent.iter().cloned().collect();
+                let (first, rest) = sent.split_at(number / 2);
+                let mut merged: Object = first.iter().cloned().collect();
+                merged.merge(&rest.iter().cloned().collect());
+                let deepest = at_once.iter().map(|(_, value)| value.depth()).max().unwrap();
+                for object in [&put_one_by_one, &at_once, &merged] {
+                    assert_eq!(object.depth(), 1 + deepest);
+                    assert_eq!(object.json_len(), serde_json::to_string(object).unwrap().len());
+                }
+                assert_eq!(put_one_by_one, at_once);
+                assert_eq!(merged, at_once);
+            }
+        }
     }
 }

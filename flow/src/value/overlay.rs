@@ -1,6 +1,6 @@
 //! An object laid over a document without copying either.
 
-use super::{Object, Text, Value};
+use super::{Document, Object, Text, Value};
 
 /// `base` merged with `over`, `over` wins: what a step sees as input by default (section "data").
 ///
@@ -11,10 +11,7 @@ use super::{Object, Text, Value};
 /// value that is no object, so they replace it.
 #[derive(Clone, Default)]
 pub struct Overlay {
-    base: Object,
-    /// What is below, if it is no object. It stands apart, because nearly all documents are objects, and those are copied
-    /// and dropped with each step.
-    other: Option<Box<Value>>,
+    base: Document,
     over: Object,
     /// JSON length of the members of `base` which `over` hides, each with its colon, and how many they are.
     hidden_len: usize,
@@ -25,27 +22,21 @@ pub struct Overlay {
 
 impl Overlay {
     /// A document with nothing over it.
-    pub fn new(base: impl Into<Value>) -> Self {
-        match base.into() {
-            Value::Object(base) => Self {
-                base,
-                ..Self::default()
-            },
-            other => Self {
-                other: Some(Box::new(other)),
-                ..Self::default()
-            },
+    pub fn new(base: impl Into<Document>) -> Self {
+        Self {
+            base: base.into(),
+            ..Self::default()
         }
     }
 
     /// The lower object; empty if what is below is none.
     pub fn base(&self) -> &Object {
-        &self.base
+        self.base.members()
     }
 
     /// The whole document, if it is no object.
     pub fn other(&self) -> Option<&Value> {
-        self.other.as_deref()
+        self.base.other()
     }
 
     /// The upper object.
@@ -55,29 +46,45 @@ impl Overlay {
 
     /// Sets a member in the upper object.
     pub fn insert(&mut self, key: Text, value: Value) {
-        self.other = None;
-        if !self.base.is_empty()
-            && !self.over.contains_key(&key)
-            && let Some(below) = self.base.get(&key)
-        {
-            self.hidden += 1;
-            self.hidden_len += key.json_len() + 1 + below.json_len();
+        if !self.over.contains_key(&key) {
+            self.hide(&key);
         }
         self.over.insert(key, value);
     }
 
     /// Sets all members of an object in the upper object.
     pub fn merge(&mut self, other: &Object) {
-        for (key, value) in other {
-            self.insert(key.clone(), value.clone());
+        if !self.over.is_empty() {
+            for (key, value) in other {
+                self.insert(key.clone(), value.clone());
+            }
+        } else if !other.is_empty() {
+            // Nothing is there to be kept: the object itself lies on top, and is copied when it changes.
+            for (key, _) in other {
+                self.hide(key);
+            }
+            self.over = other.clone();
+        }
+    }
+
+    /// Counts the member below that a new one in the upper object hides.
+    fn hide(&mut self, key: &Text) {
+        match self.base.as_object() {
+            None => self.base = Document::default(),
+            Some(base) => {
+                if let Some(below) = base.get(key) {
+                    self.hidden += 1;
+                    self.hidden_len += key.json_len() + 1 + below.json_len();
+                }
+            }
         }
     }
 
     /// Lays a document over this one: the members of an object over what is there, any other value in its place.
-    pub fn merge_document(&mut self, other: &Value) {
-        match other {
-            Value::Object(members) => self.merge(members),
-            other => {
+    pub fn merge_document(&mut self, other: &Document) {
+        match other.as_object() {
+            Some(members) => self.merge(members),
+            None => {
                 *self = Self {
                     exempt: self.exempt,
                     ..Self::new(other.clone())
@@ -93,20 +100,21 @@ impl Overlay {
 
     /// The length in bytes of the merged document's compact JSON text.
     pub fn json_len(&self) -> usize {
-        if let Some(other) = &self.other {
-            return other.json_len();
+        if self.over.is_empty() {
+            return self.base.json_len();
         }
-        let members = self.base.len() + self.over.len() - self.hidden;
+        let base = self.base.members();
+        let members = base.len() + self.over.len() - self.hidden;
         let inner = |object: &Object| object.json_len() - 1 - object.len().max(1);
-        let text = inner(&self.base) + inner(&self.over) - self.hidden_len;
+        let text = inner(base) + inner(&self.over) - self.hidden_len;
         2 + text + members.saturating_sub(1)
     }
 
     /// The depth of the merged document, or one that is a little too large where a deep member is hidden.
     pub fn depth(&self) -> usize {
-        match &self.other {
-            Some(other) => other.depth(),
-            None => self.base.depth().max(self.over.depth()),
+        match self.over.is_empty() {
+            true => self.base.depth(),
+            false => self.base.depth().max(self.over.depth()),
         }
     }
 
@@ -125,20 +133,24 @@ impl Overlay {
     pub fn flattened(&self) -> Self {
         Self {
             exempt: self.exempt,
-            ..Self::new(self.to_value())
+            ..Self::new(self.merged())
         }
     }
 
     /// The merged document: members of the lower one in their order, then what only the upper one has.
     pub fn to_value(&self) -> Value {
-        if let Some(other) = &self.other {
-            return Value::clone(other);
+        self.merged().into()
+    }
+
+    fn merged(&self) -> Document {
+        match self.base.as_object() {
+            Some(base) if !self.over.is_empty() => {
+                let mut merged = base.clone();
+                merged.merge(&self.over);
+                merged.into()
+            }
+            _ => self.base.clone(),
         }
-        let mut merged = self.base.clone();
-        if !self.over.is_empty() {
-            merged.merge(&self.over);
-        }
-        merged.into()
     }
 }
 
@@ -190,7 +202,7 @@ mod tests {
             assert_eq!((overlay.depth(), overlay.get("a")), (base.depth(), None));
             overlay.insert("a".into(), 1_u32.into());
             assert_eq!(overlay.to_value().to_json(), r#"{"a":1}"#);
-            overlay.merge_document(&base);
+            overlay.merge_document(&base.clone().into());
             assert_eq!(overlay.to_value(), base);
         }
     }

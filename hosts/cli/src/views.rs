@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::output::finish;
 use crate::table::{NOTHING, listing, time, took};
 use starbridge_flow::value::{Object, Value};
+use starbridge_machine::Status;
 use starbridge_node::escaping::escaped;
 use std::io::IsTerminal;
 
@@ -67,13 +68,36 @@ pub fn show_with(
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }
+    show_object(client, &answer.object(), children)
+}
+
+/// Prints an execution that was set going just now. What it waits for changes at this moment, so people are told of it only if
+/// it has not begun, or is paused.
+pub fn show_going(client: &Client, answer: &Answer) -> Result<(), Exit> {
+    let output = client.output();
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
     let execution = answer.object();
-    let family = [
-        ("parent", parent(client, &execution)),
-        ("children", children(&execution)),
-    ];
+    let has_begun = text(&execution, "status")
+        .and_then(Status::parse)
+        .is_some_and(|status| !status.is_before_start());
+    let waiting = execution.get("waitingFor").and_then(Value::as_object);
+    let is_paused = waiting.is_some_and(|waiting| text(waiting, "reason") == Some("paused"));
+    let told = |key: &str| key != "waitingFor" || !has_begun || is_paused;
+    let members = execution.iter().filter(|(key, _)| told(key));
+    let execution: Object = members.map(|(key, value)| (key.clone(), value.clone())).collect();
+    show_object(client, &execution, |_| None)
+}
+
+fn show_object(
+    client: &Client,
+    execution: &Object,
+    children: impl FnOnce(&Object) -> Option<String>,
+) -> Result<(), Exit> {
+    let family = [("parent", parent(client, execution)), ("children", children(execution))];
     let family = family.into_iter().filter_map(|(key, told)| Some((key, told?)));
-    output.print(&summary(&execution, family.collect()))
+    client.output().print(&summary(execution, family.collect()))
 }
 
 /// The execution that started this one, as FLOW/NAME, and for which step.
@@ -137,9 +161,13 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
         entries.push(("requested", time(Some(requested))));
     }
     let until = execution.get("waitingFor").and_then(Value::as_object);
-    match until.and_then(|waiting| text(waiting, "until")) {
-        Some(until) => entries.push(("waits until", time(Some(until)))),
-        None => entries.push(("started", time(started))),
+    let until = until.and_then(|waiting| text(waiting, "until"));
+    if let Some(until) = until {
+        entries.push(("waits until", time(Some(until))));
+    }
+    let has_begun = text(execution, "status").and_then(Status::parse);
+    if until.is_none() || has_begun.is_some_and(|status| !status.is_before_start()) {
+        entries.push(("started", time(started)));
     }
     if let Some(took) = took(started, ended) {
         entries.push(("ended", format!("{}, in {took}", time(ended))));

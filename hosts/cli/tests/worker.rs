@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -205,12 +206,42 @@ fn a_task_that_takes_too_long_is_killed_at_its_worker() {
     let place = Place::new(&format!(r#"{step}, {{"type": "succeed", "name": "end"}}"#));
     let _server = place.serve();
     place.run(&["flow", "put", "work.json"]);
-    place.run(&["start", "work"]);
-    let worker = place.begin(&[&["worker", "--queue", "jobs"][..], &SLOW[..]].concat());
+    let execution = place.run(&["start", "work"]);
+    let slow = ["--", "sh", "-c", "echo halfway >&2; echo $$ > pid; exec sleep 60"];
+    let worker = place.begin(&[&["worker", "--queue", "jobs"][..], &slow[..]].concat());
     let program = place.pid("pid");
     worker.says("its program is killed");
     wait_for_the_end_of(program);
     wait_for("the end of the flow", || place.count("Succeeded") == 1);
+    wait_for("what the program printed", || {
+        place.run(&["logs", execution.trim()]).contains("halfway")
+    });
+}
+
+#[test]
+fn what_a_program_printed_that_its_server_killed_is_kept() {
+    let place = Place::new(r#"{"type": "task", "name": "t", "resourceArn": "cmd:slow.sh", "timeoutSeconds": 2}"#);
+    let program = place.path("slow.sh");
+    std::fs::write(&program, "#!/bin/sh\necho halfway >&2\nexec sleep 60\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(place.path("starbridge.toml"), "[commands]\nfolder = \".\"\n").unwrap();
+    let server = place.begin(&[
+        "serve",
+        "--config",
+        "starbridge.toml",
+        "--db",
+        "flows.db",
+        "--listen",
+        &place.address,
+    ]);
+    server.says("listening on");
+    place.run(&["flow", "put", "work.json"]);
+    let execution = place.run(&["start", "work"]);
+    wait_for("the end of the flow", || place.count("Failed") == 1);
+    wait_for("what the program printed", || {
+        let logs = place.run(&["logs", execution.trim(), "--json"]);
+        logs.contains("halfway") && logs.contains(r#""step":"t""#) && logs.contains(r#""attempt":1"#)
+    });
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub struct Asset {
 
 /// The sheet.
 pub(crate) const SHEET: &str = "console.css";
+/// The script.
+pub(crate) const SCRIPT: &str = "console.js";
 /// The picture in the browser's tab.
 pub(crate) const ICON: &str = "icon.svg";
 
@@ -24,6 +26,11 @@ const FILES: &[(&str, &str, &[u8])] = &[
         SHEET,
         "text/css; charset=utf-8",
         include_bytes!("../assets/console.css"),
+    ),
+    (
+        SCRIPT,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/console.js"),
     ),
     (ICON, "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];
@@ -77,10 +84,22 @@ mod tests {
     }
 
     #[test]
-    fn sheet_loads_nothing() {
-        let sheet = std::str::from_utf8(FILES[0].2).unwrap();
-        for foreign in ["@import", "http:", "https:", "url(//", "@font-face"] {
-            assert!(!sheet.contains(foreign), "{foreign}");
+    fn files_load_nothing_from_elsewhere() {
+        for (name, _, bytes) in FILES.iter().filter(|(name, _, _)| *name != ICON) {
+            let text = std::str::from_utf8(bytes).unwrap();
+            for foreign in [
+                "@import",
+                "http:",
+                "https:",
+                "url(//",
+                "@font-face",
+                "innerHTML",
+                "eval(",
+            ] {
+                assert!(!text.contains(foreign), "{name}: {foreign}");
+            }
         }
+        let script = FILES.iter().find(|(name, _, _)| *name == SCRIPT).unwrap().2;
+        assert!(script.iter().filter(|byte| **byte == b'\n').count() <= 200);
     }
 }

@@ -1,6 +1,11 @@
 //! One execution: where it stands, why, and what one can do.
 
+mod inspector;
 mod parts;
+mod timeline;
+mod view;
+
+pub use view::{TABS, View};
 
 use crate::frame::Frame;
 use crate::plain::{done, written};
@@ -8,29 +13,44 @@ use crate::read::{count, is_set, moment, number, path_part, pretty, span, text, 
 use crate::texts::Texts;
 use crate::words::{State, has_ended, state};
 use askama::Template;
-use parts::{Act, Decision, EventRow, StepRow, Why};
+use inspector::Inspector;
+use parts::{Act, ChildRow, Decision, EventRow, StepRow, Why};
 use starbridge_flow::value::Value;
+use timeline::Timeline;
+use view::Travel;
 
 /// So many bytes of a datum are shown.
 const SHOWN_BYTES: usize = 16 * 1024;
 
-/// What the page is made of: what the API answers, and the picture.
-#[derive(Debug)]
+/// What the page is made of: what the API answers, and the picture. What the open tab does not show is null.
+#[derive(Clone, Copy, Debug)]
 pub struct ExecutionParts<'a> {
+    /// Which part of it is looked at.
+    pub view: View<'a>,
+    /// The latest event of the history.
+    pub end: u64,
     /// The execution.
     pub execution: &'a Value,
+    /// The time line.
+    pub timeline: &'a Value,
     /// A page of its steps.
     pub steps: &'a Value,
     /// A page of its events.
     pub events: &'a Value,
+    /// Whether only events are shown that tell of an error.
+    pub failed_only: bool,
+    /// The visit that is looked into.
+    pub visit: &'a Value,
+    /// A page of the executions that it started.
+    pub children: &'a Value,
+    /// What its steps wait for.
+    pub open: &'a Value,
     /// The steps that wait for an operator.
     pub manual: &'a Value,
     /// The definition, if it is still there.
     pub definition: &'a Value,
     /// The picture as SVG; empty where there is none.
     pub graph: &'a str,
-    /// The event that the picture shows, if one was asked for.
-    pub at: Option<u64>,
     /// The action that was just done, in one word.
     pub done: &'a str,
 }
@@ -55,12 +75,21 @@ struct Execution<'a> {
     why: Vec<Why>,
     decisions: Vec<Decision>,
     may_not_decide: Option<String>,
-    at: String,
+    live: String,
+    tab: &'a str,
+    tabs: Vec<(String, &'static str, bool)>,
+    travel: Option<Travel>,
+    visit: Option<u64>,
     graph: &'a str,
+    timeline: Timeline,
+    more_lanes: Option<String>,
     steps: Vec<StepRow>,
     more_steps: Option<String>,
     events: Vec<EventRow>,
     event_links: Vec<(String, &'static str)>,
+    failed_events: (String, bool),
+    children: Vec<ChildRow>,
+    inspector: Option<Inspector>,
     input: String,
     output: String,
     definition: String,
@@ -77,18 +106,14 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         let value = execution.get(key);
         value.map_or_else(|| "–".to_owned(), |value| pretty(value, SHOWN_BYTES))
     };
-    let labels = execution.get("labels").and_then(Value::as_object);
-    let labels = labels.into_iter().flatten().filter_map(|(key, value)| {
-        let value = value.as_str()?;
-        let both = format!("{}:{value}", key.as_str());
-        Some((key.as_str(), value, format!("/executions?label={}", path_part(&both))))
-    });
     let waits = |reason: &str| {
         execution
             .get("waitingFor")
             .is_some_and(|why| text(why, "reason") == reason)
     };
     let decides = !has_ended(status);
+    let view = parts.view;
+    let timeline = Timeline::of(parts.timeline, &view, frame.now, t);
     written(&Execution {
         f: frame,
         t,
@@ -102,21 +127,37 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         set_aside: waits("broken"),
         acts: parts::acts(frame, execution),
         facts: facts(frame, execution),
-        labels: labels.collect(),
+        labels: labels(execution),
         said: done(frame, parts.done),
-        why: parts::why(execution, parts.steps, t),
+        why: parts::why(execution, parts.open, t),
         decisions: if decides {
             Decision::all(parts.manual)
         } else {
             Vec::new()
         },
         may_not_decide: frame.lacks("operate"),
-        at: parts.at.map_or_else(String::new, |at| at.to_string()),
+        live: live(status, &view),
+        tab: view.tab,
+        tabs: view.tabs(t),
+        travel: Travel::of(&view, parts.end),
+        visit: view.visit,
         graph: parts.graph,
-        steps: StepRow::all(parts.steps, frame),
-        more_steps: crate::read::next(parts.steps).map(|next| format!("?steps={next}#steps")),
-        events: EventRow::all(parts.events),
-        event_links: parts::event_links(parts.events, t),
+        more_lanes: timeline.more.as_ref().map(|next| view.further("lanes", next)),
+        timeline,
+        steps: StepRow::all(parts.steps, &view, frame),
+        more_steps: crate::read::next(parts.steps).map(|next| view.further("steps", &next)),
+        events: EventRow::all(parts.events, &view),
+        event_links: parts::event_links(parts.events, &view, parts.failed_only, t),
+        failed_events: (
+            if parts.failed_only {
+                view.further("events", "1")
+            } else {
+                view.further("failed", "true")
+            },
+            parts.failed_only,
+        ),
+        children: ChildRow::all(parts.children, frame),
+        inspector: Inspector::of(parts.visit, &view, frame.now, t),
         input: shown("input"),
         output: shown("output"),
         definition: match parts.definition {
@@ -124,6 +165,25 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
             definition => pretty(definition, 4 * SHOWN_BYTES),
         },
     })
+}
+
+/// The labels, each with the list of those that have it.
+fn labels(execution: &Value) -> Vec<(&str, &str, String)> {
+    let labels = execution.get("labels").and_then(Value::as_object);
+    let labels = labels.into_iter().flatten().filter_map(|(key, value)| {
+        let value = value.as_str()?;
+        let both = format!("{}:{value}", key.as_str());
+        Some((key.as_str(), value, format!("/executions?label={}", path_part(&both))))
+    });
+    labels.collect()
+}
+
+/// Where the page hears of changes; nowhere, where nothing changes any more.
+fn live(status: &str, view: &View<'_>) -> String {
+    match has_ended(status) || view.at.is_some() {
+        true => String::new(),
+        false => format!("/executions/{}/live", path_part(view.id)),
+    }
 }
 
 fn facts(frame: &Frame, execution: &Value) -> Vec<(&'static str, String, Option<String>)> {

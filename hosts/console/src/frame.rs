@@ -1,6 +1,6 @@
 //! What all pages have around them.
 
-use crate::assets::{ICON, SHEET, address};
+use crate::assets::{ICON, SCRIPT, SHEET, address};
 use crate::texts::{Language, Texts};
 use starbridge_flow::time::Timestamp;
 
@@ -72,6 +72,10 @@ impl Frame {
 
     pub(crate) fn sheet(&self) -> String {
         address(SHEET)
+    }
+
+    pub(crate) fn script(&self) -> String {
+        address(SCRIPT)
     }
 
     pub(crate) fn icon(&self) -> String {

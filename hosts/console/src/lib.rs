@@ -26,7 +26,7 @@ mod texts;
 mod words;
 
 pub use assets::{Asset, asset, assets};
-pub use execution::{ExecutionParts, execution};
+pub use execution::{ExecutionParts, TABS, View, execution};
 pub use executions::{FILTERS, executions};
 pub use flow::{FieldKind, FormField, flow, form_fields};
 pub use frame::{Frame, Theme};

@@ -1,6 +1,6 @@
 //! Pages as they are written, from what the API answers. `UPDATE=1` writes them anew: look at the difference.
 
-use starbridge_console::{ExecutionParts, Frame, Language, execution, executions, flow, problem, queues};
+use starbridge_console::{ExecutionParts, Frame, Language, TABS, View, execution, executions, flow, problem, queues};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 use std::path::Path;
@@ -115,6 +115,62 @@ fn empty_list_says_what_next() {
     assert!(page.contains("older ones may match") && page.contains("href=\"/executions?flow=order&amp;cursor=7\""));
 }
 
+fn visit() -> Value {
+    value(
+        r#"{"event": 4, "step": "ship", "path": [], "status": "failed", "tries": [
+        {"attempt": 1, "status": "failed", "startedTime": "2026-11-22T09:21:41Z", "endedTime": "2026-11-22T09:21:42Z", "error":
+        "HTTP.503", "cause": "<busy>", "resource": "http://a/ship", "input": {"id": 7, "n": 1}},
+        {"attempt": 2, "status": "failed", "startedTime": "2026-11-22T09:21:44Z", "endedTime": "2026-11-22T09:21:45Z", "error":
+        "Ship.NoCarrier", "cause": "", "resource": "http://a/ship", "input": {"id": 7, "n": 2}, "left": {"output": {"event": 9,
+        "part": "output", "bytes": 70000}}}], "pauses": [], "earlierLeftOut": 3}"#,
+    )
+}
+
+fn timeline() -> Value {
+    let span = |kind: &str, status: &str, from: &str, to: &str| {
+        format!(
+            r#"{{"kind": "{kind}", "attempt": 1, "status": "{status}", "startedTime": "2026-11-22T{from}Z", "endedTime":
+            "2026-11-22T{to}Z", "error": "<E>"}}"#
+        )
+    };
+    let spans = [
+        span("attempt", "failed", "09:21:41", "09:21:42"),
+        span("backoff", "succeeded", "09:21:42", "11:21:42"),
+        span("attempt", "succeeded", "11:21:42", "11:21:43"),
+    ];
+    value(&format!(
+        r#"{{"from": "2026-11-22T09:21:41Z", "to": "2026-11-22T11:21:43Z", "next": 9, "items": [
+        {{"event": 4, "step": "ship", "path": [], "status": "succeeded", "enteredTime": "2026-11-22T09:21:41Z", "endedTime":
+        "2026-11-22T11:21:43Z", "spans": [{}]}}, {{"event": 7, "step": "each", "path": [{{"step": "both", "branch": 1}}], "status":
+        "running", "enteredTime": "2026-11-22T09:21:41Z", "endedTime": null, "spans": [], "children": 20, "bands": [[20, 1], [3, 0]]}}]}}"#,
+        spans.join(",")
+    ))
+}
+
+/// The page of an execution of which nothing more is known.
+fn nothing_of<'a>(id: &'a str, execution: &'a Value) -> ExecutionParts<'a> {
+    ExecutionParts {
+        view: View {
+            id,
+            tab: TABS[0],
+            ..View::default()
+        },
+        end: 12,
+        execution,
+        timeline: &Value::Null,
+        steps: &Value::Null,
+        events: &Value::Null,
+        failed_only: false,
+        visit: &Value::Null,
+        children: &Value::Null,
+        open: &Value::Null,
+        manual: &Value::Null,
+        definition: &Value::Null,
+        graph: "",
+        done: "",
+    }
+}
+
 #[test]
 fn execution_is_as_kept() {
     let rows = STEP_STATUSES.iter().enumerate().map(|(at, status)| {
@@ -137,20 +193,35 @@ fn execution_is_as_kept() {
         "StepFailed", "detail": {"error": "HTTP.503"}}, {"id": 1, "causedBy": 0, "time": "2026-11-22T09:21:40Z", "step": "",
         "path": [], "type": "ExecutionStarted", "detail": {}}], "next": null}"#,
     );
+    let (visit, timeline) = (visit(), timeline());
+    let children = value(
+        r#"{"items": [{"id": "id-9", "name": "c<1>", "flow": "child", "status": "Running", "startedTime":
+        "2026-11-22T09:21:41Z"}], "next": null}"#,
+    );
     let parts = ExecutionParts {
-        execution: &failed,
         steps: &steps,
         events: &events,
-        manual: &Value::Null,
-        definition: &Value::Null,
+        visit: &visit,
+        timeline: &timeline,
+        children: &children,
         graph: "<svg class=\"flow\"></svg>",
-        at: Some(2),
         done: "redrive",
+        ..nothing_of("id-7", &failed)
     };
-    for language in [Language::English, Language::Chinese] {
-        let page = execution(&frame(language, "/executions/id-7"), &parts);
+    for (tab, language) in TABS
+        .into_iter()
+        .zip([Language::English, Language::Chinese].into_iter().cycle())
+    {
+        let view = View {
+            id: "id-7",
+            tab,
+            at: Some(2),
+            visit: Some(4),
+            attempt: None,
+        };
+        let page = execution(&frame(language, "/executions/id-7"), &ExecutionParts { view, ..parts });
         assert!(!page.contains('\u{202e}') && !page.contains("<b>\u{27e8}"));
-        is_as_kept(&format!("execution.{}.html", language.tag()), &page);
+        is_as_kept(&format!("execution.{tab}.{}.html", language.tag()), &page);
     }
 }
 
@@ -162,16 +233,9 @@ fn step_that_asks_is_decided_by_a_form() {
     );
     let manual =
         value(r#"{"items": [{"event": 9, "step": "pay", "error": "Payment.Unclear", "cause": "?"}], "next": null}"#);
-    let nothing = value(r#"{"items": [], "next": null}"#);
     let parts = ExecutionParts {
-        execution: &waits,
-        steps: &nothing,
-        events: &nothing,
         manual: &manual,
-        definition: &Value::Null,
-        graph: "",
-        at: None,
-        done: "",
+        ..nothing_of("id-7", &waits)
     };
     let operates = frame(Language::English, "/executions/id-7");
     let page = execution(&operates, &parts);

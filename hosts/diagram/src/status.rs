@@ -124,6 +124,7 @@ impl Status {
 }
 
 /// A history that is read event by event.
+#[derive(Clone)]
 pub struct Folding(fold::Fold);
 
 impl Folding {
@@ -140,6 +141,11 @@ impl Folding {
     /// What the events so far say.
     pub fn finish(self) -> FlowStatus {
         self.0.finish()
+    }
+
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 }
 

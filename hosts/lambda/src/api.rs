@@ -66,6 +66,17 @@ impl Api {
 
     /// Sends a request on behalf of an event. An answer with an error status is a failure.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.ask_traced(method, path, body, None).await
+    }
+
+    /// The same in a trace. One that is none is ignored, as in a header.
+    pub(crate) async fn ask_traced(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+        traceparent: Option<&str>,
+    ) -> Result<Value, Failure> {
         let internal = |error: &dyn std::fmt::Display| Failure::new("Internal", error.to_string());
         let uri = path
             .parse()
@@ -73,6 +84,9 @@ impl Api {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static("localhost"));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(traceparent) = traceparent.and_then(|text| HeaderValue::from_str(text).ok()) {
+            headers.insert("traceparent", traceparent);
+        }
         let asked = ApiRequest {
             method,
             uri,

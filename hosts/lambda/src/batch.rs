@@ -23,6 +23,8 @@ struct Record<'a> {
     received: u32,
     /// Its group, in a queue that keeps an order.
     group: Option<&'a str>,
+    /// The trace that its sender gives with it.
+    traceparent: Option<&'a str>,
 }
 
 impl<'a> Record<'a> {
@@ -36,6 +38,9 @@ impl<'a> Record<'a> {
                 .and_then(|count| count.parse().ok())
                 .unwrap_or(1),
             group: attribute("MessageGroupId"),
+            traceparent: record
+                .get("messageAttributes")
+                .and_then(|all| all.get("traceparent")?.get("stringValue")?.as_str()),
         }
     }
 }
@@ -181,7 +186,11 @@ async fn start(running: &Running, record: &Record<'_>, message: &Object) -> Resu
         message.insert("name".into(), Text::from(format!("m-{}", record.id)).into());
     }
     let path = format!("/v1/flows/{flow}/executions");
-    match running.api.ask(Method::POST, &path, &message.into()).await {
+    match running
+        .api
+        .ask_traced(Method::POST, &path, &message.into(), record.traceparent)
+        .await
+    {
         Ok(_) => Ok(()),
         // This message has started it before, or another one with that name.
         Err(failure) if failure.kind == "ExecutionAlreadyExists" => Ok(()),

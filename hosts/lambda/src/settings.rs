@@ -66,6 +66,13 @@ pub(crate) fn why_not_put(error: &PutError) -> String {
     match error {
         PutError::Name => "this is no name of a flow".to_owned(),
         PutError::NotSupported(what) => format!("the flow has {what}, which needs a server that runs all the time"),
+        PutError::Limits(found) => {
+            let (flow, limit) = &found.other;
+            format!(
+                "the flow `{flow}` gives the pool `{}` the limit {limit}, not {}",
+                found.pool, found.limit
+            )
+        }
         PutError::Store(error) => error.to_string(),
         PutError::Bad { diagnostics, source } => {
             let lines = diagnostics.iter().map(|diagnostic| {

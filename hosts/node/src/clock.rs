@@ -61,46 +61,59 @@ fn kept() -> MutexGuard<'static, Option<Steady>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn timestamp(since_1970: Duration) -> Timestamp {
-    Timestamp(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX))
+fn timestamp(since_1970: Nanos) -> Timestamp {
+    Timestamp(i64::try_from(since_1970 / NANOS_PER_MILLI).unwrap_or(i64::MAX))
 }
 
 /// The time since 1970. A clock set to an earlier time counts as 1970.
-fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+fn since_1970() -> Nanos {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos)
 }
 
 #[cfg(target_os = "linux")]
-fn since_boot() -> Duration {
+fn since_boot() -> Nanos {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::try_from(time).unwrap_or_default()
+    let [seconds, rest] = [time.tv_sec, time.tv_nsec].map(|part| Nanos::try_from(part).unwrap_or(0));
+    seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(rest)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn since_boot() -> Duration {
+fn since_boot() -> Nanos {
     use std::sync::OnceLock;
     use std::time::Instant;
     static BEGUN: OnceLock<Instant> = OnceLock::new();
-    BEGUN.get_or_init(Instant::now).elapsed()
+    nanos(BEGUN.get_or_init(Instant::now).elapsed())
+}
+
+/// A span of time in nanoseconds, 584 years at most. Whatever happens reads the clock several times, and one number is
+/// reckoned with faster than a [`Duration`] with its two.
+type Nanos = u64;
+
+const NANOS_PER_MILLI: Nanos = 1_000_000;
+const NANOS_PER_SECOND: Nanos = 1_000_000_000;
+
+fn nanos(span: Duration) -> Nanos {
+    let seconds = span.as_secs().saturating_mul(NANOS_PER_SECOND);
+    seconds.saturating_add(Nanos::from(span.subsec_nanos()))
 }
 
 /// The speed of correction: one second in 200.
-const CATCH_UP_PART: u32 = 200;
+const CATCH_UP_PART: Nanos = 200;
 /// A difference from this on is logged.
-const SAID: Duration = Duration::from_secs(10);
+const SAID: Nanos = 10 * NANOS_PER_SECOND;
 
 /// A clock that follows another one that is never set.
 #[derive(Debug)]
 struct Steady {
     /// The other clock's time at the last look.
-    steady: Duration,
+    steady: Nanos,
     /// The time that was shown then.
-    shown: Duration,
+    shown: Nanos,
     said: bool,
 }
 
 impl Steady {
-    fn begin(steady: Duration, wall: Duration) -> Self {
+    fn begin(steady: Nanos, wall: Nanos) -> Self {
         Self {
             steady,
             shown: wall,
@@ -109,10 +122,10 @@ impl Steady {
     }
 
     /// INVARIANT: the shown time never goes back, and goes at most a 200th faster or slower than real time.
-    fn at(&mut self, steady: Duration, wall: Duration) -> Duration {
+    fn at(&mut self, steady: Nanos, wall: Nanos) -> Nanos {
         // Two threads that look at the same time may arrive here in the other order.
         let passed = steady.saturating_sub(self.steady);
-        let usual = self.shown + passed;
+        let usual = self.shown.saturating_add(passed);
         let most = passed / CATCH_UP_PART;
         self.shown = match wall.checked_sub(usual) {
             Some(behind) => usual + behind.min(most),
@@ -122,19 +135,19 @@ impl Steady {
         self.shown
     }
 
-    fn catch_up(&mut self, steady: Duration, wall: Duration) {
+    fn catch_up(&mut self, steady: Nanos, wall: Nanos) {
         self.at(steady, wall);
         self.shown = self.shown.max(wall);
     }
 
     /// The difference between the two clocks, once when it has become large.
-    fn notice(&mut self, wall: Duration) -> Option<Duration> {
+    fn notice(&mut self, wall: Nanos) -> Option<Duration> {
         let away = self.shown.abs_diff(wall);
         let much = away > SAID;
         let new = much && !self.said;
         // It must become much smaller before it can count as large again.
         self.said = much || (self.said && away > SAID / 2);
-        new.then_some(away)
+        new.then_some(Duration::from_nanos(away))
     }
 }
 
@@ -144,17 +157,17 @@ mod tests {
 
     const HOUR_SECONDS: u64 = 3_600;
 
-    fn secs(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
+    fn secs(seconds: u64) -> Nanos {
+        seconds * NANOS_PER_SECOND
     }
 
     /// Begins a clock at an hour; shows its time `after` so many seconds on a machine whose wall clock was set to
     /// `wall` meanwhile.
-    fn shown(wall: u64, after: u64) -> Duration {
+    fn shown(wall: u64, after: u64) -> Nanos {
         let mut clock = Steady::begin(secs(5), secs(HOUR_SECONDS));
         let mut last = secs(HOUR_SECONDS);
         for step in 1..=after * 10 {
-            let passed = Duration::from_millis(step * 100);
+            let passed = step * 100 * NANOS_PER_MILLI;
             let now = clock.at(secs(5) + passed, secs(wall) + passed);
             assert!(now >= last, "it went back");
             last = now;

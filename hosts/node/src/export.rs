@@ -171,7 +171,7 @@ impl ExportedHistory {
 /// Compiles the definition in a history.
 fn compile(definition: &Value) -> Result<Arc<Flow>, String> {
     let source = Source::new("definition", definition.to_json()).with_format(Format::Json);
-    let checked = starbridge_fdl::check(&source, &Limits::default());
+    let checked = starbridge_fdl::check_stored(&source, &Limits::default());
     checked.flow.ok_or_else(|| {
         let first = checked.diagnostics.first().map(|diagnostic| diagnostic.message.clone());
         format!("the definition has errors: {}", first.unwrap_or_default())

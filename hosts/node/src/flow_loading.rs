@@ -55,7 +55,7 @@ fn set(flows: &FlowTable, kept: Vec<KeptFlow>, limits: &Limits) -> Result<(), St
         let format = format_of(&kept.definition);
         let source = Source::new(kept.name.as_str(), kept.definition).with_format(format);
         // A limit that was lowered since must not stop executions that run.
-        let checked = starbridge_fdl::check(&source, &widest(limits, source.text().len()));
+        let checked = starbridge_fdl::check_stored(&source, &widest(limits, source.text().len()));
         let Some(flow) = checked.flow else {
             return Err(StoreError::Corrupt(format!(
                 "version {} of the flow `{}` is no longer readable",

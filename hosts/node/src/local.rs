@@ -155,6 +155,9 @@ fn connectors(commands: Option<CommandSettings>, optional: &OptionalConnectors) 
     connectors
 }
 
+/// How many answers are taken before what follows from them leaves: while the run decides, functions work on the other calls.
+const TOGETHER: usize = 8;
+
 fn given_up() -> LocalError {
     LocalError::System("the run was given up in the middle".to_owned())
 }
@@ -193,10 +196,7 @@ impl LocalRun {
                 &settings.limits,
             )?),
         };
-        let tokens = match &kept {
-            None => fresh_token_keys().map_err(LocalError::System)?,
-            Some(kept) => kept.token_keys()?,
-        };
+        let tokens = tokens_of(kept.as_ref())?;
         let flows = kept.as_ref().map_or(settings.flows, durable::RunStore::flows);
         let connectors = connectors(settings.commands, &settings.optional_connectors);
         let memory = Arc::new(MemoryStore::new());
@@ -224,9 +224,15 @@ impl LocalRun {
             shard.checkpoint_every(events);
         }
         let (commands, inbox) = mpsc::channel(64);
+        let usual = EngineSettings::default();
         let engine_settings = EngineSettings {
             fast_forward: settings.fast_forward,
-            ..EngineSettings::default()
+            // Without a store nothing is flushed.
+            together: match &kept {
+                None => TOGETHER,
+                Some(_) => usual.together,
+            },
+            ..usual
         };
         let engine = Engine::new(shard, deps, engine_settings, inbox, observer);
         // A store may have executions that hold slots and that nobody goes on with now.
@@ -334,5 +340,13 @@ impl LocalRun {
     /// The flow that an execution runs.
     pub fn flow(&self, execution: &str) -> Option<&Arc<Flow>> {
         self.engine.as_ref()?.shard().flow(execution)
+    }
+}
+
+/// The keys of task tokens: those of the store, or fresh ones.
+fn tokens_of(kept: Option<&durable::RunStore>) -> Result<TokenKeys, LocalError> {
+    match kept {
+        None => fresh_token_keys().map_err(LocalError::System),
+        Some(kept) => Ok(kept.token_keys()?),
     }
 }

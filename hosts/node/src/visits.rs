@@ -1,15 +1,19 @@
 //! A history as rows: one for each visit of a step.
 
+mod pages;
 mod row;
 
-pub use row::{OpenWait, Row};
+pub use pages::VisitFilter;
+pub use row::{ChildStatus, Children, OpenWait, Row, Span, SpanEnd, SpanKind};
 
 use row::Status;
-use starbridge_flow::graph::{Flow, StepId};
+use starbridge_flow::graph::{Budget, Flow, Root, StepId, StepKind};
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_machine::{Event, EventKind, StepPath};
+use starbridge_flow::value::Value;
+use starbridge_machine::{Child, Event, EventKind, Exit, StepPath};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The statuses of a visit.
 pub const STEP_STATUSES: [&str; 12] = [
@@ -37,11 +41,11 @@ const CALLS: usize = 1_024;
 /// with the composite's own place and number.
 type StepPlace = (String, u32);
 
-/// Rows in the order steps were entered. It takes all events of a history, one after the other.
-#[derive(Debug)]
+/// Rows in the order steps were entered. It takes all events of a history, one after the other. A copy shares its rows.
+#[derive(Clone, Debug)]
 pub struct Visits {
     /// By the number of their `StepEntered`.
-    rows: BTreeMap<u64, Row>,
+    rows: BTreeMap<u64, Arc<Row>>,
     /// The latest visit of each step and place that has not been left.
     open: BTreeMap<StepPlace, u64>,
     /// The visit of each call: undoing names the call.
@@ -131,18 +135,58 @@ impl Visits {
         self.reopen_around(&event.path);
         match &event.detail {
             EventKind::StepEntered { .. } => return self.enter(flow, event, step, path),
-            EventKind::BranchExited(_) | EventKind::IterationExited(_) => return self.end_inside(&path, event.time),
+            EventKind::BranchExited(exit) | EventKind::IterationExited(exit) => {
+                self.end_inside(&path, event.time);
+                return self.child_exited(event, step, exit);
+            }
             EventKind::StepFailed { .. } | EventKind::StepExited { .. } => {
                 self.end_inside(&inside(&path, step), event.time);
             }
             _ => {}
         }
-        self.see_row(&(path, step.0), event);
+        let key = (path, step.0);
+        self.see_row(&key, event);
+        if let EventKind::StepStarted { input: Some(input), .. } = &event.detail {
+            self.count_items(flow, &key, step, input);
+        }
+    }
+
+    /// How many items a foreach has whose attempt begins.
+    fn count_items(&mut self, flow: &Flow, key: &StepPlace, step: StepId, input: &Value) {
+        let Some(StepKind::Foreach(foreach)) = flow.step(step).map(|step| &step.kind) else {
+            return;
+        };
+        let items = input
+            .as_object()
+            .map(|input| foreach.collection.find(Root::Object(input), &Budget::unlimited()));
+        let row = self.open.get(key).and_then(|number| row_mut(&mut self.rows, *number));
+        if let (Some(Ok(Some(Value::Array(items)))), Some(row)) = (items, row) {
+            row.children_mut().total = Some(items.len() as u64);
+        }
+    }
+
+    /// A branch or iteration ended: its number is the last one of the path.
+    fn child_exited(&mut self, event: &Event, step: StepId, exit: &Exit) {
+        let Some((last, around)) = event.path.items().split_last() else {
+            return;
+        };
+        let (Child::Branch(number) | Child::Iteration(number)) = last.child else {
+            return;
+        };
+        let status = match exit {
+            Exit::Done => ChildStatus::Done,
+            Exit::Failed(_) => ChildStatus::Failed,
+            Exit::Cancelled => ChildStatus::Cancelled,
+        };
+        let key = (place(&StepPath::from(around.to_vec())), step.0);
+        if let Some(row) = self.open.get(&key).and_then(|number| row_mut(&mut self.rows, *number)) {
+            row.children_mut().set(number, status, event.id);
+        }
     }
 
     fn enter(&mut self, flow: &Flow, event: &Event, step: StepId, path: String) {
         let key = (path, step.0);
-        if let Some(row) = self.open.get(&key).and_then(|number| self.rows.get_mut(number)) {
+        if let Some(row) = self.open.get(&key).and_then(|number| row_mut(&mut self.rows, *number)) {
             row.give_up(event.time);
         }
         let number = event.id.0;
@@ -157,19 +201,23 @@ impl Visits {
         }
         self.seen = number;
         self.open.insert(key, number);
-        self.rows.insert(number, Row::entered(flow, event, step, self.run));
+        self.rows
+            .insert(number, Arc::new(Row::entered(flow, event, step, self.run)));
     }
 
     fn see_row(&mut self, key: &StepPlace, event: &Event) {
         let Some((number, row)) = self
             .open
             .get(key)
-            .and_then(|number| Some((*number, self.rows.get_mut(number)?)))
+            .and_then(|number| Some((*number, row_mut(&mut self.rows, *number)?)))
         else {
             return;
         };
         row.see(event);
         match &event.detail {
+            EventKind::BranchEntered { branch: child, .. } | EventKind::IterationEntered { index: child, .. } => {
+                row.children_mut().set(*child, ChildStatus::Running, event.id);
+            }
             EventKind::TaskScheduled(_) => {
                 self.calls.insert(event.id.0, number);
                 self.forget_calls();
@@ -207,7 +255,11 @@ impl Visits {
                 None => self.undoing.remove(key),
             };
         }
-        if let Some(row) = self.undoing.get(key).and_then(|number| self.rows.get_mut(number)) {
+        if let Some(row) = self
+            .undoing
+            .get(key)
+            .and_then(|number| row_mut(&mut self.rows, *number))
+        {
             row.see_undoing(event);
         }
     }
@@ -220,7 +272,7 @@ impl Visits {
         let mut around = String::new();
         for item in path.items() {
             let key = (around, item.step.0);
-            if let Some(row) = self.open.get(&key).and_then(|number| self.rows.get_mut(number)) {
+            if let Some(row) = self.open.get(&key).and_then(|number| row_mut(&mut self.rows, *number)) {
                 row.go_on(self.run);
             }
             around = key.0;
@@ -235,7 +287,7 @@ impl Visits {
             .range((place.to_owned(), 0)..)
             .take_while(|((path, _), _)| path.starts_with(place));
         for (_, number) in inside {
-            if let Some(row) = self.rows.get_mut(number) {
+            if let Some(row) = row_mut(&mut self.rows, *number) {
                 row.give_up(time);
             }
         }
@@ -243,22 +295,21 @@ impl Visits {
 
     /// Nothing goes on any more.
     fn end_all(&mut self, time: Timestamp) {
-        for row in self.rows.values_mut() {
-            row.give_up(time);
-        }
+        let open = self.rows.values_mut().filter(|row| row.is_open());
+        open.for_each(|row| Arc::make_mut(row).give_up(time));
     }
 
     fn end_pause(&mut self, now: Timestamp) {
         if let Some(since) = self.paused.take() {
-            self.rows.values_mut().for_each(|row| row.end_pause(now.since(since)));
+            let open = self.rows.values_mut().filter(|row| row.is_open());
+            open.for_each(|row| Arc::make_mut(row).end_pause(now.since(since)));
         }
     }
 
     /// A fork waits for as long as was left.
     fn postpone(&mut self, flow: &Flow, left: Millis) {
-        for row in self.rows.values_mut() {
-            row.postpone(flow, left);
-        }
+        let open = self.rows.values_mut().filter(|row| row.is_open());
+        open.for_each(|row| Arc::make_mut(row).postpone(flow, left));
     }
 
     /// The rows, and the number to go on after where there are more. `ended`: when the execution ended, if it has.
@@ -271,6 +322,7 @@ impl Visits {
             .rows
             .into_values()
             .filter(|row| wanted.as_deref().is_none_or(|wanted| wanted == row.status()))
+            .map(Arc::unwrap_or_clone)
             .collect();
         let next = match rows.len() > self.limit {
             true => {
@@ -281,6 +333,11 @@ impl Visits {
         };
         (rows, next)
     }
+}
+
+/// A row that is about to change.
+fn row_mut(rows: &mut BTreeMap<u64, Arc<Row>>, number: u64) -> Option<&mut Row> {
+    rows.get_mut(&number).map(Arc::make_mut)
 }
 
 fn place(path: &StepPath) -> String {

@@ -99,6 +99,15 @@ impl Access {
         self.is_open() || known.is_some_and(|token| token.may(scope))
     }
 
+    /// What whoever has the token of this name may do; everything, where nobody needs a token.
+    pub(crate) fn scopes_of(&self, name: Option<&str>) -> Vec<Scope> {
+        if self.is_open() {
+            return vec![Scope::Admin];
+        }
+        let named = self.tokens.iter().find(|token| Some(token.name.as_str()) == name);
+        named.map_or_else(Vec::new, |token| token.scopes.clone())
+    }
+
     /// What is known of a token; nothing, if it is none of ours.
     pub(crate) fn known(&self, token: &str) -> Option<&Token> {
         let hash = TokenHash::of(token);
@@ -240,6 +249,9 @@ pub(crate) fn failed(app: &App, client: IpAddr, problem: Problem) -> Problem {
 
 /// Whether a path is text after its `%xx` are decoded.
 fn is_utf8(path: &str) -> bool {
+    if !path.contains('%') {
+        return true;
+    }
     let mut bytes = Vec::with_capacity(path.len());
     let mut parts = path.split('%');
     bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());

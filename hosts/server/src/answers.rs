@@ -9,7 +9,6 @@ use starbridge_node::http::budget::{Budget, Due, Share};
 use starbridge_node::node::{Node, QueryResult, StoredExecution};
 use starbridge_node::offload::{self, INLINE_BYTES};
 use starbridge_node::problem::{Answer, Problem};
-use starbridge_ports::ExecutionRecord;
 use starbridge_runtime::Snapshot;
 use std::sync::Arc;
 
@@ -167,22 +166,6 @@ impl<T: AsRef<[u8]>> AsRef<[u8]> for Written<T> {
 }
 
 impl Found {
-    /// The id of the execution.
-    pub fn id(&self) -> &Text {
-        match self {
-            Self::Stored(kept) => &kept.execution,
-            Self::Live(begun) => &begun.execution,
-        }
-    }
-
-    /// The record of the execution.
-    pub fn record(&self) -> &ExecutionRecord {
-        match self {
-            Self::Stored(kept) => &kept.record,
-            Self::Live(begun) => &begun.record,
-        }
-    }
-
     /// How many bytes of JSON reading and showing it takes.
     pub fn bytes(&self) -> usize {
         match self {

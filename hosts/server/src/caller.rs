@@ -1,6 +1,6 @@
 //! Who sends a request.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use starbridge_flow::value::Text;
 use starbridge_node::node::Operator;
 use starbridge_ports::LOCAL_OPERATOR;
@@ -10,14 +10,14 @@ use starbridge_ports::LOCAL_OPERATOR;
 pub struct Caller(pub Option<Text>);
 
 /// The header with the id that a sender gives its request.
-const REQUEST_ID: &str = "x-request-id";
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// So many bytes of it are kept.
 const REQUEST_ID_BYTES: usize = 128;
 
 impl Caller {
     /// Whom the audit list names for what the request does.
     pub fn operator(&self, headers: &HeaderMap) -> Operator {
-        let request = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+        let request = headers.get(&REQUEST_ID).and_then(|id| id.to_str().ok());
         let request = request.filter(|id| !id.is_empty() && id.len() <= REQUEST_ID_BYTES);
         Operator {
             by: self.0.clone().unwrap_or_else(|| LOCAL_OPERATOR.into()),

@@ -8,6 +8,7 @@ mod answer;
 mod ask;
 mod form;
 mod gate;
+mod live;
 mod page;
 mod pages;
 mod routes;

@@ -35,6 +35,7 @@ mod answers;
 mod caller;
 #[cfg(feature = "console")]
 mod console;
+mod folds;
 mod openapi;
 mod reports;
 mod router;
@@ -105,6 +106,7 @@ struct AppParts {
     draining: Arc<AtomicBool>,
     bodies: Arc<Bodies>,
     answers: Arc<Answers>,
+    folds: folds::Folds,
     /// The largest body and the largest report, in bytes.
     largest_body: usize,
     largest_report: usize,
@@ -138,6 +140,7 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
         sessions: settings.console.then(|| console::Sessions::of(&node)),
         bodies: Bodies::new(settings.bodies),
         answers: Answers::new(settings.answers),
+        folds: folds::Folds::default(),
         node,
         access: settings.access,
         hosts: settings.hosts,

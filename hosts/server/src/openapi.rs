@@ -1,5 +1,6 @@
 //! The OpenAPI document, made from the table of routes.
 
+mod execution;
 mod forms;
 mod schemas;
 

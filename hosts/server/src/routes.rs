@@ -1,18 +1,25 @@
 //! The routes: one table, from which the router, the check of tokens and the OpenAPI document are made.
 
 mod audit;
+mod briefs;
 mod bulk;
+mod data;
 mod executions;
 mod flows;
 mod history;
 mod keys;
 mod operating;
 mod order;
+#[cfg(feature = "console")]
+mod picture;
+mod queue_waits;
 mod queues;
 mod route;
 mod schedules;
 mod service;
 mod start_terms;
+mod steps;
+mod timeline;
 mod waiting;
 mod why;
 
@@ -32,11 +39,16 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         schedules::ROUTES,
         order::ROUTES,
         why::ROUTES,
+        steps::ROUTES,
+        timeline::ROUTES,
+        #[cfg(feature = "console")]
+        picture::ROUTES,
+        data::ROUTES,
     ];
     ROUTES.iter().chain(areas.into_iter().flatten())
 }
 
-/// All routes but those of queues, concurrency keys, bulk jobs, schedules, the order and reasons.
+/// All routes but those of the areas above.
 const ROUTES: &[Route] = &[
     Route {
         method: "GET",
@@ -164,7 +176,7 @@ const ROUTES: &[Route] = &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),
             ("reason", "why it does not go on, as `waitingFor` says"),
-            ("reasonOf", "of this key, flow or execution"),
+            ("reasonOf", "of this key, flow, queue, step or execution"),
             ("name", "whose name begins so"),
             ("parent", "started by the execution with this id"),
             (
@@ -183,6 +195,20 @@ const ROUTES: &[Route] = &[
         body: None,
         answers: &[(200, "a page", Some("ExecutionPage"))],
         handler: Some(|| get(executions::list)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/executions/counts",
+        scope: Some(Scope::Read),
+        summary: "How many executions have each status, and how many do not go on for each reason",
+        query: &[],
+        body: None,
+        answers: &[(
+            200,
+            "the counts; `reasons` is null where the store has none",
+            Some("ExecutionCounts"),
+        )],
+        handler: Some(|| get(executions::counts)),
     },
     Route {
         method: "GET",
@@ -250,6 +276,20 @@ const ROUTES: &[Route] = &[
         query: &[
             ("from", "number of the first event; of the last one with `order=desc`"),
             ("order", "`asc` (usual) or `desc`, the newest first"),
+            (
+                "expand",
+                "`true`: with the input and local data that events of steps had to do with; a page may have fewer events then",
+            ),
+            (
+                "at",
+                "from the first event on that came at this time or later (RFC 3339)",
+            ),
+            (
+                "type",
+                "only events of these types; a page may then be short or empty and still have a `next`",
+            ),
+            ("step", "only events of the step of this name"),
+            ("failed", "`true`: only events that tell of an error"),
             PAGE[1],
         ],
         body: None,
@@ -297,27 +337,6 @@ const ROUTES: &[Route] = &[
             (404, "there is none", Some("Problem")),
         ],
         handler: Some(|| get(history::state)),
-    },
-    Route {
-        method: "GET",
-        path: "/v1/executions/{id}/steps",
-        scope: Some(Scope::Read),
-        summary: "Its steps, one row for each visit",
-        query: &[
-            PAGE[0],
-            ("limit", "how many at most: 1 to 10000, 1000 where none is given"),
-            (
-                "status",
-                "only those that stand so: `retrying` are those that wait for a retry; a page may have fewer than `limit`, and \
-                 `next` all the same",
-            ),
-        ],
-        body: None,
-        answers: &[
-            (200, "a page of rows", Some("StepPage")),
-            (404, "there is none", Some("Problem")),
-        ],
-        handler: Some(|| get(history::steps)),
     },
     Route {
         method: "POST",

@@ -8,7 +8,7 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Status;
 use starbridge_node::node::StoredExecution;
 use starbridge_node::notify::failed_undo;
-use starbridge_ports::{Broken, ExecutionRecord, KeptFlow, RecordedPause, WaitingReason};
+use starbridge_ports::{Broken, ExecutionRecord, KeptFlow, RecordedPause, RecordedWait, WaitingReason};
 use starbridge_runtime::Snapshot;
 
 /// An answer with JSON.
@@ -136,8 +136,44 @@ pub fn reason_of(id: &str, record: &ExecutionRecord) -> Option<Value> {
     }
     match &record.paused {
         Some(paused) => Some(waiting_for_resume(id, paused)),
-        None => waiting_before_start(id, record),
+        None => waiting_before_start(id, record).or_else(|| waiting_asleep(id, record)),
     }
+}
+
+/// What an execution waits for that has begun and sleeps.
+fn waiting_asleep(id: &str, record: &ExecutionRecord) -> Option<Value> {
+    let RecordedWait { reason, of } = record.waits.as_ref().filter(|_| !record.awake)?;
+    let until = record.wake_at.map(|until| until.to_string()).unwrap_or_default();
+    let stop = || Some(format!("starbridge stop {id}"));
+    let (text, act) = match reason {
+        WaitingReason::Manual => (
+            format!("`{of}` waits for an operator's decision"),
+            Some(format!("starbridge resolve {id} retry --step {of}")),
+        ),
+        WaitingReason::Queue => (
+            format!("its task is in the queue `{of}`"),
+            Some(format!("starbridge why {id}")),
+        ),
+        WaitingReason::Callback => (format!("`{of}` waits for a report with its task token"), None),
+        WaitingReason::Child => (
+            format!("its child {of} has not ended"),
+            Some(format!("starbridge why {of}")),
+        ),
+        WaitingReason::Retry => (format!("`{of}` is tried again; it goes on at {until}"), stop()),
+        WaitingReason::Poll => (format!("`{of}` calls again; it goes on at {until}"), stop()),
+        WaitingReason::Timer => (format!("`{of}` waits; it goes on at {until}"), stop()),
+        _ => return None,
+    };
+    let mut members = Object::new();
+    let mut set = |key: &str, value: Value| drop(members.insert(key.into(), value));
+    set("reason", reason.as_str().into());
+    set("text", text.into());
+    set("of", of.clone().into());
+    if let Some(until) = record.wake_at {
+        set("until", until.to_string().into());
+    }
+    set("act", act.map_or(Value::Null, Value::from));
+    Some(members.into())
 }
 
 /// Why an execution is set aside, and what can be done.

@@ -39,6 +39,10 @@ mod harness;
 mod held;
 #[path = "api/histories.rs"]
 mod histories;
+#[path = "api/holders.rs"]
+mod holders;
+#[path = "api/inside.rs"]
+mod inside;
 #[path = "api/keys.rs"]
 mod keys;
 #[path = "api/limits.rs"]
@@ -79,5 +83,7 @@ mod starts;
 mod steps;
 #[path = "api/waiters.rs"]
 mod waiters;
+#[path = "api/waits.rs"]
+mod waits;
 #[path = "api/why.rs"]
 mod why;

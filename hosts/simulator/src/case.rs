@@ -129,6 +129,7 @@ impl Mock {
                     error,
                     cause: self.cause,
                     retry_after: self.retry_after_seconds.map(Seconds),
+                    holder: None,
                 }
             }
         }

@@ -28,7 +28,7 @@ impl Silence {
     pub fn into_signal(self, call: EventId) -> Signal {
         match self {
             Self::Heartbeat => Signal::HeartbeatMissed { call },
-            Self::Timeout => Signal::TimedOut { call },
+            Self::Timeout => Signal::TimedOut { call, holder: None },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::apply::RedrivePlan;
 use crate::event::{
-    CancelReason, Decision, EditedInput, Event, EventId, EventKind, LateResultCode, NewDefinition, Resolution,
+    CancelReason, Decision, EditedInput, Event, EventId, EventKind, Holder, LateResultCode, NewDefinition, Resolution,
     StartRecord,
 };
 use crate::signal::{EndBeforeStart, Rejection, Signal, Timer};
@@ -345,9 +345,9 @@ impl State {
                 self.emit(turn, place, EventKind::ExecutionTimedOut { drain });
             }
             TimerFor::Call => {
-                let error = turn.flow.fault_names.name(&FaultKind::Timeout);
                 let place = self.call_place(timer.set_by).ok_or(Rejection::Unknown)?;
-                self.emit(turn, place, EventKind::TaskTimedOut { error, redeliver: None });
+                let detail = timed_out(turn.flow, &FaultKind::Timeout, None, None);
+                self.emit(turn, place, detail);
             }
             TimerFor::Frame(frame) => {
                 let place = EventAddress {
@@ -411,20 +411,17 @@ impl State {
                 cause,
                 retry_after,
                 not_sent,
+                holder,
             } => {
                 let detail = EventKind::TaskFailed {
                     failure: failure(&error, &cause),
                     retry_after,
                     not_sent,
+                    holder,
                 };
                 (call, detail)
             }
-            Signal::HeartbeatMissed { call } => (call, timed_out(turn.flow, &FaultKind::Heartbeat, None)),
-            Signal::TimedOut { call } => (call, timed_out(turn.flow, &FaultKind::Timeout, None)),
-            Signal::LeaseEnded { call, redeliver } => {
-                (call, timed_out(turn.flow, &FaultKind::Heartbeat, Some(redeliver)))
-            }
-            _ => return Err(Rejection::Unknown),
+            silence => silence_detail(turn.flow, silence).ok_or(Rejection::Unknown)?,
         };
         let Some(place) = self.call_place(call) else {
             return self.take_late_report(turn, call, &detail);
@@ -510,7 +507,25 @@ impl State {
     }
 }
 
-fn timed_out(flow: &Flow, fault: &FaultKind, redeliver: Option<u32>) -> EventKind {
+/// The call of which nothing was heard in time, and the event that says so.
+fn silence_detail(flow: &Flow, report: Signal) -> Option<(EventId, EventKind)> {
+    Some(match report {
+        Signal::HeartbeatMissed { call } => (call, timed_out(flow, &FaultKind::Heartbeat, None, None)),
+        Signal::TimedOut { call, holder } => (call, timed_out(flow, &FaultKind::Timeout, None, holder)),
+        Signal::LeaseEnded {
+            call,
+            redeliver,
+            holder,
+        } => (call, timed_out(flow, &FaultKind::Heartbeat, Some(redeliver), holder)),
+        _ => return None,
+    })
+}
+
+fn timed_out(flow: &Flow, fault: &FaultKind, redeliver: Option<u32>, holder: Option<Box<Holder>>) -> EventKind {
     let error = flow.fault_names.name(fault);
-    EventKind::TaskTimedOut { error, redeliver }
+    EventKind::TaskTimedOut {
+        error,
+        redeliver,
+        holder,
+    }
 }

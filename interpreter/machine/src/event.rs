@@ -280,6 +280,15 @@ pub struct Failure {
     pub cause: Text,
 }
 
+/// The worker that held a task of a queue, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The name of the worker.
+    pub worker: Text,
+    /// When it took the task.
+    pub held_time: Timestamp,
+}
+
 /// The input that an operator gives a step which a redrive enters again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditedInput {
@@ -444,10 +453,15 @@ pub enum EventKind {
         failure: Failure,
         retry_after: Option<Seconds>,
         not_sent: bool,
+        holder: Option<Box<Holder>>,
     },
     /// † The call timed out, or its worker missed a heartbeat. `redeliver` is how many retries the queue grants where
     /// no policy names the error.
-    TaskTimedOut { error: Text, redeliver: Option<u32> },
+    TaskTimedOut {
+        error: Text,
+        redeliver: Option<u32>,
+        holder: Option<Box<Holder>>,
+    },
     /// The step will be tried again at `due`.
     RetryScheduled {
         policy: u32,

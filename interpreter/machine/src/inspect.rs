@@ -1,8 +1,10 @@
 //! Reading a state: which steps are open, and with what data.
 
-use crate::event::{EventId, Failure, StepPath};
+use crate::event::{Child, Event, EventId, EventKind, Failure, StepPath};
 use crate::state::resource_again;
-use crate::state::{Frame, FramePosition, ROOT, State, Status, StepRun, TaskPhase, UndoPhase, UndoRun, VisitPhase};
+use crate::state::{
+    ArmRun, Frame, FramePosition, ROOT, State, Status, StepRun, TaskPhase, UndoPhase, UndoRun, VisitPhase,
+};
 use starbridge_flow::graph::{Flow, Rollback, Root, StepId, StepKind, Undo};
 use starbridge_flow::value::{Text, Value};
 
@@ -90,6 +92,15 @@ pub struct FailedCall {
     pub path: StepPath,
     /// The resource that was called.
     pub resource: Text,
+}
+
+/// Data around an event that is not in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventData {
+    /// Of a step that was entered: the input of what it stands in. Of an attempt: its own input.
+    pub input: Option<Value>,
+    /// The local data of what the step stands in.
+    pub local: Option<Value>,
 }
 
 impl State {
@@ -186,6 +197,43 @@ impl State {
         step
     }
 
+    /// The list that runs in these composites.
+    fn frame_at(&self, path: &StepPath) -> Option<&Frame> {
+        let mut id = ROOT;
+        for item in path.items() {
+            id = match (&self.frame(id)?.visit()?.phase, item.child) {
+                (VisitPhase::Started(StepRun::Choice(ArmRun::Running { child, .. })), Child::Arm(_)) => *child,
+                (VisitPhase::Started(StepRun::Children(children)), Child::Branch(n) | Child::Iteration(n)) => {
+                    *children.live.get(&n)?
+                }
+                _ => return None,
+            };
+        }
+        self.frame(id)
+    }
+
+    /// What the event that was just applied had to do with and does not carry: nothing for most events.
+    pub fn data_around(&self, event: &Event) -> EventData {
+        let Some(frame) = event.step.and_then(|_| self.frame_at(&event.path)) else {
+            return EventData::default();
+        };
+        match &event.detail {
+            EventKind::StepEntered { .. } => EventData {
+                input: Some(frame.input.to_value()),
+                local: Some(frame.local.to_value()),
+            },
+            EventKind::StepStarted { .. } => EventData {
+                input: frame.visit().map(|visit| visit.input.to_value()),
+                local: None,
+            },
+            EventKind::StepExited { .. } => EventData {
+                input: None,
+                local: Some(frame.local.to_value()),
+            },
+            _ => EventData::default(),
+        }
+    }
+
     /// The flow's input after its mappings.
     pub fn flow_input(&self) -> Value {
         self.frame(ROOT)
@@ -195,7 +243,7 @@ impl State {
     /// The flow's local data: the merged outputs of its steps so far.
     pub fn flow_local(&self) -> Value {
         self.frame(ROOT)
-            .map_or_else(Value::empty_object, |frame| frame.local.clone())
+            .map_or_else(Value::empty_object, |frame| frame.local.to_value())
     }
 
     /// The open steps, in the order in which they were entered: outer before inner.
@@ -241,7 +289,7 @@ fn open_step(frame: &Frame) -> Option<OpenStep> {
         attempt: visit.attempt,
         visit: visit.number,
         input: visit.input.to_value(),
-        list_local: frame.local.clone(),
+        list_local: frame.local.to_value(),
     })
 }
 

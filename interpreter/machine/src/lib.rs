@@ -86,15 +86,15 @@ mod undo;
 
 pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
-    Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
-    NewDefinition, Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath,
-    TokenGrant, Waited, WaitedFor, WaitedKey,
+    Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, Holder,
+    LateResultCode, NewDefinition, Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord,
+    StartTerms, StepPath, TokenGrant, Waited, WaitedFor, WaitedKey,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
-pub use inspect::{FailedCall, FailedRollback, ManualRequest, OpenStep, StepState};
+pub use inspect::{EventData, FailedCall, FailedRollback, ManualRequest, OpenStep, StepState};
 pub use replay::turn_length;
 pub use signal::{EndBeforeStart, NewOrder, Rejection, Signal, Timer};
-pub use state::{Checkpoint, CheckpointError, Paused, State, Status};
+pub use state::{Checkpoint, CheckpointError, OpenWait, OpenWaitKind, Paused, State, Status};
 pub use turn::cut;
 pub use turn::{TURN_BYTES, TURN_EVENTS};
 

@@ -57,7 +57,7 @@ impl State {
                 },
                 _ => Signal::Start(started.clone()),
             },
-            EventKind::TaskTimedOut { error, redeliver } => self.recorded_silence(flow, event, error, *redeliver)?,
+            EventKind::TaskTimedOut { .. } => self.recorded_silence(flow, event)?,
             EventKind::ExecutionTimedOut { .. } => self.recorded_timer(event, call)?,
             EventKind::TimerFired { of } => self.recorded_timer(event, *of)?,
             EventKind::ManualResolved(resolution) => Signal::Resolve {
@@ -117,12 +117,24 @@ impl State {
         })
     }
 
-    fn recorded_silence(&self, flow: &Flow, event: &Event, error: &str, redeliver: Option<u32>) -> Option<Signal> {
-        let call = event.caused_by;
-        match redeliver {
-            Some(redeliver) => Some(Signal::LeaseEnded { call, redeliver }),
+    fn recorded_silence(&self, flow: &Flow, event: &Event) -> Option<Signal> {
+        let EventKind::TaskTimedOut {
+            error,
+            redeliver,
+            holder,
+        } = &event.detail
+        else {
+            return None;
+        };
+        let (call, holder) = (event.caused_by, holder.clone());
+        match *redeliver {
+            Some(redeliver) => Some(Signal::LeaseEnded {
+                call,
+                redeliver,
+                holder,
+            }),
             None if *error == *flow.fault_names.name(&FaultKind::Heartbeat) => Some(Signal::HeartbeatMissed { call }),
-            None if self.is_queued(call) => Some(Signal::TimedOut { call }),
+            None if self.is_queued(call) => Some(Signal::TimedOut { call, holder }),
             None => self.recorded_timer(event, call),
         }
     }
@@ -197,12 +209,14 @@ fn recorded_report(event: &Event) -> Option<Signal> {
             failure,
             retry_after,
             not_sent,
+            holder,
         } => Signal::Failed {
             call,
             error: failure.error.to_string(),
             cause: failure.cause.to_string(),
             retry_after: *retry_after,
             not_sent: *not_sent,
+            holder: holder.clone(),
         },
         EventKind::LateResultIgnored { of, .. } => Signal::Failed {
             call: *of,
@@ -210,6 +224,7 @@ fn recorded_report(event: &Event) -> Option<Signal> {
             cause: String::new(),
             retry_after: None,
             not_sent: false,
+            holder: None,
         },
         _ => return None,
     })

@@ -1,6 +1,6 @@
 //! Signals: what the machine is told from outside.
 
-use crate::event::{EditedInput, EventId, NewDefinition, Resolution, StartRecord};
+use crate::event::{EditedInput, EventId, Holder, NewDefinition, Resolution, StartRecord};
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Text, Value};
@@ -64,6 +64,8 @@ pub enum Signal {
         /// Whether it is certain that the resource saw nothing of the call, neither now nor when it was sent before.
         /// There is then nothing to undo.
         not_sent: bool,
+        /// The worker that held the task, if one did.
+        holder: Option<Box<Holder>>,
     },
     /// No heartbeat arrived in time.
     HeartbeatMissed {
@@ -74,6 +76,8 @@ pub enum Signal {
     TimedOut {
         /// The call's `TaskScheduled`.
         call: EventId,
+        /// The worker that held the task too long; `None` if none held it.
+        holder: Option<Box<Holder>>,
     },
     /// The worker that held a task of a queue missed its heartbeat.
     LeaseEnded {
@@ -81,6 +85,8 @@ pub enum Signal {
         call: EventId,
         /// How many retries the queue grants where no policy of the step names the error.
         redeliver: u32,
+        /// That worker, where it is known.
+        holder: Option<Box<Holder>>,
     },
     /// A timer is due: one of those that [`State::due`](crate::State::due) gives.
     TimerDue(Timer),

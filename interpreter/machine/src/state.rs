@@ -11,6 +11,7 @@ mod pairs;
 mod paused;
 mod readiness;
 mod removal;
+mod rest;
 mod timers;
 mod undoing;
 
@@ -22,6 +23,7 @@ pub(crate) use frames::{
 };
 pub(crate) use outstanding::resource_again;
 pub use paused::Paused;
+pub use rest::{OpenWait, OpenWaitKind};
 pub(crate) use timers::{TimerFor, TimerKey, Timers};
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoPolling, UndoRun, Undoing};
 
@@ -276,6 +278,11 @@ impl State {
     /// it. What a pause holds back goes on with its end.
     pub fn must_continue(&self) -> bool {
         self.frames.next_ready().is_some() && self.data.broken.is_none() && self.data.paused.is_none()
+    }
+
+    /// Whether the time is over and what is out may still end: nothing new begins.
+    pub fn is_draining(&self) -> bool {
+        self.data.draining
     }
 
     /// Whether a call is in flight and its sending is not acknowledged yet.

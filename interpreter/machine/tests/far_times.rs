@@ -48,6 +48,7 @@ fn retry_is_due_when_its_delay_says() {
         cause: String::new(),
         retry_after: Some(Seconds(u64::MAX)),
         not_sent: false,
+        holder: None,
     };
     let events = give(&flow, &mut state, signal, NOW);
     let Some(EventKind::RetryScheduled { due, delay, .. }) = events.last().map(|event| &event.detail) else {

@@ -61,6 +61,7 @@ impl Run {
             cause: String::new(),
             retry_after: None,
             not_sent,
+            holder: None,
         };
         let events = self.give(signal);
         detail(&self.flow, &events[0])

@@ -68,6 +68,7 @@ fn failed(call: EventId) -> Signal {
         cause: String::new(),
         retry_after: None,
         not_sent: false,
+        holder: None,
     }
 }
 

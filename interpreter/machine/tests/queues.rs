@@ -6,8 +6,8 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::history::{read_turn, write_turn};
-use starbridge_machine::{Event, EventId, EventKind, Signal, State, Status, TURN_BYTES};
+use starbridge_machine::history::{read_turn, write_event, write_turn};
+use starbridge_machine::{Event, EventId, EventKind, Holder, Signal, State, Status, TURN_BYTES};
 use std::sync::Arc;
 
 /// A run that writes down each turn, reads it again and replays it.
@@ -56,7 +56,11 @@ impl Run {
     /// The worker misses its heartbeat, and the retry begins if there is one. Returns its delay.
     fn lose_lease(&mut self, redeliver: u32) -> Option<Millis> {
         let call = self.call();
-        self.give(Signal::LeaseEnded { call, redeliver });
+        self.give(Signal::LeaseEnded {
+            call,
+            redeliver,
+            holder: None,
+        });
         let due = self.state.next_wakeup()?;
         let delay = due.since(self.now);
         self.now = due;
@@ -102,6 +106,7 @@ fn redeliver_and_retry_policies_count_apart() {
         cause: String::new(),
         retry_after: None,
         not_sent: false,
+        holder: None,
     };
     run.give(busy);
     assert_eq!(run.state.next_wakeup().unwrap().since(run.now), Millis(5_000));
@@ -121,6 +126,7 @@ fn redeliver_is_only_for_a_lost_lease() {
         cause: String::new(),
         retry_after: None,
         not_sent: false,
+        holder: None,
     };
     run.give(failed);
     assert_eq!(run.state.status(), Status::Failed);
@@ -138,9 +144,9 @@ fn timeout_counts_from_when_a_worker_takes_the_task() {
     let call = run.state.call_to_send(&run.flow, run.call()).unwrap();
     assert_eq!((call.timeout_at, call.timeout), (None, Some(Millis(5_000))));
     let call = run.call();
-    let events = run.give(Signal::TimedOut { call });
+    let events = run.give(Signal::TimedOut { call, holder: None });
     assert!(
-        matches!(&events[0].detail, EventKind::TaskTimedOut { error, redeliver: None } if error == "FnF.TaskTimeout")
+        matches!(&events[0].detail, EventKind::TaskTimedOut { error, redeliver: None, holder: None } if error == "FnF.TaskTimeout")
     );
     assert_eq!(run.state.failure().unwrap().error, "FnF.TaskTimeout");
 }
@@ -231,7 +237,7 @@ fn rollback_in_a_queue_without_fields_has_the_priority_of_its_task() {
 fn rollback_that_no_worker_takes_in_time_fails() {
     let mut run = undoing(r#", "waitSeconds": 7"#);
     let call = run.call();
-    run.give(Signal::TimedOut { call });
+    run.give(Signal::TimedOut { call, holder: None });
     assert_eq!(run.state.status(), Status::RollbackFailed);
 }
 
@@ -268,8 +274,54 @@ fn numbers_of_the_input_stand_where_they_differ_from_the_definition() {
         (9, Some(Millis(60_000)), Some(Millis(4_000)), Some(Millis(7_000)))
     );
     let call = run.call();
-    let events = run.give(Signal::TimedOut { call });
+    let events = run.give(Signal::TimedOut { call, holder: None });
     assert!(matches!(&events[0].detail, EventKind::TaskTimedOut { .. }));
+}
+
+#[test]
+fn history_names_the_worker_whose_task_failed() {
+    let holder = Holder {
+        worker: "w-7".into(),
+        held_time: Timestamp(1_000),
+    };
+    let held = |call, known: bool| {
+        let holder = known.then(|| Box::new(holder.clone()));
+        let error = "Paper.Jam".to_owned();
+        [
+            Signal::Failed {
+                call,
+                error,
+                cause: String::new(),
+                retry_after: None,
+                not_sent: false,
+                holder: holder.clone(),
+            },
+            Signal::TimedOut {
+                call,
+                holder: holder.clone(),
+            },
+            Signal::LeaseEnded {
+                call,
+                redeliver: 0,
+                holder,
+            },
+        ]
+    };
+    for number in 0..3 {
+        for known in [true, false] {
+            let mut run = Run::new(&task(""));
+            let call = run.call();
+            let events = run.give(held(call, known)[number].clone());
+            let detail = write_event(&run.flow, &events[0]).get("detail").unwrap().to_json();
+            let (worker, since) = (r#""worker":"w-7""#, r#""heldTime":"1970-01-01T00:00:01.000Z""#);
+            assert_eq!(
+                (detail.contains(worker), detail.contains(since)),
+                (known, known),
+                "{detail}"
+            );
+            assert_eq!(events[0].detail.needed_version(), if known { 2 } else { 1 });
+        }
+    }
 }
 
 /// Events of each turn until no pure work is left.

@@ -100,6 +100,7 @@ impl Run {
                     cause: String::new(),
                     retry_after: None,
                     not_sent: false,
+                    holder: None,
                 }),
                 Answer::Never => {}
             }

@@ -28,6 +28,7 @@ fn waiting() -> (Arc<Flow>, State, Vec<Event>) {
         cause: String::new(),
         retry_after: None,
         not_sent: false,
+        holder: None,
     };
     state.advance(&flow, failed, NOW, &mut events).unwrap();
     assert_eq!(state.status(), Status::Manual);

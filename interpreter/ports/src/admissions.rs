@@ -54,6 +54,15 @@ pub trait Admissions: Listing {
         Ok((0, 0))
     }
 
+    /// How many executions wait to be admitted.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn count_waiters(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     /// The keys of which an execution holds a slot, in order.
     ///
     /// # Errors

@@ -1,17 +1,40 @@
 //! The port for calls of resources.
 
+use crate::history::LOG_BYTES;
 use starbridge_flow::graph::{FaultKind, Pattern, Pointer};
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Object, Value};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The outcome of a call, once there is one. Dropping the future cancels the call, as far as the receiver can be
 /// told.
 pub type OutcomeFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// The same with what the receiver logged.
-pub type LoggedOutcomeFuture<'a> = Pin<Box<dyn Future<Output = (Outcome, Option<String>)> + Send + 'a>>;
+/// The end of what the receiver of a call logs, while the call goes on. Clones share it, so it outlives a call that is given up.
+#[derive(Clone, Debug, Default)]
+pub struct LogTail(Arc<Mutex<Vec<u8>>>);
+
+impl LogTail {
+    /// How many bytes are kept: the log, and some before it, so that what is left out where it was cut, which may be the rest of a
+    /// secret, is little missed.
+    const BYTES: usize = LOG_BYTES + 4_096;
+
+    /// Adds what was logged now.
+    pub fn add(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(bytes);
+        let surplus = kept.len().saturating_sub(Self::BYTES);
+        kept.drain(..surplus);
+    }
+
+    /// What was logged so far; `None` if that is nothing.
+    pub fn text(&self) -> Option<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!kept.is_empty()).then(|| String::from_utf8_lossy(&kept).into_owned())
+    }
+}
 
 /// Sends calls to resources of one form (`http:`, `cmd:`, …).
 pub trait Connector: Send + Sync {
@@ -19,11 +42,11 @@ pub trait Connector: Send + Sync {
     /// itself. The caller may limit the time further by dropping the future.
     fn call(&self, request: Request) -> OutcomeFuture<'_>;
 
-    /// Sends a call as [`Connector::call`] does, and gives with the outcome what the receiver logged, if anything is known
-    /// of that.
-    fn call_logged(&self, request: Request) -> LoggedOutcomeFuture<'_> {
-        let called = self.call(request);
-        Box::pin(async move { (called.await, None) })
+    /// Sends a call as [`Connector::call`] does, and adds to `log` what the receiver logs meanwhile, if anything is known of
+    /// that.
+    fn call_logged(&self, request: Request, log: LogTail) -> OutcomeFuture<'_> {
+        drop(log);
+        self.call(request)
     }
 
     /// The members of `serviceParams` that are sent. Secrets and tokens are put in there and nowhere else.

@@ -6,6 +6,7 @@ use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
 use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
+use crate::waiting_reason::RecordedWait;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
@@ -216,6 +217,8 @@ pub struct ExecutionRecord {
     pub broken: Option<Broken>,
     /// Set while it is paused.
     pub paused: Option<RecordedPause>,
+    /// What it waits for while it is asleep and has begun.
+    pub waits: Option<RecordedWait>,
 }
 
 /// Why an execution is set aside: running it failed in a way that is not an error of its flow.
@@ -261,12 +264,14 @@ impl Mark {
                 record.broken = Some(broken.clone());
                 record.awake = false;
                 record.wake_at = None;
+                record.waits = None;
             }
             Self::Whole => {
                 record.attempts = 0;
                 record.broken = None;
                 record.awake = true;
                 record.wake_at = None;
+                record.waits = None;
             }
         }
     }
@@ -334,6 +339,7 @@ impl ExecutionRecord {
         self.attempts = later.attempts;
         self.broken.clone_from(&later.broken);
         self.paused.clone_from(&later.paused);
+        self.waits.clone_from(&later.waits);
     }
 }
 
@@ -382,6 +388,8 @@ pub enum Refusal {
         execution: Text,
         /// The version of the flow that it runs.
         version: u64,
+        /// Its name, if it is the one with the `once_key`.
+        keyed: Option<Text>,
     },
     /// The history has another last event, or an earlier append of this batch for the execution was refused.
     Conflict,

@@ -66,6 +66,7 @@ mod notices;
 mod outside;
 mod params;
 mod queueing;
+mod recorded_reason;
 mod replies;
 mod secrets;
 mod shards;
@@ -83,9 +84,7 @@ pub use bulk::{BulkItem, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, Bul
 pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::{Clock, ClockSet};
-pub use connector::{
-    CallIds, Connector, LoggedOutcomeFuture, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers,
-};
+pub use connector::{CallIds, Connector, LogTail, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers};
 pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
@@ -104,4 +103,4 @@ pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, owner_index, shard_of};
 pub use store::Store;
-pub use waiting_reason::WaitingReason;
+pub use waiting_reason::{RecordedWait, WaitingReason};

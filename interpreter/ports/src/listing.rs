@@ -26,6 +26,8 @@ pub struct Query {
     pub statuses: Vec<Status>,
     /// The reason why they are not moving ([`ExecutionRecord::waiting_reason`]) is one of these; empty: any or none.
     pub reasons: Vec<WaitingReason>,
+    /// What they wait for ([`ExecutionRecord::stored_reason`]), beside `reasons`: a queue, a child, a step.
+    pub reason_of: Option<Text>,
     /// Only executions that are set aside ([`ExecutionRecord::broken`]).
     pub broken: bool,
     /// Their name begins with this.
@@ -59,6 +61,10 @@ impl Query {
                 || record
                     .waiting_reason()
                     .is_some_and(|reason| self.reasons.contains(&reason)))
+            && self
+                .reason_of
+                .as_ref()
+                .is_none_or(|of| record.stored_reason().is_some_and(|(_, known)| known == Some(of)))
             && (!self.broken || record.broken.is_some())
             && self
                 .name
@@ -121,6 +127,16 @@ pub trait Listing: Send + Sync {
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError>;
+
+    /// How many executions do not move for each reason; `None` if this store does not count them. Those that wait to be admitted
+    /// count for what admission knows of them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn reason_counts(&self) -> Result<Option<Vec<(WaitingReason, u64)>>, StoreError> {
+        Ok(None)
+    }
 
     /// The turn that holds an event; `None` if there is no such event.
     ///

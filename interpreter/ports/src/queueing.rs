@@ -148,6 +148,30 @@ pub trait Queueing: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError>;
 
+    /// A task of an execution, without its message: the first that nobody holds, or else the first of all, with its lease. With
+    /// `call`, that call's. `None` if there is none, or this store does not know the tasks of an execution.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn task_of(
+        &self,
+        _execution: &str,
+        _call: Option<EventId>,
+    ) -> Result<Option<(QueuedTask, Option<TaskLease>)>, StoreError> {
+        Ok(None)
+    }
+
+    /// How many tasks that nobody holds are taken before this one from its queue, counted up to `most`; `None` if this store
+    /// does not count them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn tasks_before(&self, _task: &QueuedTask, _most: u64) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
     /// The dead tasks of a queue after `after`, in the order of executions and calls, at most `limit`.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
 //! Why an execution is not moving.
 
-use crate::history::ExecutionRecord;
-use starbridge_machine::Status;
+use starbridge_flow::value::Text;
 
 /// Declares the reasons with their numbers and words.
 macro_rules! reasons {
@@ -72,7 +71,19 @@ reasons! {
 
 impl WaitingReason {
     /// The reasons that a record says, so that a list can be asked for them.
-    pub const LISTED: [Self; 4] = [Self::Broken, Self::Manual, Self::Paused, Self::StartTime];
+    pub const LISTED: [Self; 11] = [
+        Self::Broken,
+        Self::Manual,
+        Self::Paused,
+        Self::StartTime,
+        Self::Queue,
+        Self::Callback,
+        Self::Child,
+        Self::Retry,
+        Self::Poll,
+        Self::Timer,
+        Self::Running,
+    ];
 
     /// The words of [`WaitingReason::LISTED`], for messages.
     pub fn listed_words() -> String {
@@ -95,31 +106,35 @@ impl WaitingReason {
     }
 }
 
-impl ExecutionRecord {
-    /// Why the execution is not moving, as far as its record says: one of [`WaitingReason::Broken`], [`WaitingReason::Manual`],
-    /// [`WaitingReason::Paused`] and [`WaitingReason::StartTime`]. What needs a person comes first.
-    pub fn waiting_reason(&self) -> Option<WaitingReason> {
-        if self.ended.is_some() || self.status.is_ended() {
-            None
-        } else if self.broken.is_some() {
-            Some(WaitingReason::Broken)
-        } else if self.status == Status::Manual {
-            Some(WaitingReason::Manual)
-        } else if self.paused.is_some() {
-            Some(WaitingReason::Paused)
-        } else if self.status == Status::Delayed {
-            Some(WaitingReason::StartTime)
-        } else {
-            None
-        }
+/// What an execution that sleeps waits for: of several the one that needs somebody first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedWait {
+    /// Why it does not go on. A task in a queue may be held by a worker.
+    pub reason: WaitingReason,
+    /// The name of the queue, the id of the child, or the name of the step.
+    pub of: Text,
+}
+
+impl RecordedWait {
+    /// What a store has of it: the number of a reason, and what of. `None` where the reason is not one of a step.
+    pub fn read(reason: Option<u8>, of: Option<Text>) -> Option<Self> {
+        let of_steps = [
+            WaitingReason::Manual,
+            WaitingReason::Queue,
+            WaitingReason::Callback,
+            WaitingReason::Child,
+            WaitingReason::Retry,
+            WaitingReason::Poll,
+            WaitingReason::Timer,
+        ];
+        let reason = of_steps.into_iter().find(|one| Some(one.number()) == reason)?;
+        Some(Self { reason, of: of? })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::RecordedPause;
-    use starbridge_flow::time::Timestamp;
 
     #[test]
     fn reasons_keep_their_numbers_and_words() {
@@ -129,22 +144,5 @@ mod tests {
             assert_eq!(WaitingReason::parse(reason.as_str()), Some(*reason));
         }
         assert_eq!(WaitingReason::parse("asleep"), None);
-    }
-
-    #[test]
-    fn reason_that_needs_a_person_comes_first() {
-        let mut record = ExecutionRecord {
-            status: Status::Running,
-            ..ExecutionRecord::default()
-        };
-        assert_eq!(record.waiting_reason(), None);
-        record.paused = Some(RecordedPause::default());
-        assert_eq!(record.waiting_reason(), Some(WaitingReason::Paused));
-        record.status = Status::Delayed;
-        assert_eq!(record.waiting_reason(), Some(WaitingReason::Paused));
-        record.status = Status::Manual;
-        assert_eq!(record.waiting_reason(), Some(WaitingReason::Manual));
-        record.ended = Some(Timestamp(1));
-        assert_eq!(record.waiting_reason(), None);
     }
 }

@@ -5,6 +5,7 @@ mod aside;
 mod commands;
 mod dispatch;
 mod heartbeats;
+mod holders;
 mod loading;
 mod quiescence;
 #[cfg(test)]
@@ -70,6 +71,9 @@ pub struct EngineSettings {
     pub hot_executions: usize,
     /// The largest number of calls that are out at once.
     pub calls: usize,
+    /// How many answers and commands are taken before their turns are appended together. Where a flush makes turns durable,
+    /// many share it. Where nothing is flushed, whoever was answered first would wait for those who come after.
+    pub together: usize,
     /// Which executions belong to this engine: `(index, engines)` means those whose shard modulo `engines` is
     /// `index`.
     pub share: (u8, u8),
@@ -81,6 +85,7 @@ impl Default for EngineSettings {
             fast_forward: false,
             hot_executions: 10_000,
             calls: 10_000,
+            together: BATCH,
             share: (0, 1),
         }
     }
@@ -127,7 +132,7 @@ pub struct Engine {
     draining: Option<Timestamp>,
 }
 
-/// How many answers are taken before their turns are appended together.
+/// How many answers are taken before their turns are appended together, and how many timers are fired at a time.
 const BATCH: usize = 256;
 /// How many turns may wait for the writer. Beyond that the engine takes no more commands, and those who send them are
 /// turned away.
@@ -337,7 +342,7 @@ impl Engine {
             () = set => self.take_silent(),
         }
         // Whatever else has arrived by now is decided at once too, so that one flush makes all of it durable.
-        for _ in 0..BATCH {
+        for _ in 0..self.settings.together {
             if let Some(written) = self.writing.try_written() {
                 self.take_written(written)?;
             } else if let Ok(done) = self.done.1.try_recv() {

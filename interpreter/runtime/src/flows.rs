@@ -93,6 +93,14 @@ impl FlowTable {
         }
     }
 
+    /// Whether there is a flow of this name, hidden or not.
+    pub fn has(&self, name: &str) -> bool {
+        if let Some(source) = self.source.as_ref().filter(|_| !self.read().contains_key(name)) {
+            source(self, name);
+        }
+        self.read().contains_key(name)
+    }
+
     /// Whether the table has this version.
     pub fn knows(&self, name: &str, version: u64) -> bool {
         self.known(name, version).is_some()

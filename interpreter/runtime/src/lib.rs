@@ -89,5 +89,5 @@ pub use shard::{
     StartError, StartRequest, StartTime, StatusChange, StepEvent, check_keys, child_id, kept_input, load,
 };
 pub use starts::{note_end, note_start, note_stopping};
-pub use stored_events::{each_stored_event, read_stored, stored_events};
+pub use stored_events::{each_stored_event, each_stored_event_from, read_stored, stored_events};
 pub use tokens::{TokenError, TokenKeys};

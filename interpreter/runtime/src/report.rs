@@ -13,7 +13,7 @@ use starbridge_flow::value::{Object, Value};
 /// What is wrong with it, for people.
 pub fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
     let known: &[&str] = match verb {
-        "heartbeat" => &[],
+        "heartbeat" => &["log"],
         "succeed" => &["output", "log"],
         "fail" => &["error", "cause", "log"],
         other => {
@@ -66,13 +66,8 @@ fn with_log(report: Report, body: &Object) -> Result<Report, String> {
         return Ok(report);
     };
     let log = log.as_str().ok_or("`log` must be a string")?.to_owned();
-    match report {
-        Report::Heartbeat => Err("a heartbeat has no `log`: the report of the end has it".to_owned()),
-        report => Ok(Report::Logged {
-            report: Box::new(report),
-            log,
-        }),
-    }
+    let report = Box::new(report);
+    Ok(Report::Logged { report, log })
 }
 
 fn check_members(body: &Object, known: &[&str]) -> Result<(), String> {
@@ -81,7 +76,6 @@ fn check_members(body: &Object, known: &[&str]) -> Result<(), String> {
     };
     let hint = match (nearest(key, known.iter().copied()), known) {
         (Some(meant), _) => format!("did you mean `{meant}`?"),
-        (None, []) => "a heartbeat has none".to_owned(),
         (None, known) => format!("known are {}", known.join(", ")),
     };
     Err(format!("there is no member {} here: {hint}", quoted(key)))

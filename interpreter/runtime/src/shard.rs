@@ -100,7 +100,8 @@ pub struct Shard {
     checkpoint_events: u64,
     /// Whether other processes also notice missed heartbeats, so that an execution that expects them may sleep.
     heartbeats_elsewhere: bool,
-    executions: BTreeMap<Text, LoadedExecution>,
+    /// In boxes: the tree moves what stands in it whenever one comes or goes.
+    executions: BTreeMap<Text, Box<LoadedExecution>>,
     /// Executions that wait to begin and that somebody asked for just now.
     waiting: BTreeMap<Text, WaitingStart>,
     /// Calls whose step waits for a child to end.
@@ -340,6 +341,9 @@ impl Shard {
             return Err(StartError::NotSupported(what));
         }
         if start_at > now || self.must_ask(&started.flow, &keys, &request.after) {
+            if start_at <= now {
+                self.check_room(&started)?;
+            }
             let kept = KeptStart {
                 start: Box::new(started),
                 requested: now,
@@ -429,7 +433,7 @@ impl Shard {
 
     fn live_mut(&mut self, execution: &str) -> Option<(Text, &mut LoadedExecution)> {
         let id = self.executions.get_key_value(execution)?.0.clone();
-        let live = self.executions.get_mut(&id)?;
+        let live: &mut LoadedExecution = self.executions.get_mut(&id)?;
         Some((id, live))
     }
 
@@ -539,7 +543,7 @@ impl Shard {
     /// The current record of a loaded execution.
     pub fn record(&self, execution: &str) -> Option<ExecutionRecord> {
         let live = self.executions.get(execution)?;
-        Some(live.record(live.standing()))
+        Some(live.record(&live.standing()))
     }
 
     /// The flows that can be started.

@@ -14,17 +14,37 @@ pub fn each_stored_event(
     store: &dyn Store,
     flow: &Flow,
     execution: &str,
+    see: impl FnMut(&Event) -> bool,
+) -> Result<(), StoreError> {
+    each_stored_event_from(store, flow, execution, EventId(1), see)
+}
+
+/// Does the same from event `from` on.
+///
+/// # Errors
+///
+/// As [`each_stored_event`].
+pub fn each_stored_event_from(
+    store: &dyn Store,
+    flow: &Flow,
+    execution: &str,
+    from: EventId,
     mut see: impl FnMut(&Event) -> bool,
 ) -> Result<(), StoreError> {
     const BATCH: u32 = 10_000;
-    let mut next = EventId(1);
+    let mut next = from;
     loop {
         let turns = store.turns(execution, next, BATCH, false)?;
         if turns.is_empty() {
             return Ok(());
         }
         for turn in turns {
-            for event in read_stored(flow, execution, &turn)? {
+            // The first turn may begin before.
+            let wanted = next;
+            for event in read_stored(flow, execution, &turn)?
+                .into_iter()
+                .filter(|event| event.id >= wanted)
+            {
                 next = event.id.next();
                 if !see(&event) {
                     return Ok(());

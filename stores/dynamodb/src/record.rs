@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
-use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, STATUS_CODES, StoreError, code_of};
+use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, RecordedWait, STATUS_CODES, StoreError, code_of};
 use std::time::Duration;
 
 fn json_of(record: &ExecutionRecord) -> Value {
@@ -73,7 +73,16 @@ fn json_of(record: &ExecutionRecord) -> Value {
     if let Some(paused) = &record.paused {
         put("paused", json!(paused));
     }
+    if let Some(waits) = &record.waits {
+        put("waits", json!([waits.reason.number(), &*waits.of]));
+    }
     Value::Object(members)
+}
+
+/// The number of the reason, and what of.
+fn waits_of(waits: &Value) -> Option<RecordedWait> {
+    let reason = waits.get(0)?.as_u64().and_then(|reason| u8::try_from(reason).ok());
+    RecordedWait::read(reason, waits.get(1)?.as_str().map(Text::from))
 }
 
 fn of_json(json: &Value) -> Option<ExecutionRecord> {
@@ -140,6 +149,7 @@ fn of_json(json: &Value) -> Option<ExecutionRecord> {
             .map_or(0, |attempts| attempts.min(9) as u32),
         broken: broken.flatten(),
         paused: paused.and_then(|paused| serde_json::from_value(paused.clone()).ok()),
+        waits: json.get("waits").and_then(waits_of),
     })
 }
 

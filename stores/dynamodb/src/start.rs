@@ -212,7 +212,12 @@ impl DynamoStore {
         }
         if let Some(place) = places.named.iter().position(|(name, _)| *name == key) {
             if let Some((id, head)) = self.holder(&key)? {
-                return Ok(Refuses::Other(exists(&id, &head.record)));
+                let once_key = record.once_key.as_ref();
+                let is_keyed = once_key.is_some_and(|once_key| key.0 == table::once_key(&record.flow, once_key));
+                return Ok(Refuses::Other(match is_keyed {
+                    true => keyed(&id, &head.record),
+                    false => exists(&id, &head.record),
+                }));
             }
             let item = self.client.get(&key)?;
             let stale = item
@@ -281,6 +286,16 @@ fn exists(execution: &Text, record: &ExecutionRecord) -> Refusal {
     Refusal::Exists {
         execution: execution.clone(),
         version: record.version,
+        keyed: None,
+    }
+}
+
+/// The refusal by the execution that has the key of a start.
+fn keyed(execution: &Text, record: &ExecutionRecord) -> Refusal {
+    Refusal::Exists {
+        execution: execution.clone(),
+        version: record.version,
+        keyed: Some(record.name.clone()),
     }
 }
 

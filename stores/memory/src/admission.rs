@@ -2,7 +2,9 @@
 
 use crate::Kept;
 use starbridge_flow::value::Text;
-use starbridge_ports::{AdmissionChange, KeptKey, KeyView, LinePlace, PoolKey, Waiter, Waiters};
+use starbridge_ports::{
+    AdmissionChange, FLOW_POOL, KeptKey, KeyView, LinePlace, PoolKey, Waiter, Waiters, WaitingReason,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What admission keeps.
@@ -81,6 +83,23 @@ impl Rows {
         let before = |waiter: &&Waiter| waiter.parked.as_ref() == Some(key) && waiter.place() < place;
         let before = self.waiters.values().filter(before).count();
         u64::try_from(before).unwrap_or(most).min(most)
+    }
+
+    /// Why a waiter waits; `None` if that is not decided yet.
+    pub(crate) fn reason_of(&self, waiter: &Waiter) -> Option<WaitingReason> {
+        if !waiter.open.is_empty() {
+            return Some(WaitingReason::Dependency);
+        }
+        match &waiter.parked {
+            Some(key) if key.pool.as_str() != FLOW_POOL => Some(WaitingReason::Key),
+            Some(key) if self.key(key).kept.paused.is_some() => Some(WaitingReason::FlowPaused),
+            Some(_) => Some(WaitingReason::FlowLimit),
+            None => waiter.claim.map(|_| WaitingReason::Key),
+        }
+    }
+
+    pub(crate) fn count_waiters(&self) -> u64 {
+        count(self.waiters.len())
     }
 
     pub(crate) fn last_waiter(&self) -> (u64, u64) {

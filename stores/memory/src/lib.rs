@@ -41,7 +41,7 @@ use starbridge_ports::{
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
     KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
     Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
-    Turn, Waiter, Waiters,
+    Turn, Waiter, Waiters, WaitingReason,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -273,6 +273,10 @@ impl Listing for MemoryStore {
         Ok(self.lock().counts())
     }
 
+    fn reason_counts(&self) -> Result<Option<Vec<(WaitingReason, u64)>>, StoreError> {
+        Ok(Some(self.lock().reason_counts()))
+    }
+
     fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
         let kept = self.lock();
         let turn = kept
@@ -312,6 +316,18 @@ impl Retention for MemoryStore {
 impl Queueing for MemoryStore {
     fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
         Ok(self.lock().next_tasks(queue, limit))
+    }
+
+    fn task_of(
+        &self,
+        execution: &str,
+        call: Option<EventId>,
+    ) -> Result<Option<(QueuedTask, Option<TaskLease>)>, StoreError> {
+        Ok(self.lock().task_of(execution, call))
+    }
+
+    fn tasks_before(&self, task: &QueuedTask, most: u64) -> Result<Option<u64>, StoreError> {
+        Ok(Some(self.lock().tasks_before(task, most)))
     }
 
     fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
@@ -388,6 +404,10 @@ impl Admissions for MemoryStore {
 
     fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
         Ok(self.lock().admission.last_waiter())
+    }
+
+    fn count_waiters(&self) -> Result<u64, StoreError> {
+        Ok(self.lock().admission.count_waiters())
     }
 
     fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {

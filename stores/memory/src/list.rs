@@ -3,7 +3,7 @@
 use crate::{Execution, Kept, last_of};
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Listed, Page, Query, StoreError, Turn};
+use starbridge_ports::{Listed, Page, Query, StoreError, Turn, WaitingReason};
 use std::collections::BTreeMap;
 
 impl Kept {
@@ -25,6 +25,18 @@ impl Kept {
                 })
                 .collect(),
         })
+    }
+
+    pub(crate) fn reason_counts(&self) -> Vec<(WaitingReason, u64)> {
+        let mut counts: BTreeMap<WaitingReason, u64> = BTreeMap::new();
+        for execution in self.executions.values() {
+            let waiter = || self.admission.waiter(&execution.id);
+            let of_admission = || waiter().and_then(|waiter| self.admission.reason_of(&waiter));
+            if let Some(reason) = execution.record.waiting_reason().or_else(of_admission) {
+                *counts.entry(reason).or_default() += 1;
+            }
+        }
+        counts.into_iter().collect()
     }
 
     pub(crate) fn counts(&self) -> Vec<(Status, u64)> {

@@ -75,6 +75,31 @@ impl Kept {
         found.into_iter().take(limit).map(|(_, task)| task.clone()).collect()
     }
 
+    pub(crate) fn task_of(&self, execution: &str, call: Option<EventId>) -> Option<(QueuedTask, Option<TaskLease>)> {
+        let number = *self.numbers.get(execution)?;
+        let all = (number, EventId(0))..=(number, EventId(u64::MAX));
+        let of = self
+            .tasks
+            .queued
+            .range(all)
+            .filter(|((_, of), _)| call.is_none_or(|call| *of == call));
+        let (_, (task, lease)) = of.min_by_key(|(_, (_, lease))| lease.is_some())?;
+        let task = QueuedTask {
+            message: String::new(),
+            ..task.clone()
+        };
+        Some((task, lease.clone()))
+    }
+
+    pub(crate) fn tasks_before(&self, task: &QueuedTask, most: u64) -> u64 {
+        let number = self.numbers.get(&task.execution).copied().unwrap_or_default();
+        let own = (task.order_key(), (number, task.call));
+        let before = |(place, other): &(&(u64, EventId), &QueuedTask)| {
+            other.queue == task.queue && (other.order_key(), **place) < own
+        };
+        (self.waiting().filter(before).count() as u64).min(most)
+    }
+
     pub(crate) fn leased_tasks(&self) -> Vec<(QueuedTask, TaskLease)> {
         let queued = self.tasks.queued.values();
         queued

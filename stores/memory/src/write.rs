@@ -37,10 +37,12 @@ impl Kept {
         if turn.is_some_and(|turn| turn.events == 0 || turn.first != append.expected.next()) {
             return Some(Refusal::Conflict);
         }
-        let exists = |execution: &Execution| Refusal::Exists {
+        let taken = |execution: &Execution, keyed: bool| Refusal::Exists {
             execution: execution.id.clone(),
             version: execution.record.version,
+            keyed: keyed.then(|| execution.record.name.clone()),
         };
+        let exists = |execution: &Execution| taken(execution, false);
         match (self.get(&append.execution), turn) {
             (Some(execution), _) if append.is_start() => Some(exists(execution)),
             (Some(execution), _) => (execution.last() != append.expected).then_some(Refusal::Conflict),
@@ -50,7 +52,8 @@ impl Kept {
                 let keyed = record.once_key.map(|key| (record.flow.clone(), key));
                 let keyed = keyed.and_then(|key| self.keys.get(&key));
                 let number = keyed.or_else(|| self.names.get(&(record.flow, record.name)))?;
-                self.executions.get(number).map(exists)
+                let execution = self.executions.get(number)?;
+                Some(taken(execution, keyed.is_some()))
             }
             (None, Some(_)) => Some(Refusal::Conflict),
             (None, None) => (append.record.is_some() || append.checkpoint.is_some()).then_some(Refusal::Conflict),
@@ -71,7 +74,10 @@ impl Kept {
         }
         if let Some(execution) = self.get_mut(&append.execution) {
             execution.turns.extend(append.turn.clone());
-            execution.logs.extend(append.logs.iter().cloned());
+            for log in &append.logs {
+                execution.logs.retain(|kept| kept.event != log.event);
+                execution.logs.push(log.clone());
+            }
             match (&append.request, &append.record) {
                 (RequestChange::Begin, Some(record)) => execution.record.take_beginning(record),
                 (_, Some(record)) => execution.record.take_changes(record),

@@ -162,7 +162,6 @@ fn throughput(path: &Path, options: &Options, executions: u64, batch: usize, tur
     }
     let took = begin.elapsed();
     let used = Used::now().since(before);
-    drop(store);
     println!(
         "{turns} turn(s), batches of {batch}: {:.0} executions/s, longest batch {longest:.1?}",
         executions as f64 / took.as_secs_f64(),
@@ -172,6 +171,29 @@ fn throughput(path: &Path, options: &Options, executions: u64, batch: usize, tur
         used.seconds * 1e6 / executions as f64,
         used.written / executions,
         bytes(path) / executions
+    );
+    clearing(&store, executions);
+}
+
+/// Deletes all of them, as retention does.
+fn clearing(store: &SqliteStore, executions: u64) {
+    let before = Used::now();
+    let begin = Instant::now();
+    let mut longest = Duration::ZERO;
+    loop {
+        let begin = Instant::now();
+        if store.clear(Timestamp(i64::MAX), 256).expect("cleared") == 0 {
+            break;
+        }
+        longest = longest.max(begin.elapsed());
+    }
+    let took = begin.elapsed();
+    let used = Used::now().since(before);
+    println!(
+        "  cleared: {:.0} executions/s, {:.1} µs of a core, {} bytes written each, longest batch {longest:.1?}",
+        executions as f64 / took.as_secs_f64(),
+        used.seconds * 1e6 / executions as f64,
+        used.written / executions
     );
 }
 

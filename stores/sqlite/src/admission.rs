@@ -258,6 +258,10 @@ pub(crate) fn waiters_before(
         )
 }
 
+pub(crate) fn count_waiters(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.query_row("SELECT count(*) FROM waiters", [], |row| row.get(0))
+}
+
 pub(crate) fn last_waiter(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
     connection.query_row(
         "SELECT coalesce((SELECT max(number) FROM waiters), 0),

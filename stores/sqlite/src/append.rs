@@ -6,7 +6,7 @@ use crate::head::{Head, MAX_EVENTS, place};
 use crate::load::STDERR;
 use crate::notices;
 use crate::queueing;
-use crate::record::{self, to_json};
+use crate::record::{self, Filled};
 use crate::retention;
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
     Append, AttemptLog, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES,
-    Turn, WaitingReason, code_of, shard_of,
+    Turn, code_of,
 };
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
@@ -125,6 +125,7 @@ fn existing(row: &rusqlite::Row<'_>) -> rusqlite::Result<Refusal> {
     Ok(Refusal::Exists {
         execution: Text::from(row.get_ref(0)?.as_str()?),
         version: row.get(1)?,
+        keyed: None,
     })
 }
 
@@ -165,8 +166,14 @@ fn keyed(connection: &Connection, record: &ExecutionRecord) -> rusqlite::Result<
         return Ok(None);
     };
     connection
-        .prepare_cached("SELECT id, version FROM executions WHERE flow = ?1 AND once_key = ?2")?
-        .query_row([record.flow.as_str(), key.as_str()], existing)
+        .prepare_cached("SELECT id, version, COALESCE(name, id) FROM executions WHERE flow = ?1 AND once_key = ?2")?
+        .query_row([record.flow.as_str(), key.as_str()], |row| {
+            Ok(Refusal::Exists {
+                execution: queueing::text(row, 0)?,
+                version: row.get(1)?,
+                keyed: Some(queueing::text(row, 2)?),
+            })
+        })
         .optional()
 }
 
@@ -180,49 +187,10 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
         return Ok(Err(refusal));
     }
     let number = *work.next;
-    let labels = record.labels.as_ref().filter(|labels| !labels.is_empty());
-    let failure = record.failure.as_ref();
-    work.connection
-        .prepare_cached(
-            "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
-                parent_execution, parent_event, root, depth, awaited, error, cause, step, failed_undo, forked,
-                requested, once_key, priority, order_time, paused, reason, watched)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
-        )?
-        .execute(params![
-            number,
-            id,
-            shard_of(id),
-            record.flow.as_str(),
-            record.version,
-            (!is_id).then_some(name),
-            code_of(record.status),
-            record.awake,
-            record.wake_at.map(|at| at.0),
-            record.started.0,
-            record.ended.map(|at| at.0),
-            labels.map(|labels| serde_json::to_string(labels).unwrap_or_default()),
-            record.parent.as_ref().map(|parent| parent.execution.as_str()),
-            record.parent.as_ref().map(|parent| parent.event.0),
-            record.root.as_ref().map(Text::as_str),
-            record.depth,
-            record.awaited,
-            failure.map(|failure| failure.error.as_str()),
-            failure.map(|failure| failure.cause.as_str()),
-            failure.map(|failure| failure.step.as_str()),
-            to_json(record.rollback.as_ref()),
-            to_json(record.forked.as_ref()),
-            record.requested.map(|at| at.0),
-            record.once_key.as_ref().map(Text::as_str),
-            record.priority,
-            record.order_time,
-            to_json(record.paused.as_ref()),
-            record.waiting_reason().map(WaitingReason::number),
-            record.watched,
-        ])?;
+    let name = (!is_id).then_some(name);
+    record::insert(work.connection, number, id, name, record)?;
     *work.next += 1;
-    for (label, value) in labels.into_iter().flat_map(|labels| labels.iter()) {
+    for (label, value) in record.labels.iter().flatten() {
         work.connection
             .prepare_cached("INSERT INTO labels VALUES (?1, ?2, ?3)")?
             .execute(params![label.as_str(), value.to_plain_text(), number])?;
@@ -230,7 +198,13 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
     let status = code_of(record.status);
     work.counts[status] += 1;
     let last = 0;
-    let mut head = Head { number, last, status };
+    let filled = Filled::of(record);
+    let mut head = Head {
+        number,
+        last,
+        status,
+        filled,
+    };
     if let Some(turn) = &append.turn {
         add_turn(work, &mut head, turn)?;
     }
@@ -265,7 +239,8 @@ fn append_existing(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusq
     }
     if let Some(record) = &append.record {
         let status = code_of(record.status);
-        update(work.connection, head.number, record, status)?;
+        record::update(work.connection, head.number, record, head.filled)?;
+        head.filled = Filled::of(record);
         if append.request == RequestChange::Begin {
             work.connection
                 .prepare_cached("UPDATE executions SET started = ?2 WHERE number = ?1")?
@@ -303,45 +278,9 @@ fn add_turn(work: &mut Work<'_>, head: &mut Head, turn: &Turn) -> rusqlite::Resu
     Ok(())
 }
 
-fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status: usize) -> rusqlite::Result<()> {
-    let failure = record.failure.as_ref();
-    connection
-        .prepare_cached(
-            "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
-                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14,
-                paused = ?15, reason = ?16, watched = ?17, priority = ?18, order_time = ?19
-             WHERE number = ?1",
-        )?
-        .execute(params![
-            number,
-            record.version,
-            status,
-            record.awake,
-            record.wake_at.map(|at| at.0),
-            record.ended.map(|at| at.0),
-            record.awaited,
-            failure.map(|failure| failure.error.as_str()),
-            failure.map(|failure| failure.cause.as_str()),
-            failure.map(|failure| failure.step.as_str()),
-            record.attempts,
-            record.broken.as_ref().map(|broken| broken.since.0),
-            record.broken.as_ref().map(|broken| broken.cause.as_str()),
-            to_json(record.rollback.as_ref()),
-            to_json(record.paused.as_ref()),
-            record.waiting_reason().map(WaitingReason::number),
-            record.watched,
-            record.priority,
-            record.order_time,
-        ])
-        .map(drop)
-}
-
 /// Marks executions that have not ended.
-pub(crate) fn mark(
-    connection: &Connection,
-    marks: &[(Text, Mark)],
-    entry: Option<&AuditEntry>,
-) -> rusqlite::Result<()> {
+pub(crate) fn mark(work: &mut Work<'_>, marks: &[(Text, Mark)], entry: Option<&AuditEntry>) -> rusqlite::Result<()> {
+    let connection = work.connection;
     audit::add(connection, entry)?;
     for (execution, mark) in marks {
         let Some((number, mut record)) = record::read(connection, execution)? else {
@@ -349,7 +288,9 @@ pub(crate) fn mark(
         };
         if record.ended.is_none() {
             mark.change(&mut record);
-            update(connection, number, &record, code_of(record.status))?;
+            record::update(connection, number, &record, Filled::UNKNOWN)?;
+            // What its head says of its row may no longer hold.
+            work.heads.forget(execution);
         }
     }
     Ok(())

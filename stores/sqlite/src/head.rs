@@ -1,5 +1,6 @@
 //! The end of each history, in memory for those that are being written.
 
+use crate::record::Filled;
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 use starbridge_flow::value::Text;
@@ -29,6 +30,8 @@ pub(crate) struct Head {
     pub last: u64,
     /// The code of its status.
     pub status: usize,
+    /// What its row may have in the columns that most rows leave empty.
+    pub filled: Filled,
 }
 
 /// Heads in two generations: a head that was not asked for during a whole generation is dropped. This approximates a
@@ -99,5 +102,6 @@ fn read(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Hea
         number,
         last: last.unwrap_or(0),
         status,
+        filled: Filled::UNKNOWN,
     }))
 }

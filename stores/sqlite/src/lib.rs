@@ -52,6 +52,7 @@ mod open;
 mod owner;
 mod queueing;
 mod readers;
+mod reasons;
 mod record;
 mod retention;
 mod write;
@@ -69,10 +70,11 @@ use starbridge_ports::{
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
     KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
     Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
-    Turn, Waiter, Waiters,
+    Turn, Waiter, Waiters, WaitingReason,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use write::Writer;
 
 /// A store in one SQLite file.
@@ -182,8 +184,7 @@ impl History for SqliteStore {
     }
 
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
-        self.writer()
-            .transaction(|work| append::mark(work.connection, marks, audit))
+        self.writer().transaction(|work| append::mark(work, marks, audit))
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
@@ -236,6 +237,10 @@ impl Listing for SqliteStore {
         self.read(list::counts)
     }
 
+    fn reason_counts(&self) -> Result<Option<Vec<(WaitingReason, u64)>>, StoreError> {
+        self.read(reasons::counts).map(Some)
+    }
+
     fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
         self.read(|connection| load::turn_of(connection, execution, event))
     }
@@ -256,13 +261,29 @@ impl Listing for SqliteStore {
 
 impl Retention for SqliteStore {
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.writer().transaction(|work| retention::clear(work, before, limit))
+        let asked = Instant::now();
+        let mut writer = self.writer();
+        let waited = asked.elapsed();
+        writer.transaction(|work| retention::clear_for(work, before, limit, waited))
     }
 }
 
 impl Queueing for SqliteStore {
     fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
         self.read(|connection| queueing::next(connection, queue, limit))
+    }
+
+    fn task_of(
+        &self,
+        execution: &str,
+        call: Option<EventId>,
+    ) -> Result<Option<(QueuedTask, Option<TaskLease>)>, StoreError> {
+        self.read(|connection| queueing::of_execution(connection, execution, call))
+    }
+
+    fn tasks_before(&self, task: &QueuedTask, most: u64) -> Result<Option<u64>, StoreError> {
+        self.read(|connection| queueing::before(connection, task, most))
+            .map(Some)
     }
 
     fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
@@ -342,6 +363,10 @@ impl Admissions for SqliteStore {
 
     fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
         self.read(admission::last_waiter)
+    }
+
+    fn count_waiters(&self) -> Result<u64, StoreError> {
+        self.read(admission::count_waiters)
     }
 
     fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {

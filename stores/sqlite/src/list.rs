@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
-use starbridge_ports::{Listed, Page, Query, STATUS_CODES, StoreError, code_of};
+use starbridge_ports::{Listed, Page, Query, STATUS_CODES, StoreError, WaitingReason, code_of};
 use std::borrow::Cow;
 
 pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Text>> {
@@ -225,6 +225,10 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
     (sql, terms.values)
 }
 
+/// What is awake has no reason in its row: it would be written and deleted with each turn that waits. The statuses are those of
+/// what has not begun.
+pub(crate) const AWAKE: &str = "e.reason IS NULL AND e.ended IS NULL AND e.status NOT IN (0, 11, 12)";
+
 /// The conditions of a query, with their values.
 struct Terms {
     all: Vec<String>,
@@ -264,6 +268,13 @@ impl Terms {
             return;
         }
         let plus = if few_lead { "+" } else { "" };
+        if let Some(of) = &query.reason_of {
+            let of = self.text(of);
+            self.add(format!("{plus}e.reason_of = {of}"));
+        }
+        if query.reasons == [WaitingReason::Running] {
+            return self.add(format!("{plus}e.awake = 1 AND {AWAKE}"));
+        }
         let numbers: Vec<String> = query.reasons.iter().map(|reason| reason.number().to_string()).collect();
         self.add(format!(
             "{plus}e.reason IN ({}) AND e.ended IS NULL",
@@ -302,7 +313,6 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_ports::WaitingReason;
 
     /// The query plan of SQLite.
     fn plan(connection: &Connection, sql: &str, values: Vec<Value>) -> String {
@@ -460,6 +470,23 @@ mod tests {
             let expected = "SEARCH e USING INDEX executions_reason";
             assert!(plan.starts_with(expected), "{statuses:?}: {plan}");
             assert!(!plan.contains("TEMP B-TREE"), "{statuses:?}: {plan}");
+        }
+        for (reason, of, expected) in [
+            (
+                WaitingReason::Queue,
+                Some("q"),
+                "SEARCH e USING INDEX executions_reason_of (reason=? AND reason_of=?",
+            ),
+            (WaitingReason::Running, None, "SEARCH e USING INDEX executions_awake"),
+        ] {
+            let query = Query {
+                reasons: vec![reason],
+                reason_of: of.map(Text::from),
+                ..Query::default()
+            };
+            let (sql, values) = select(&query, &[], Some(7), None);
+            let plan = plan(&connection, &sql, values);
+            assert!(plan.starts_with(expected), "{reason:?}: {plan}");
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> ru
                     .execute([place(head.number, call.0)])?;
             }
         }
-        DeadTasksCleared::All => discard_all_dead(connection, head.number)?,
+        DeadTasksCleared::All => discard_all_dead(connection, head.number, head.number)?,
     }
     for dead in &append.dead {
         connection
@@ -50,19 +50,19 @@ pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> ru
     Ok(())
 }
 
-fn discard_all_dead(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+fn discard_all_dead(connection: &Connection, first: i64, last: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM dead_tasks WHERE place BETWEEN ?1 AND ?2")?
-        .execute([place(number, 0), place(number + 1, 0) - 1])
+        .execute([place(first, 0), place(last + 1, 0) - 1])
         .map(drop)
 }
 
-/// Removes all tasks of an execution.
-pub(crate) fn clear(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+/// Removes all tasks of the executions from the first to the last number.
+pub(crate) fn clear(connection: &Connection, first: i64, last: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM tasks WHERE place BETWEEN ?1 AND ?2")?
-        .execute([place(number, 0), place(number + 1, 0) - 1])?;
-    discard_all_dead(connection, number)
+        .execute([place(first, 0), place(last + 1, 0) - 1])?;
+    discard_all_dead(connection, first, last)
 }
 
 fn queue(connection: &Connection, number: i64, task: &QueuedTask) -> rusqlite::Result<()> {
@@ -156,6 +156,69 @@ pub(crate) fn leased(connection: &Connection) -> rusqlite::Result<Vec<(QueuedTas
             Ok((task(row)?, lease))
         })?
         .collect()
+}
+
+/// A task of an execution without its message: the first that nobody holds, or else the first.
+pub(crate) fn of_execution(
+    connection: &Connection,
+    execution: &str,
+    call: Option<EventId>,
+) -> rusqlite::Result<Option<(QueuedTask, Option<TaskLease>)>> {
+    let number = connection
+        .prepare_cached("SELECT number FROM executions WHERE id = ?1")?
+        .query_row([execution], |row| row.get::<_, i64>(0))
+        .optional()?;
+    let Some(number) = number else {
+        return Ok(None);
+    };
+    let (first, last) = match call {
+        Some(call) => (place(number, call.0), place(number, call.0)),
+        None => (place(number, 0), place(number + 1, 0) - 1),
+    };
+    let columns = TASK.replace("t.message", "''");
+    connection
+        .prepare_cached(&format!(
+            "SELECT {columns}, t.worker, t.held, t.lease_ms FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
+             WHERE t.place BETWEEN ?1 AND ?2 ORDER BY t.worker IS NOT NULL, t.place LIMIT 1"
+        ))?
+        .query_row([first, last], |row| {
+            let lease = match row.get_ref(11)?.as_str_or_null()? {
+                None => None,
+                Some(worker) => Some(TaskLease {
+                    worker: Text::from(worker),
+                    held: Timestamp(row.get(12)?),
+                    heartbeat: Millis(row.get(13)?),
+                }),
+            };
+            Ok((task(row)?, lease))
+        })
+        .optional()
+}
+
+/// How many tasks are taken before this one, counted up to `most`.
+pub(crate) fn before(connection: &Connection, task: &QueuedTask, most: u64) -> rusqlite::Result<u64> {
+    let number = connection
+        .prepare_cached("SELECT number FROM executions WHERE id = ?1")?
+        .query_row([task.execution.as_str()], |row| row.get::<_, i64>(0))
+        .optional()?;
+    // The larger priority goes first. So each term is a range of the index of what waits.
+    let higher = "SELECT 1 FROM tasks WHERE worker IS NULL AND queue = ?1 AND priority > ?2";
+    let same = "SELECT 1 FROM tasks WHERE worker IS NULL AND queue = ?1 AND priority = ?2 AND (round, ordered, place) < (?3, ?4, ?5)";
+    connection
+        .prepare_cached(&format!(
+            "SELECT count(*) FROM (SELECT * FROM ({higher}) UNION ALL SELECT * FROM ({same}) LIMIT ?6)"
+        ))?
+        .query_row(
+            params![
+                task.queue.as_str(),
+                task.priority,
+                task.virtual_time,
+                task.order.0,
+                number.map_or(0, |number| place(number, task.call.0)),
+                most,
+            ],
+            |row| row.get(0),
+        )
 }
 
 pub(crate) fn depths(connection: &Connection) -> rusqlite::Result<Vec<Depth>> {

@@ -1,4 +1,7 @@
 //! Deleting old executions, a few at a time.
+//!
+//! Executions that ended one after the other mostly began so, and their turns were appended side by side. So what goes is
+//! deleted in runs: of numbers, and of rows. A statement for a run costs little more than one for a single row.
 
 use crate::head::{Head, MAX_EVENTS, place};
 use crate::notices;
@@ -6,94 +9,159 @@ use crate::queueing;
 use crate::write::Work;
 use rusqlite::{Connection, params};
 use starbridge_flow::time::Timestamp;
+use std::time::{Duration, Instant};
 
-/// How many turns one call deletes at most: about a megabyte, which takes the writer some milliseconds.
+/// How many turns are deleted at a time: about a megabyte, which takes the writer some milliseconds.
 const DELETE_BATCH: usize = 1_000;
+/// How long one call goes on at most.
+const LONGEST: Duration = Duration::from_millis(50);
 
-pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rusqlite::Result<usize> {
+/// An execution that is to go.
+struct Old {
+    number: i64,
+    id: String,
+    status: usize,
+    labelled: bool,
+}
+
+/// Goes on for as long as the writer was waited for: whoever has much to append leaves so much more behind.
+pub(crate) fn clear_for(
+    work: &mut Work<'_>,
+    before: Timestamp,
+    limit: usize,
+    waited: Duration,
+) -> rusqlite::Result<usize> {
+    let begun = Instant::now();
+    let mut cleared = clear(work, before, limit)?;
+    while cleared < limit && begun.elapsed() < waited.min(LONGEST) {
+        match clear(work, before, limit - cleared)? {
+            0 => break,
+            more => cleared += more,
+        }
+    }
+    Ok(cleared)
+}
+
+fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rusqlite::Result<usize> {
     let connection = work.connection;
     // What earlier calls left gets half of it, so that neither waits for the other for ever.
-    let (turns, mut cleared) = delete_left(connection, DELETE_BATCH / 2)?;
-    let mut budget = DELETE_BATCH - turns;
-    let ended: Vec<(i64, String, usize, bool)> = connection
+    let (turns, cleared) = delete_left(connection, DELETE_BATCH / 2)?;
+    let ended: Vec<Old> = connection
         .prepare_cached(
             "SELECT number, id, status, labels IS NOT NULL FROM executions WHERE ended IS NOT NULL AND ended < ?1
              ORDER BY ended, number LIMIT ?2",
         )?
         .query_map(params![before.0, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok(Old {
+                number: row.get(0)?,
+                id: row.get(1)?,
+                status: row.get(2)?,
+                labelled: row.get(3)?,
+            })
         })?
         .collect::<Result<_, _>>()?;
-    for (number, id, status, labelled) in ended {
-        if budget == 0 {
-            break;
-        }
-        budget -= remove(work, number, &id, status, labelled, budget)?;
-        cleared += 1;
-    }
-    Ok(cleared)
+    Ok(cleared + remove(work, ended, DELETE_BATCH - turns)?)
 }
 
 /// Deletes an execution that has ended, and what targets are still to be told of it. Of a long history the rest goes with
-/// later calls of [`clear`].
+/// later calls of [`clear_for`].
 pub(crate) fn delete_one(work: &mut Work<'_>, head: Head, id: &str) -> rusqlite::Result<()> {
-    remove(work, head.number, id, head.status, true, DELETE_BATCH)?;
+    let old = Old {
+        number: head.number,
+        id: id.to_owned(),
+        status: head.status,
+        labelled: true,
+    };
+    remove(work, vec![old], DELETE_BATCH)?;
     notices::forget_all_of(work.connection, id)
 }
 
-/// Deletes an execution, and at most `most` of its turns. Returns how many; if there may be more, the others are noted.
-fn remove(
-    work: &mut Work<'_>,
-    number: i64,
-    id: &str,
-    status: usize,
-    labelled: bool,
-    most: usize,
-) -> rusqlite::Result<usize> {
+/// Deletes executions as long as they have no more than `most` turns together. Of the first one that has more, the others are
+/// noted. Returns how many executions went.
+fn remove(work: &mut Work<'_>, mut old: Vec<Old>, most: usize) -> rusqlite::Result<usize> {
     let connection = work.connection;
-    delete(connection, number, id, labelled)?;
-    let turns = delete_turns(connection, number, most)?;
-    if turns == most {
-        connection
-            .prepare_cached("INSERT INTO cleared VALUES (?1)")?
-            .execute([number])?;
+    let mut rows = Vec::new();
+    let mut fitting = 0;
+    for execution in &old {
+        if rows.len() >= most {
+            break;
+        }
+        fitting += 1;
+        find_turns(connection, execution.number, most, &mut rows)?;
+        if rows.len() >= most {
+            connection
+                .prepare_cached("INSERT INTO cleared VALUES (?1)")?
+                .execute([execution.number])?;
+        }
     }
-    work.heads.forget(id);
-    work.counts[status] -= 1;
-    Ok(turns)
+    old.truncate(fitting);
+    delete_turns(connection, rows)?;
+    delete(connection, &old)?;
+    for execution in &old {
+        work.heads.forget(&execution.id);
+        work.counts[execution.status] -= 1;
+    }
+    Ok(fitting)
 }
 
-/// Deletes an execution except its turns. Messages it sent belong to their receivers and stay.
-fn delete(connection: &Connection, number: i64, id: &str, labelled: bool) -> rusqlite::Result<()> {
-    if labelled {
+/// Deletes executions except their turns. Messages they sent belong to their receivers and stay.
+fn delete(connection: &Connection, old: &[Old]) -> rusqlite::Result<()> {
+    for execution in old.iter().filter(|execution| execution.labelled) {
         connection
             .prepare_cached(
                 "DELETE FROM labels WHERE number = ?1 AND (label, value) IN
                  (SELECT key, value FROM json_each((SELECT labels FROM executions WHERE number = ?1)))",
             )?
-            .execute([number])?;
+            .execute([execution.number])?;
     }
-    queueing::clear(connection, number)?;
-    for sql in [
-        "DELETE FROM checkpoints WHERE number = ?1",
-        "DELETE FROM logs WHERE number = ?1",
-        "DELETE FROM executions WHERE number = ?1",
-    ] {
-        connection.prepare_cached(sql)?.execute([number])?;
+    for (first, last) in runs(old.iter().map(|execution| execution.number).collect()) {
+        queueing::clear(connection, first, last)?;
+        for sql in [
+            "DELETE FROM checkpoints WHERE number BETWEEN ?1 AND ?2",
+            "DELETE FROM logs WHERE number BETWEEN ?1 AND ?2",
+            "DELETE FROM executions WHERE number BETWEEN ?1 AND ?2",
+        ] {
+            connection.prepare_cached(sql)?.execute([first, last])?;
+        }
     }
+    let ids: Vec<&str> = old.iter().map(|execution| execution.id.as_str()).collect();
     connection
-        .prepare_cached("DELETE FROM messages WHERE receiver = ?1")?
-        .execute([id])
+        .prepare_cached("DELETE FROM messages WHERE receiver IN (SELECT value FROM json_each(?1))")?
+        .execute([serde_json::to_string(&ids).unwrap_or_default()])
         .map(drop)
 }
 
-/// Deletes at most `most` turns of one execution. Returns how many.
-fn delete_turns(connection: &Connection, number: i64, most: usize) -> rusqlite::Result<usize> {
-    connection
-        .prepare_cached(
-            "DELETE FROM turns WHERE place IN (SELECT place FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT ?3)",
-        )?
-        .execute(params![place(number, 0), place(number, MAX_EVENTS), most])
+/// Adds the rows of the first turns of an execution, until there are `most` of them.
+fn find_turns(connection: &Connection, number: i64, most: usize, rows: &mut Vec<i64>) -> rusqlite::Result<()> {
+    let mut statement =
+        connection.prepare_cached("SELECT row FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT ?3")?;
+    let room = most.saturating_sub(rows.len());
+    let mut found = statement.query(params![place(number, 0), place(number, MAX_EVENTS), room])?;
+    while let Some(row) = found.next()? {
+        rows.push(row.get(0)?);
+    }
+    Ok(())
+}
+
+fn delete_turns(connection: &Connection, rows: Vec<i64>) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("DELETE FROM turns WHERE row BETWEEN ?1 AND ?2")?;
+    for (first, last) in runs(rows) {
+        statement.execute([first, last])?;
+    }
+    Ok(())
+}
+
+/// The same numbers as runs without a gap, each with its first and last one.
+fn runs(mut numbers: Vec<i64>) -> Vec<(i64, i64)> {
+    numbers.sort_unstable();
+    let mut runs: Vec<(i64, i64)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    runs
 }
 
 /// Deletes turns of executions that are already gone. Returns how many turns, and of how many executions.
@@ -105,7 +173,10 @@ fn delete_left(connection: &Connection, most: usize) -> rusqlite::Result<(usize,
             break;
         };
         executions += 1;
-        deleted += delete_turns(connection, number, most - deleted)?;
+        let mut rows = Vec::new();
+        find_turns(connection, number, most - deleted, &mut rows)?;
+        deleted += rows.len();
+        delete_turns(connection, rows)?;
         if deleted < most {
             connection
                 .prepare_cached("DELETE FROM cleared WHERE number = ?1")?
@@ -113,4 +184,15 @@ fn delete_left(connection: &Connection, most: usize) -> rusqlite::Result<(usize,
         }
     }
     Ok((deleted, executions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs;
+
+    #[test]
+    fn runs_have_no_gap_and_leave_nothing_out() {
+        assert_eq!(runs(vec![]), []);
+        assert_eq!(runs(vec![7, 3, 4, 9, 5, 10]), [(3, 5), (7, 7), (9, 10)]);
+    }
 }

@@ -328,3 +328,35 @@ fn file_taken_away_is_noticed() {
         }
     }
 }
+
+#[test]
+fn retention_leaves_those_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
+    let ids: Vec<String> = (0..9).map(|number| format!("e{number}")).collect();
+    let mut batch: Vec<Append> = ids.iter().map(|id| start(id)).collect();
+    // The second turns stand in the order of the first ones, and every third execution goes on.
+    batch.extend(ids.iter().enumerate().map(|(number, id)| {
+        let begun = start(id);
+        Append {
+            expected: EventId(2),
+            turn: Some(Turn {
+                first: EventId(3),
+                ..begun.turn.unwrap()
+            }),
+            record: Some(ExecutionRecord {
+                ended: (number % 3 != 1).then_some(Timestamp(5)),
+                ..begun.record.unwrap()
+            }),
+            execution: id.as_str().into(),
+            ..Append::default()
+        }
+    }));
+    assert_eq!(store.append(&batch).unwrap(), []);
+    assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 6);
+    for (number, id) in ids.iter().enumerate() {
+        let turns = store.load(id).unwrap().map(|history| history.turns.len());
+        assert_eq!(turns, (number % 3 == 1).then_some(2), "{id}");
+    }
+    assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 0);
+}

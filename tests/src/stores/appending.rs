@@ -86,6 +86,7 @@ pub(super) fn exists(execution: &str, version: u64) -> Refusal {
     Refusal::Exists {
         execution: execution.into(),
         version,
+        keyed: None,
     }
 }
 

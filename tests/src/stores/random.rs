@@ -8,7 +8,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
     Append, AuditEntry, AuditQuery, DeadTasksCleared, ExecutionRecord, FailedUndo, Message, Query, RecordedFailure,
-    RecordedPause, RequestChange, Store, WaitingReason,
+    RecordedPause, RecordedWait, RequestChange, Store, WaitingReason,
 };
 use std::collections::BTreeMap;
 
@@ -344,19 +344,37 @@ impl Run {
                 event: EventId(2),
             });
         }
+        record.waits = self.waits(&record);
         record
+    }
+
+    /// What an execution that sleeps waits for.
+    fn waits(&mut self, record: &ExecutionRecord) -> Option<RecordedWait> {
+        let rests = !record.awake && record.paused.is_none() && record.broken.is_none();
+        let sleeps = rests && record.status == Status::Running;
+        if !sleeps || !self.chance.of(50) {
+            return None;
+        }
+        let reason = self.chance.pick(&[WaitingReason::Queue, WaitingReason::Retry]);
+        let of = self.chance.pick(&["a", "b"]).into();
+        Some(RecordedWait { reason, of })
     }
 
     fn query(&mut self) -> Query {
         let chance = |run: &mut Self| run.chance.of(30);
+        let known = [
+            WaitingReason::Paused,
+            WaitingReason::Queue,
+            WaitingReason::Retry,
+            WaitingReason::Running,
+        ];
+        let reason = self.chance.of(25).then(|| self.chance.pick(&known));
         Query {
             broken: false,
-            reasons: self
-                .chance
-                .of(15)
-                .then_some(WaitingReason::Paused)
-                .into_iter()
-                .collect(),
+            reason_of: reason
+                .filter(|reason| *reason == WaitingReason::Queue)
+                .and_then(|_| chance(self).then(|| "a".into())),
+            reasons: reason.into_iter().collect(),
             flow: chance(self).then(|| self.flow()),
             statuses: (0..self.chance.below(3))
                 .map(|_| self.chance.pick(&Status::ALL))

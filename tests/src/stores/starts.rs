@@ -28,10 +28,15 @@ fn keys_are_unique_in_their_flow(tried: &mut Tried<'_>) {
         keyed("c", "one", key, "c"),
         keyed("d", "one", "other", "d"),
     ]);
-    assert_eq!(refused, [(2, exists("a", 1))]);
+    let taken = Refusal::Exists {
+        execution: "a".into(),
+        version: 1,
+        keyed: Some("a".into()),
+    };
+    assert_eq!(refused, [(2, taken.clone())]);
     assert!(tried.store().load("c").unwrap().is_none());
     // The one with the key goes before the one with the name.
-    assert_eq!(tried.refused(&[keyed("e", "one", key, "d")]), [(0, exists("a", 1))]);
+    assert_eq!(tried.refused(&[keyed("e", "one", key, "d")]), [(0, taken.clone())]);
     for (flow, key, holder) in [
         ("one", key, Some("a")),
         ("two", key, Some("b")),
@@ -53,7 +58,7 @@ fn keys_are_unique_in_their_flow(tried: &mut Tried<'_>) {
         record: Some(ended),
         ..more("a", 2, 1)
     }]);
-    assert_eq!(tried.refused(&[keyed("f", "one", key, "f")]), [(0, exists("a", 1))]);
+    assert_eq!(tried.refused(&[keyed("f", "one", key, "f")]), [(0, taken)]);
     assert_eq!(tried.store().clear(Timestamp(3_000), 9).unwrap(), 1);
     assert_eq!(tried.store().keyed("one", key).unwrap(), None);
     tried.append(&[keyed("f", "one", key, "f")]);

@@ -409,7 +409,7 @@ impl Stage {
             .args(["--port", &self.ports[0].1])
             .args(words(arguments))
             .current_dir(&self.folder);
-        let server = server.stdout(Stdio::piped());
+        let server = server.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut server = server.process_group(0).spawn().unwrap();
         let mut line = String::new();
         let said = server.stdout.take().map(BufReader::new);

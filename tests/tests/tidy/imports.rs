@@ -99,7 +99,6 @@ const CORE: [(&str, &[&str]); 5] = [
     (
         "starbridge-flow",
         &[
-            "foldhash",
             "granit-parser",
             "indexmap",
             "jiff",

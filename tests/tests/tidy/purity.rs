@@ -84,13 +84,20 @@ pub fn sources_below(folders: &[&str]) -> Vec<File> {
     sources
 }
 
+/// Where chance is let in: nothing that is seen depends on it.
+const HARMLESS: [(&str, &str); 1] = [
+    // Members keep their order. The hash only says where they are looked for, and nobody outside may know it.
+    ("flow/src/value/members.rs", "RandomState"),
+];
+
 #[test]
 fn the_core_is_pure() {
     let mut wrong = Vec::new();
     for file in &sources_below(&PURE) {
         let code = rust::code(file.text());
         for (number, line) in (1..).zip(without_tests(&code).lines()) {
-            for word in IMPURE.iter().filter(|word| says(line, word)) {
+            let harmless = |word: &str| HARMLESS.contains(&(file.path.as_str(), word));
+            for word in IMPURE.iter().filter(|word| says(line, word) && !harmless(word)) {
                 wrong.push(format!("{}:{number}: `{word}`", file.path));
             }
         }

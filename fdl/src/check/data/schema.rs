@@ -4,7 +4,7 @@
 use super::shape::{Items, Kinds, Known, Members, Others, Shape};
 use crate::syntax::{Node, NodeKind, find};
 use crate::value::{Text, Value};
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Schemas inside each other, and references followed, that are read.
@@ -17,7 +17,7 @@ struct Reader<'n> {
     root: &'n Node,
     left: usize,
     /// What references lead to; `None` while it is being read, for a schema that has itself inside.
-    references: FxHashMap<&'n str, Option<Shape>>,
+    references: HashMap<&'n str, Option<Shape>>,
 }
 
 /// What a value is that fits a schema.
@@ -25,7 +25,7 @@ pub(super) fn shape_of(schema: &Node) -> Shape {
     let mut reader = Reader {
         root: schema,
         left: MAX_SCHEMAS,
-        references: FxHashMap::default(),
+        references: HashMap::default(),
     };
     reader.schema(schema, MAX_DEPTH)
 }

@@ -4,11 +4,14 @@ use super::SchemaError;
 use regex::Regex;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 /// Subschemas inside each other, with references followed: each level takes room on the stack.
 const MAX_LEVELS: usize = 300;
 /// What all regular expressions of a schema may cost together: each is built where the schema is.
 const MAX_PATTERN_COST: usize = 100_000;
+/// What one costs that does nothing: it is compiled, too.
+const PATTERN_COST: usize = 30;
 /// What a class of characters adds to what an expression costs, and one with a Unicode property.
 const CLASS_COST: usize = 4;
 const PROPERTY_COST: usize = 40;
@@ -43,7 +46,7 @@ pub(super) struct Sub {
     pub(super) all: Vec<usize>,
     /// Asked about the same value first whether it fits, then why not.
     pub(super) some: Vec<usize>,
-    pub(super) properties: FxHashMap<String, usize>,
+    pub(super) properties: HashMap<String, usize>,
     pub(super) by_pattern: Vec<(Expression, Option<Regex>, usize)>,
     pub(super) additional: Option<usize>,
     pub(super) names: Option<usize>,
@@ -178,7 +181,7 @@ impl Outline {
             made: Self::default(),
             known: FxHashMap::default(),
             ids: Vec::new(),
-            anchors: FxHashMap::default(),
+            anchors: HashMap::default(),
             patterns: 0,
             looks: 0,
         };
@@ -199,7 +202,7 @@ struct Reader<'s> {
     known: FxHashMap<*const Value, usize>,
     /// Subschemas with an `$id`.
     ids: Vec<(&'s str, &'s Value)>,
-    anchors: FxHashMap<&'s str, Vec<&'s Value>>,
+    anchors: HashMap<&'s str, Vec<&'s Value>>,
     patterns: usize,
     looks: usize,
 }
@@ -374,7 +377,7 @@ impl<'s> Reader<'s> {
 
     fn expression(&mut self, pattern: &str) -> Result<Expression, SchemaError> {
         let expression = Expression::new(pattern);
-        self.patterns = self.patterns.saturating_add(expression.weight);
+        self.patterns = self.patterns.saturating_add(expression.weight + PATTERN_COST);
         if self.patterns > MAX_PATTERN_COST {
             let why = "has regular expressions that are too long or repeat too much, together".to_owned();
             return Err(SchemaError::TooCostly(why));

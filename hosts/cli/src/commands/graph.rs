@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// With a history the picture shows what happened: by colour, shape and text. An execution's history is asked of a server.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  starbridge graph order.json -o order.svg\n  starbridge graph --history run.jsonl -o run.svg\n  starbridge graph order/order-7 -o run.svg"
+    after_help = "Examples:\n  starbridge graph order.json -o order.svg\n  starbridge graph --history run.jsonl -o run.svg\n  starbridge graph order/order-7 --at 20 -o run.svg"
 )]
 pub struct Options {
     /// The flow's file (JSON or YAML), or an execution of a server: its id, or FLOW/NAME
@@ -31,6 +31,9 @@ pub struct Options {
     /// A history, as `exec --history` writes it
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
+    /// As it was after this event of the history
+    #[arg(long, value_name = "EVENT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub at: Option<u64>,
     /// Where the picture goes; stdout where nothing is given
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -72,7 +75,10 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 /// What is drawn, and what happened where that is known.
 fn drawn(options: &Options, output: Output) -> Result<(Arc<Flow>, Option<FlowStatus>), Exit> {
     let of = |history: ExportedHistory| {
-        let status = FlowStatus::from_history(&history.flow, &history.events);
+        let at = options.at.unwrap_or(u64::MAX);
+        let until = history.events.partition_point(|event| event.id.0 <= at);
+        let events = history.events.get(..until).unwrap_or_default();
+        let status = FlowStatus::from_history(&history.flow, events);
         (history.flow, Some(status))
     };
     let history = match &options.history {

@@ -1,5 +1,6 @@
 //! `history`: what happened in an execution of a server, event for event.
 
+use crate::arguments::read_time;
 use crate::client::{Client, ServerOptions, follow};
 use crate::exit::Exit;
 use crate::output::{Output, bad};
@@ -24,7 +25,7 @@ const PAGE_EVENTS: u64 = 1_000;
 /// --export writes the file that `replay` and `graph --history` read.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  starbridge history order/order-7 --follow\n  starbridge history order/order-7 --export run.jsonl && starbridge replay run.jsonl"
+    after_help = "Examples:\n  starbridge history order/order-7 --follow\n  starbridge history order/order-7 --step pay --failed\n  starbridge history order/order-7 --export run.jsonl && starbridge replay run.jsonl"
 )]
 pub struct Options {
     /// The execution: its id, or FLOW/NAME
@@ -39,11 +40,26 @@ pub struct Options {
     /// Oldest or newest first
     #[arg(long, value_enum, default_value_t = Order::Asc)]
     pub order: Order,
+    /// Also shows the input and local data that events of steps had to do with
+    #[arg(long, conflicts_with_all = ["follow", "export", "types", "step", "failed"])]
+    pub expand: bool,
+    /// From the first event on that came at this time or later (RFC 3339), or so long ago: `2h`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time, conflicts_with = "from")]
+    pub at: Option<String>,
+    /// Only events of this type, such as `StepFailed`; several are several types
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Vec<String>,
+    /// Only events of the step of this name
+    #[arg(long, value_name = "NAME")]
+    pub step: Option<String>,
+    /// Only events that tell of an error
+    #[arg(long)]
+    pub failed: bool,
     /// Goes on until the execution has ended
-    #[arg(long, conflicts_with_all = ["limit", "order"])]
+    #[arg(long, conflicts_with_all = ["limit", "order", "at", "types", "step", "failed"])]
     pub follow: bool,
     /// Writes the whole history to a file; `-` writes it to stdout
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "from", "limit", "order"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "from", "limit", "order", "at", "types", "step", "failed"])]
     pub export: Option<PathBuf>,
     #[command(flatten)]
     server: ServerOptions,
@@ -80,7 +96,13 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         Order::Desc => "desc",
     };
     let left = options.limit.unwrap_or(u64::MAX);
-    pages(&client, &id, options.from, left, order, &mut |page, events| {
+    let mut wanted = vec![("order", order.to_owned())];
+    wanted.extend(options.expand.then(|| ("expand", "true".to_owned())));
+    wanted.extend(options.at.clone().map(|at| ("at", at)));
+    wanted.extend(options.types.iter().map(|word| ("type", word.clone())));
+    wanted.extend(options.step.clone().map(|step| ("step", step)));
+    wanted.extend(options.failed.then(|| ("failed", "true".to_owned())));
+    pages(&client, &id, options.from, left, &wanted, &mut |page, events| {
         if output.json() {
             return output.result(&format!("{page}\n"));
         }
@@ -97,21 +119,20 @@ fn pages(
     id: &str,
     from: Option<u64>,
     mut left: u64,
-    order: &str,
+    wanted: &[(&str, String)],
     see: &mut Seen<'_>,
 ) -> Result<(), Exit> {
     let mut from = from.map(|from| from.to_string());
     loop {
-        let mut query = vec![
-            ("limit", left.min(PAGE_EVENTS).to_string()),
-            ("order", order.to_owned()),
-        ];
+        let mut query = wanted.to_vec();
+        query.push(("limit", left.min(PAGE_EVENTS).to_string()));
         query.extend(from.map(|from| ("from", from)));
         let answer = client.get(&["executions", id, "history"], &query)?;
         let (events, next) = answer.page();
         see(&answer.text, &events)?;
         left = left.saturating_sub(events.len() as u64);
-        if next.is_none() || left == 0 || events.is_empty() {
+        // A page of some events may be empty and have others after it.
+        if next.is_none() || left == 0 {
             return Ok(());
         }
         from = next;
@@ -148,7 +169,7 @@ fn export(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
         }
     };
     let written = write(vec![head]).and_then(|()| {
-        pages(client, &id, None, u64::MAX, "asc", &mut |_, events| {
+        pages(client, &id, None, u64::MAX, &[], &mut |_, events| {
             count += events.len();
             write(
                 events
@@ -171,7 +192,7 @@ pub(super) fn exported(client: &Client, meant: &str) -> Result<String, Exit> {
     let execution = views::execution(client, meant)?.object();
     let id = plain(&execution, "id");
     let mut text = head(client, &execution, &id)? + "\n";
-    pages(client, &id, None, u64::MAX, "asc", &mut |_, events| {
+    pages(client, &id, None, u64::MAX, &[], &mut |_, events| {
         let lines = events.iter().map(|event| Value::from(event.clone()).to_json() + "\n");
         text.extend(lines);
         Ok(())

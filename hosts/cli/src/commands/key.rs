@@ -3,7 +3,7 @@
 use crate::client::lists::whole;
 use crate::client::{Answer, Client, ServerOptions};
 use crate::exit::Exit;
-use crate::output::{Output, finish};
+use crate::output::{Output, bad, finish};
 use crate::table::listing;
 use crate::views::plain;
 use clap::{Args, Subcommand};
@@ -54,6 +54,9 @@ struct KeyName {
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
+    if let Action::Show(name) | Action::Set { name, .. } | Action::Unset(name) = &options.action {
+        check(name, output)?;
+    }
     match &options.action {
         Action::List => list(&client),
         Action::Show(KeyName { pool, key }) => show(&client.get(&["keys", pool, key], &[])?, output),
@@ -67,6 +70,21 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
             Ok(())
         }
     }
+}
+
+/// An address can't have what stands for a folder, or a line break: it would be that of another key.
+fn check(name: &KeyName, output: Output) -> Result<(), Exit> {
+    for (what, text) in [("pool", &name.pool), ("key", &name.key)] {
+        if text.is_empty() || matches!(text.as_str(), "." | "..") || text.contains(char::is_control) {
+            let message = format!("`{}` can't be asked for as a {what}", text.escape_debug());
+            return Err(bad(
+                output,
+                &message,
+                "it must have a letter or digit, and no line breaks",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn show(answer: &Answer, output: Output) -> Result<(), Exit> {

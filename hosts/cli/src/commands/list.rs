@@ -5,12 +5,12 @@ use crate::arguments::read_time;
 use crate::client::lists::{ListLimit, Paged};
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
-use crate::output::Output;
-use crate::table::{NOTHING, time};
+use crate::output::{Output, finish};
+use crate::table::{NOTHING, table, time};
 use crate::views::{error_of, id_of, plain, text, waiting};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use starbridge_flow::value::Object;
+use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Status;
 
 /// Lists the executions of a server, the newest first
@@ -25,12 +25,16 @@ pub struct Options {
     /// In this state; may be given several times
     #[arg(long, value_name = "STATUS", value_parser = statuses(), ignore_case = true)]
     pub status: Vec<String>,
-    /// That do not go on for this reason: broken (set aside), manual, paused, startTime, dependency, key, flowLimit, flowPaused or admission
+    /// That do not go on for this reason: broken (set aside), manual, paused, startTime, dependency, key, flowLimit, flowPaused,
+    /// admission, queue, worker, callback, child, retry, poll, timer or running
     #[arg(long, value_name = "REASON")]
     pub reason: Option<String>,
-    /// That wait for this key, flow or execution (FLOW/NAME)
+    /// That wait for this key, flow, queue, step or execution (FLOW/NAME; of a child its id)
     #[arg(long, value_name = "KEY", requires = "reason")]
     pub of: Option<String>,
+    /// How many there are: by status, and by the reason why they do not go on
+    #[arg(long, conflicts_with_all = ["flow", "status", "reason", "of", "name", "parent", "root", "labels", "from", "to"])]
+    pub counts: bool,
     /// Whose name begins so
     #[arg(long)]
     pub name: Option<String>,
@@ -72,6 +76,9 @@ fn canonical(word: &str) -> &str {
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
+    if options.counts {
+        return show_counts(&client, output);
+    }
     let mut query = query(options, output)?;
     for (key, meant) in [("parent", &options.parent), ("root", &options.root)] {
         if let Some(meant) = meant {
@@ -79,7 +86,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         }
     }
     let path = ["executions"];
-    let heads = ["ID", "FLOW", "NAME", "STATUS", "STARTED", "ENDED", "ERROR"];
+    let heads = ["ID", "FLOW", "NAME", "STATUS", "STARTED", "ENDED", "WHY"];
     let list = Paged {
         path: &path,
         query: &query,
@@ -87,6 +94,23 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         more: "there are more: `--all` shows them, or `--limit N`",
     };
     list.show(&client, options.most, row)
+}
+
+/// How many executions have each status, and each reason.
+fn show_counts(client: &Client, output: Output) -> Result<(), Exit> {
+    let answer = client.get(&["executions", "counts"], &[])?;
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let answer = answer.object();
+    let mut rows = Vec::new();
+    for (member, kind) in [("statuses", "status"), ("reasons", "reason")] {
+        let counts = answer.get(member).and_then(Value::as_object);
+        for (word, count) in counts.into_iter().flat_map(Object::iter) {
+            rows.push(vec![kind.to_owned(), word.to_string(), count.to_plain_text()]);
+        }
+    }
+    output.print(&table(&["", "", "EXECUTIONS"], &rows))
 }
 
 fn query(options: &Options, output: Output) -> Result<Vec<(&'static str, String)>, Exit> {

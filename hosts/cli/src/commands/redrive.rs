@@ -4,7 +4,7 @@ use crate::client::{Client, ServerOptions};
 use crate::definitions::read_given;
 use crate::exit::Exit;
 use crate::output::{Output, bad};
-use crate::views::{execution, plain, show, text};
+use crate::views::{execution, plain, show_going, text};
 use clap::Args;
 use starbridge_flow::value::{Object, Value};
 
@@ -67,7 +67,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         body.insert("version".into(), number.unwrap_or_else(|_| version.as_str().into()));
     }
     let answer = client.post(&["executions", &id, "redrive"], &[], &body)?;
-    show(&client, &answer)
+    show_going(&client, &answer)
 }
 
 /// The event that entered a step when the execution was last in it.

@@ -4,7 +4,7 @@ use crate::client::{Client, ServerOptions};
 use crate::definitions::read_object;
 use crate::exit::Exit;
 use crate::output::{Output, bad};
-use crate::views::{id_of, plain, show, text};
+use crate::views::{id_of, plain, show_going, text};
 use clap::{Args, ValueEnum};
 use starbridge_flow::value::Object;
 
@@ -89,7 +89,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         None => waiting(&client, &id, options.step.as_deref())?,
     };
     let answer = client.post(&["executions", &id, "steps", &event, "resolve"], &[], &body)?;
-    show(&client, &answer)
+    show_going(&client, &answer)
 }
 
 /// The event of the one step that waits for an operator, or of the step of that name.

@@ -3,7 +3,7 @@
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::views::{id_of, show};
+use crate::views::{id_of, show_going};
 use clap::Args;
 use starbridge_flow::value::Object;
 
@@ -26,5 +26,5 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let id = id_of(&client, &options.execution)?;
     let answer = client.post(&["executions", &id, "resume"], &[], &Object::new())?;
-    show(&client, &answer)
+    show_going(&client, &answer)
 }

@@ -1,5 +1,6 @@
 //! `show`: an execution of a server.
 
+mod attempts;
 mod family;
 mod steps;
 mod tree;
@@ -19,7 +20,7 @@ use starbridge_machine::history::read_event;
 /// --follow shows on stderr what happens as it happens, over restarts of the server, until it has ended.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  starbridge show order/order-7 --steps\n  starbridge show order/order-7 --steps --failed\n  starbridge show order/order-7 --tree\n  starbridge show order/order-7 --follow"
+    after_help = "Examples:\n  starbridge show order/order-7 --steps\n  starbridge show order/order-7 --steps --failed\n  starbridge show order/order-7 --steps --step pay --at 20\n  starbridge show order/order-7 --attempts 12\n  starbridge show order/order-7 --tree\n  starbridge show order/order-7 --follow"
 )]
 pub struct Options {
     /// The execution: its id, or FLOW/NAME
@@ -34,6 +35,15 @@ pub struct Options {
     /// Of the steps only those that are not over
     #[arg(long, requires = "steps")]
     pub running: bool,
+    /// Of the steps only visits of the one of this name
+    #[arg(long, value_name = "NAME", requires = "steps")]
+    pub step: Option<String>,
+    /// The steps as they were after this event
+    #[arg(long, value_name = "EVENT", requires = "steps", value_parser = clap::value_parser!(u64).range(1..))]
+    pub at: Option<u64>,
+    /// Shows each attempt of a visit instead, given by the `event` of its row in `--steps --json`
+    #[arg(long, value_name = "EVENT", conflicts_with_all = ["steps", "tree", "follow"])]
+    pub attempts: Option<u64>,
     /// Shows it with the executions that it started, and those that they started
     #[arg(long, conflicts_with_all = ["steps", "follow"])]
     pub tree: bool,
@@ -51,8 +61,13 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         let wanted = steps::Wanted {
             failed: options.failed,
             running: options.running,
+            step: options.step.as_deref(),
+            at: options.at,
         };
         return steps::show(&client, &options.execution, wanted);
+    }
+    if let Some(event) = options.attempts {
+        return attempts::show(&client, &options.execution, event);
     }
     if options.tree {
         return tree::show(&client, &options.execution);

@@ -3,7 +3,7 @@
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::views::{id_of, show};
+use crate::views::{id_of, show_going};
 use clap::Args;
 use starbridge_flow::value::Object;
 
@@ -32,5 +32,5 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         body.insert("cause".into(), cause.as_str().into());
     }
     let answer = client.post(&["executions", &id, "skip"], &[], &body)?;
-    show(&client, &answer)
+    show_going(&client, &answer)
 }

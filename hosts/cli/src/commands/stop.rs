@@ -3,7 +3,7 @@
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::views::{id_of, show};
+use crate::views::{id_of, show_going};
 use clap::Args;
 use starbridge_flow::value::Object;
 
@@ -46,5 +46,5 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         body.insert("rollback".into(), true.into());
     }
     let answer = client.post(&["executions", &id, "stop"], &[], &body)?;
-    show(&client, &answer)
+    show_going(&client, &answer)
 }

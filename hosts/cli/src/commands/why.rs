@@ -43,7 +43,17 @@ fn shown(answer: &Object) -> String {
         ("reason", plain(first, "reason")),
         ("why", plain(first, "text")),
     ];
-    for (key, head) in [("since", "since"), ("until", "until"), ("timeoutAt", "times out")] {
+    if first.contains_key("position") {
+        entries.push(("position", plain(first, "position")));
+    }
+    let times = [
+        ("since", "since"),
+        ("until", "until"),
+        ("leaseUntil", "held until"),
+        ("waitUntil", "waits until"),
+        ("timeoutAt", "times out"),
+    ];
+    for (key, head) in times {
         if let Some(at) = text(first, key) {
             entries.push((head, time(Some(at))));
         }

@@ -1,5 +1,6 @@
 //! The rows and sentences of an execution's page.
 
+use super::view::View;
 use crate::frame::Frame;
 use crate::read::{count, exact, items, moment, next, number, path_part, pretty, span, text, time};
 use crate::texts::Texts;
@@ -184,72 +185,29 @@ pub(super) struct StepRow {
     pub(super) undo: Option<State>,
     pub(super) entered: String,
     pub(super) took: String,
-    pub(super) bar: Bar,
-}
-
-/// When a step was at work, among the others: a bar within [`LINE`] units.
-pub(super) struct Bar {
-    pub(super) x: i64,
-    pub(super) y: i64,
-    pub(super) width: i64,
-    pub(super) height: i64,
-}
-
-/// The width of a time line.
-const LINE: i64 = 200;
-/// Its height.
-const HEIGHT: i64 = 12;
-/// The shortest bar that can be seen.
-const SHORTEST: i64 = 3;
-
-/// When a visit began and ended; one that goes on ends now.
-fn lasted(item: &Value, frame: &Frame) -> (i64, i64) {
-    let begin = time(item, "enteredTime").unwrap_or(frame.now);
-    let end = time(item, "endedTime").unwrap_or(frame.now);
-    (begin.0, end.0.max(begin.0))
-}
-
-impl Bar {
-    /// The bar of a visit. What failed is tall, what waits is thin: the height speaks, too.
-    fn of((begin, end): (i64, i64), (first, last): (i64, i64), state: State) -> Self {
-        let whole = (last - first).max(1);
-        let place = |at: i64| (at - first).saturating_mul(LINE) / whole;
-        let width = (place(end) - place(begin)).max(SHORTEST);
-        let height = match state.class {
-            "fail" => HEIGHT,
-            "wait" | "stop" => HEIGHT / 3,
-            _ => HEIGHT * 2 / 3,
-        };
-        Self {
-            x: place(begin).min(LINE - width),
-            y: (HEIGHT - height) / 2,
-            width,
-            height,
-        }
-    }
+    pub(super) href: String,
+    pub(super) chosen: bool,
 }
 
 impl StepRow {
-    pub(super) fn all(page: &Value, frame: &Frame) -> Vec<Self> {
-        let items = items(page, "items");
-        let spans = || items.iter().map(|item| lasted(item, frame));
-        let first = spans().map(|(begin, _)| begin).min().unwrap_or_default();
-        let last = spans().map(|(_, end)| end).max().unwrap_or_default();
-        items.iter().map(|item| Self::of(item, frame, (first, last))).collect()
+    pub(super) fn all(page: &Value, view: &View<'_>, frame: &Frame) -> Vec<Self> {
+        let items = items(page, "items").iter();
+        items.map(|item| Self::of(item, view, frame)).collect()
     }
 
-    fn of(item: &Value, frame: &Frame, whole: (i64, i64)) -> Self {
+    fn of(item: &Value, view: &View<'_>, frame: &Frame) -> Self {
         let waiting = item.get("waitingFor");
         let child = text(item, "child");
         let until = time(item, "waitsUntil").map(|_| format!(" ({} {})", frame.t().until, moment(item, "waitsUntil")));
         let says = waiting.map_or_else(|| text(item, "cause"), |waiting| text(waiting, "text"));
-        let state_shown = state(text(item, "status"), frame.t());
+        let event = number(item, "event").unwrap_or_default();
         Self {
-            event: number(item, "event").unwrap_or_default(),
+            event,
+            href: view.with_visit(event),
+            chosen: view.visit == Some(event),
             step: text(item, "step").to_owned(),
             path: path(item),
-            state: state_shown,
-            bar: Bar::of(lasted(item, frame), whole, state_shown),
+            state: state(text(item, "status"), frame.t()),
             attempts: count(item, "attempts"),
             error: text(item, "error").to_owned(),
             says: format!("{says}{}", until.unwrap_or_default()),
@@ -266,7 +224,7 @@ impl StepRow {
 }
 
 /// The composites around a step, in one line.
-fn path(item: &Value) -> String {
+pub(super) fn path(item: &Value) -> String {
     let around = items(item, "path").iter().filter_map(Value::as_object);
     let words = around.map(|place| {
         let parts = place.iter().map(|(_, part)| match part {
@@ -286,16 +244,19 @@ pub(super) struct EventRow {
     pub(super) step: String,
     pub(super) brief: String,
     pub(super) details: String,
+    pub(super) href: String,
+    pub(super) chosen: bool,
 }
 
 impl EventRow {
-    pub(super) fn all(page: &Value) -> Vec<Self> {
-        let mut rows: Vec<Self> = items(page, "items").iter().map(Self::of).collect();
+    pub(super) fn all(page: &Value, view: &View<'_>) -> Vec<Self> {
+        let events = items(page, "items").iter();
+        let mut rows: Vec<Self> = events.map(|event| Self::of(event, view)).collect();
         rows.sort_by_key(|row| row.id);
         rows
     }
 
-    fn of(event: &Value) -> Self {
+    fn of(event: &Value, view: &View<'_>) -> Self {
         let details = event
             .get("detail")
             .and_then(Value::as_object)
@@ -310,8 +271,11 @@ impl EventRow {
                 .join(", "),
             error => error.to_owned(),
         };
+        let id = number(event, "id").unwrap_or_default();
         Self {
-            id: number(event, "id").unwrap_or_default(),
+            id,
+            href: view.at_event(Some(id)),
+            chosen: view.at == Some(id),
             time: exact(event, "time"),
             kind: text(event, "type").to_owned(),
             step: text(event, "step").to_owned(),
@@ -325,22 +289,62 @@ impl EventRow {
 }
 
 /// Links to the events before and after those that are shown.
-pub(super) fn event_links(page: &Value, t: &'static Texts) -> Vec<(String, &'static str)> {
+pub(super) fn event_links(
+    page: &Value,
+    view: &View<'_>,
+    failed: bool,
+    t: &'static Texts,
+) -> Vec<(String, &'static str)> {
     let ids = items(page, "items").iter().filter_map(|event| number(event, "id"));
     let first = ids.clone().min().unwrap_or(1);
     let last = ids.max().unwrap_or(0);
+    let next = next(page).and_then(|next| next.parse::<u64>().ok());
+    let from = |event: u64| {
+        let here = view.further("events", &event.to_string());
+        if failed { format!("{here}&failed=true") } else { here }
+    };
     let mut links = Vec::new();
+    if failed {
+        links.extend(next.map(|next| (from(next), t.later)));
+        return links;
+    }
     if first > 1 {
-        links.push(("?events=1#events".to_owned(), t.first));
-        links.push((
-            format!("?events={}#events", first.saturating_sub(100).max(1)),
-            t.earlier,
-        ));
+        links.push((from(1), t.first));
+        links.push((from(first.saturating_sub(100).max(1)), t.earlier));
     }
     // A page that is read backwards ends with the latest event.
-    if next(page).is_some_and(|next| next.parse().is_ok_and(|next: u64| next > last)) {
-        links.push((format!("?events={}#events", last + 1), t.later));
-        links.push(("?#events".to_owned(), t.last));
+    if next.is_some_and(|next| next > last) {
+        links.push((from(last + 1), t.later));
+        links.push((view.further("events", ""), t.last));
     }
     links
+}
+
+/// An execution that it started.
+pub(super) struct ChildRow {
+    pub(super) href: String,
+    pub(super) name: String,
+    pub(super) flow: String,
+    pub(super) state: State,
+    pub(super) says: String,
+    pub(super) started: String,
+    pub(super) took: String,
+}
+
+impl ChildRow {
+    pub(super) fn all(page: &Value, frame: &Frame) -> Vec<Self> {
+        let of = |item: &Value| Self {
+            href: format!("/executions/{}", path_part(text(item, "id"))),
+            name: text(item, "name").to_owned(),
+            flow: text(item, "flow").to_owned(),
+            state: state(text(item, "status"), frame.t()),
+            says: match item.get("waitingFor") {
+                Some(why) => text(why, "text").to_owned(),
+                None => text(item, "error").to_owned(),
+            },
+            started: moment(item, "startedTime"),
+            took: span(time(item, "startedTime"), time(item, "endedTime").or(Some(frame.now))),
+        };
+        items(page, "items").iter().map(of).collect()
+    }
 }

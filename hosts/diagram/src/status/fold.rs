@@ -26,7 +26,7 @@ struct StepPlace {
 }
 
 /// What is known after the events so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Fold {
     places: BTreeMap<(Around, StepId), StepPlace>,
     status: FlowStatus,
@@ -43,6 +43,15 @@ impl Fold {
         let mut fold = Self::default();
         fold.status.steps = vec![Marks::default(); flow.steps.len()];
         fold
+    }
+
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        const PLACE: usize = 64;
+        let around = |around: &Around| around.len() * size_of::<(StepId, Child)>();
+        let places: usize = self.places.keys().map(|(path, _)| around(path)).sum();
+        let each = size_of::<StepPlace>() + PLACE;
+        places + each * self.places.len() + self.status.steps.len() * size_of::<Marks>()
     }
 
     /// Takes the next event.

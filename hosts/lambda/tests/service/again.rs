@@ -56,6 +56,28 @@ fn messages_that_come_twice_or_late_change_nothing() {
 }
 
 #[test]
+fn start_in_a_message_is_in_the_trace_of_its_attribute() {
+    let stand = Stand::start();
+    let function = Function::over(&stand, &[("f", flow(json!([{"type": "pass", "name": "p"}])))], 20, &[]);
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let other = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let cases = [
+        ("given", trace, json!({"flow": "f"}), Some(trace)),
+        ("wrong", "none", json!({"flow": "f"}), None),
+        ("named", trace, json!({"flow": "f", "traceparent": other}), Some(other)),
+    ];
+    for (id, attribute, start, expected) in cases {
+        let mut event = batch(&[message(id, &start)]);
+        event["Records"][0]["messageAttributes"] =
+            json!({"traceparent": {"dataType": "String", "stringValue": attribute}});
+        let answer = function.invoke(&event);
+        assert_eq!(answer["batchItemFailures"], json!([]), "{answer}");
+        let history = function.history(&id_of(&function, &format!("m-{id}")));
+        assert_eq!(history[0]["detail"]["traceparent"].as_str(), expected, "{id}");
+    }
+}
+
+#[test]
 fn an_invocation_that_runs_out_of_time_is_gone_on_with() {
     let stand = Stand::start();
     let (server, heard) = functions(|_, _| (200, json!({})));

@@ -157,6 +157,22 @@ impl Query {
         (!given.is_empty()).then_some(given.as_str())
     }
 
+    /// A parameter that is `true` or `false`; `false` if it is not given.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if it is something else.
+    pub fn flag(&self, key: &str) -> Answer<bool> {
+        match self.get(key) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => Err(Problem::bad(format!(
+                "`{key}` must be `true` or `false`, not {}",
+                quoted(other)
+            ))),
+        }
+    }
+
     /// Whether a parameter is given without a value.
     pub fn is_empty(&self, key: &str) -> bool {
         let given = self.parameters.get(key).and_then(|values| values.last());

@@ -1,5 +1,6 @@
 //! The flows of a node: stored as text, compiled in memory.
 
+use super::pool_limits::{PoolLimits, conflict};
 use super::{Node, Operator};
 use crate::flow_loading::format_of;
 use starbridge_fdl::diagnostics::{Diagnostic, Severity};
@@ -38,6 +39,8 @@ pub enum PutError {
     },
     /// The definition needs something that this node does not have.
     NotSupported(&'static str),
+    /// Another flow gives the same pool of concurrency keys another limit.
+    Limits(PoolLimits),
     /// The store failed.
     Store(StoreError),
 }
@@ -80,6 +83,9 @@ impl Node {
         };
         if !flow.concurrency.is_empty() && self.admission.is_none() {
             return Err(PutError::NotSupported("`concurrency`"));
+        }
+        if let Some(conflict) = conflict(name, &flow, &self.flows.latest()) {
+            return Err(PutError::Limits(conflict));
         }
         let audit = operator.map(|operator| self.audit_entry(operator, "put", AuditKind::Flow, name));
         let (version, new) = self

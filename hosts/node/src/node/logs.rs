@@ -65,8 +65,11 @@ impl Node {
             if step.is_some_and(|step| text("step") != Some(step)) {
                 continue;
             }
+            // The log of a call that was given up stands under the call itself.
+            let is_call = text("type") == Some("TaskScheduled");
             let of = event.get("detail").and_then(|detail| detail.as_object()?.get("of"));
-            let call = of.or_else(|| event.get("causedBy")).and_then(Value::as_number);
+            let own = is_call.then(|| event.get("id")).flatten();
+            let call = own.or(of).or_else(|| event.get("causedBy")).and_then(Value::as_number);
             let call = call.and_then(|call| call.as_u64());
             let scheduled = match call {
                 Some(call) => self.event(&stored.execution, EventId(call))?,

@@ -228,6 +228,7 @@ fn owner(start: &OwnerDeps, shared: &Shared, share: (u8, u8)) -> Owner {
             hot_executions: settings.hot_executions,
             calls: settings.calls,
             share,
+            ..EngineSettings::default()
         },
         watchers: start.watchers.clone(),
         counters: start.counters.clone(),

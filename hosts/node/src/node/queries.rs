@@ -3,11 +3,12 @@
 use super::Node;
 use crate::json::{describe_state, describe_waiting};
 use starbridge_flow::graph::Flow;
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
 use starbridge_machine::{Event, EventId, EventKind, State};
 use starbridge_ports::{ExecutionRecord, Query, StoreError, Turn};
-use starbridge_runtime::{Snapshot, each_stored_event, kept_input, read_stored};
+use starbridge_runtime::{Snapshot, each_stored_event, each_stored_event_from, kept_input, read_stored};
 use std::sync::Arc;
 
 /// The result of a query.
@@ -66,6 +67,12 @@ impl StoredExecution {
         let turns = self.first.iter().chain(&self.last);
         let turns: usize = turns.map(|turn| turn.text.len()).sum();
         turns + self.request.as_ref().map_or(0, String::len)
+    }
+
+    /// The number of its last event; 0 while it waits to begin.
+    pub fn last_event(&self) -> EventId {
+        let last = self.last.as_ref().or(self.first.as_ref());
+        last.map_or(EventId(0), Turn::last)
     }
 
     /// Reads the data of the execution.
@@ -307,11 +314,59 @@ impl Node {
     /// # Errors
     ///
     /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
-    pub fn each_event(&self, id: &str, mut see: impl FnMut(&Flow, &Event) -> bool) -> QueryResult<()> {
+    pub fn each_event(&self, id: &str, see: impl FnMut(&Flow, &Event) -> bool) -> QueryResult<()> {
+        self.each_event_from(id, EventId(1), see)
+    }
+
+    /// Does the same from event `from` on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::each_event`].
+    pub fn each_event_from(
+        &self,
+        id: &str,
+        from: EventId,
+        mut see: impl FnMut(&Flow, &Event) -> bool,
+    ) -> QueryResult<()> {
         let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
-        each_stored_event(self.store.as_ref(), &flow, id, |event| see(&flow, event))?;
+        each_stored_event_from(self.store.as_ref(), &flow, id, from, |event| see(&flow, event))?;
         Ok(())
+    }
+
+    /// An event of an execution.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::NoSuchExecution`], [`QueryError::NoSuchEvent`], or [`QueryError::Store`] if the store fails.
+    pub fn written_event(&self, id: &str, event: EventId) -> QueryResult<Object> {
+        let last = self.last_event(id)?;
+        if event > last || event == EventId(0) {
+            return Err(QueryError::NoSuchEvent(last));
+        }
+        let found = self.events(id, event, 1, false)?.into_iter().next();
+        found.ok_or_else(|| corrupt(id, "its history has a gap"))
+    }
+
+    /// The first event that came at this time or later; one after the last, where none did.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
+    pub fn event_at(&self, id: &str, time: Timestamp) -> QueryResult<EventId> {
+        let (mut first, mut end) = (EventId(1), self.last_event(id)?.next());
+        while first < end {
+            let middle = EventId(first.0 + (end.0 - first.0) / 2);
+            let turn = self.store.turn_of(id, middle)?;
+            let turn = turn.ok_or_else(|| corrupt(id, "its history has a gap"))?;
+            if turn.time < time {
+                first = turn.last().next();
+            } else {
+                end = turn.first;
+            }
+        }
+        Ok(first)
     }
 }
 

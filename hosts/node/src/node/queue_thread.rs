@@ -57,9 +57,22 @@ fn notify_owner(owners: &[mpsc::Sender<Command>], expiry: &TaskExpiry) -> bool {
     let ((execution, call), signal) = match expiry {
         TaskExpiry::LeaseEnded { key, redeliver } => {
             let (call, redeliver) = (key.1, *redeliver);
-            (key, Signal::LeaseEnded { call, redeliver })
+            (
+                key,
+                Signal::LeaseEnded {
+                    call,
+                    redeliver,
+                    holder: None,
+                },
+            )
         }
-        TaskExpiry::TimedOut { key } => (key, Signal::TimedOut { call: key.1 }),
+        TaskExpiry::TimedOut { key } => (
+            key,
+            Signal::TimedOut {
+                call: key.1,
+                holder: None,
+            },
+        ),
     };
     tracing::debug!(%execution, call = call.0, ?signal, "a task's time is over");
     let command = Command::Signal {

@@ -133,6 +133,24 @@ impl Node {
         answer.blocking_recv().unwrap_or_default()
     }
 
+    /// How a queue stands, without its dead tasks. It blocks, so it is for threads that may.
+    pub fn queue_now(&self, name: &Text) -> QueueView {
+        let (reply, answer) = oneshot::channel();
+        self.queues
+            .send(QueueCommand::View(QueuesViewed::One(name.clone()), reply));
+        let view = answer.blocking_recv().unwrap_or_default().pop();
+        view.unwrap_or_else(|| QueueView::of_nothing(name.clone()))
+    }
+
+    /// When the lease of a task ends, or its time if that is earlier; `None` if no worker holds it. It blocks, so it is for threads
+    /// that may.
+    pub fn lease_until(&self, task: TaskKey) -> Option<Timestamp> {
+        let (reply, answer) = oneshot::channel();
+        self.queues.send(QueueCommand::LeaseLeft(task, reply));
+        let left = answer.blocking_recv().ok().flatten()?;
+        Some(self.now().plus(left))
+    }
+
     async fn views(&self, viewed: QueuesViewed) -> Vec<QueueView> {
         let (reply, answer) = oneshot::channel();
         self.queues.send(QueueCommand::View(viewed, reply));

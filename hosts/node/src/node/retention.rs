@@ -7,25 +7,37 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Executions deleted at a time: the writer is never held up for long.
-const DELETE_BATCH: usize = 256;
-/// After that others have the writer for as long as it took, at least so long: deleting takes half of its time at most, and
-/// keeps up with what ends.
-const BATCH_PAUSE: Duration = Duration::from_millis(1);
+/// Executions deleted at a time, at most: a store takes fewer if their histories are long, so that nobody else waits for it long.
+const DELETE_BATCH: usize = 1_024;
+/// The least time after that. What ended meanwhile is deleted together.
+const BATCH_PAUSE: Duration = Duration::from_millis(10);
+/// What part of the time that it took is left to others beyond that, where it took long.
+const PAUSE_SHARE: u32 = 8;
 /// How long to wait after some entries of the audit list were deleted.
 const AUDIT_PAUSE: Duration = Duration::from_millis(50);
 /// How long to wait if nothing is left to delete.
 const IDLE_PAUSE: Duration = Duration::from_secs(60);
+/// The same right after something was deleted, and twice as long each time after that: what has piled up meanwhile takes no
+/// longer to delete than the wait.
+const FIRST_IDLE_PAUSE: Duration = Duration::from_millis(250);
 
 impl Node {
     /// Deletes, for ever, what ended more than `days` days ago.
     pub async fn clear_periodically(self: Arc<Self>, days: u64) {
+        let mut idle = FIRST_IDLE_PAUSE;
         loop {
             let before = self.now().minus(Millis::from_days(days));
             let begun = Instant::now();
             let pause = match self.clear_before(before).await {
-                Ok(0) => IDLE_PAUSE,
-                Ok(_) => begun.elapsed().clamp(BATCH_PAUSE, IDLE_PAUSE),
+                Ok(0) => {
+                    let pause = idle;
+                    idle = idle.saturating_mul(2).min(IDLE_PAUSE);
+                    pause
+                }
+                Ok(_) => {
+                    idle = FIRST_IDLE_PAUSE;
+                    (begun.elapsed() / PAUSE_SHARE).clamp(BATCH_PAUSE, IDLE_PAUSE)
+                }
                 Err(error) => {
                     tracing::warn!(%error, "what has ended can't be cleared away");
                     IDLE_PAUSE

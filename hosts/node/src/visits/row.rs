@@ -1,10 +1,13 @@
 //! One visit of a step, as it is shown.
 
+mod spans;
 mod waits;
 
+pub use spans::{ChildStatus, Children, Span, SpanEnd, SpanKind};
 pub use waits::OpenWait;
 
 use crate::json::object;
+use spans::Spans;
 use starbridge_flow::graph::{Flow, Pattern, StepId, StepKind, Wait};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
@@ -51,7 +54,7 @@ impl Status {
 }
 
 /// One visit of a step.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Row {
     event: u64,
     step: Text,
@@ -71,10 +74,13 @@ pub struct Row {
     /// The execution that it started last.
     child: Option<Text>,
     undo: Option<Box<Undo>>,
+    spans: Spans,
+    /// Of a foreach or parallel: how its children stand.
+    children: Option<Box<Children>>,
 }
 
 /// A call that is out.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Call {
     number: EventId,
     since: Timestamp,
@@ -118,7 +124,7 @@ impl Call {
 }
 
 /// The undoing of what a visit did.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Undo {
     status: Status,
     attempts: u32,
@@ -153,7 +159,59 @@ impl Row {
             call: None,
             child: None,
             undo: None,
+            spans: Spans::default(),
+            children: None,
         }
+    }
+
+    /// What it did with its time, and what its undoing did; the latest, where there is much.
+    pub fn spans(&self) -> &[Span] {
+        self.spans.all()
+    }
+
+    /// How many earlier spans are left out.
+    pub fn spans_left_out(&self) -> u64 {
+        self.spans.left_out()
+    }
+
+    /// How its iterations or branches stand; `None` where none has begun.
+    pub fn children(&self) -> Option<&Children> {
+        self.children.as_deref()
+    }
+
+    pub(super) fn children_mut(&mut self) -> &mut Children {
+        self.children.get_or_insert_default()
+    }
+
+    /// The composites around the step, as histories write them.
+    pub fn path(&self) -> &Value {
+        &self.path
+    }
+
+    /// When the step was entered.
+    pub fn entered_time(&self) -> Timestamp {
+        self.entered
+    }
+
+    /// When the visit ended.
+    pub fn ended_time(&self) -> Option<Timestamp> {
+        self.ended
+    }
+
+    /// The number of the step in its flow.
+    pub fn number(&self) -> StepId {
+        self.number
+    }
+
+    /// Whether it, or its undoing, is not over.
+    pub(super) fn is_open(&self) -> bool {
+        self.status.is_open() || self.undo.as_ref().is_some_and(|undo| undo.status.is_open())
+    }
+
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let children = self.children.as_ref().map_or(0, |children| children.bytes());
+        size_of::<Self>() + size_of_val(self.spans.all()) + children + 64
     }
 
     /// The number of the event that entered the step.
@@ -161,7 +219,8 @@ impl Row {
         self.event
     }
 
-    pub(super) fn status(&self) -> &'static str {
+    /// Where it stands, as a word.
+    pub fn status(&self) -> &'static str {
         self.status.as_str()
     }
 
@@ -172,6 +231,7 @@ impl Row {
     }
 
     pub(super) fn see(&mut self, event: &Event) {
+        self.spans.see(event);
         if !matches!(event.detail, EventKind::TaskSubmitted { .. }) {
             self.changed = event.time;
         }
@@ -252,6 +312,10 @@ impl Row {
 
     /// It does not go on: it was cancelled, or the execution has ended.
     pub(super) fn give_up(&mut self, time: Timestamp) {
+        self.spans.give_up(time);
+        if let Some(children) = &mut self.children {
+            children.give_up();
+        }
         if self.status.is_open() {
             self.status = Status::Cancelled;
             self.ended = Some(time);
@@ -303,18 +367,9 @@ impl Row {
     }
 
     pub(super) fn see_undoing(&mut self, event: &Event) {
-        let undo = self.undo.get_or_insert_with(|| {
-            Box::new(Undo {
-                status: Status::Entered,
-                attempts: 0,
-                started: event.time,
-                changed: event.time,
-                ended: None,
-                until: None,
-                failure: None,
-                call: None,
-            })
-        });
+        self.spans.see(event);
+        let begun = || Box::new(Undo::begun(event.time));
+        let undo = self.undo.get_or_insert_with(begun);
         if !matches!(event.detail, EventKind::TaskSubmitted { .. }) {
             undo.changed = event.time;
         }
@@ -432,6 +487,19 @@ impl Row {
 }
 
 impl Undo {
+    fn begun(time: Timestamp) -> Self {
+        Self {
+            status: Status::Entered,
+            attempts: 0,
+            started: time,
+            changed: time,
+            ended: None,
+            until: None,
+            failure: None,
+            call: None,
+        }
+    }
+
     fn into_value(self) -> Object {
         let mut shape = Object::new();
         let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));

@@ -87,6 +87,7 @@ fn fails(call: EventId, error: &str) -> Signal {
         cause: "jam".to_owned(),
         retry_after: None,
         not_sent: false,
+        holder: None,
     }
 }
 
@@ -247,6 +248,7 @@ fn failed_rollback_is_told_with_what_is_left_also_by_its_event() {
         cause: String::new(),
         retry_after: None,
         not_sent: false,
+        holder: None,
     };
     shard.signal(&id, failed, NOW).unwrap();
     assert_eq!(shard.state(&id).unwrap().status(), Status::RollbackFailed);

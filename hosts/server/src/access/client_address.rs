@@ -1,8 +1,11 @@
 //! The address of the client, if proxies stand before the server.
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use starbridge_node::config::Network;
 use std::net::{IpAddr, SocketAddr};
+
+/// Every request is asked for it: a name that is read once.
+static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The address from which a request comes. A trusted proxy gives it in `Forwarded` (RFC 7239) or `X-Forwarded-For`.
 /// The last entry that is not a trusted proxy counts, because the client may have made up those before it. If this is
@@ -14,7 +17,7 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) ->
         return peer;
     }
     let forwarded = lines(headers, &header::FORWARDED);
-    let chain = match (forwarded, lines(headers, "x-forwarded-for")) {
+    let chain = match (forwarded, lines(headers, &X_FORWARDED_FOR)) {
         (Some(forwarded), None) => forwarded_for(&forwarded),
         (None, Some(listed)) => listed.split(',').map(|entry| address(entry.trim())).collect(),
         // A proxy writes one of them, so the other came from the client.
@@ -27,7 +30,7 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) ->
 
 /// Whether a proxy says in a request that it passed it on.
 pub fn is_passed_on(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::FORWARDED) || headers.contains_key("x-forwarded-for")
+    headers.contains_key(header::FORWARDED) || headers.contains_key(&X_FORWARDED_FOR)
 }
 
 /// All lines of a header as one; `None` if there are none. A line that is not text has no entries.

@@ -67,7 +67,7 @@ pub async fn resolve(Path(id): Path<String>, form: Form) -> Response {
     let done = async {
         let body = members([
             ("action", fields.text("action")),
-            ("output", fields.json("output")?),
+            ("output", fields.json("output").await?),
             ("error", fields.text("error")),
             ("cause", fields.text("cause")),
             ("note", fields.text("note")),
@@ -97,14 +97,14 @@ async fn begin(page: &Page, name: &str, fields: &Fields) -> Result<String, Refus
                 .get("/v1/flows/{name}", &[name], &[("version", version)])
                 .await?;
             let definition = flow.get("definition").unwrap_or(&Value::Null);
-            filled_in(&form_fields(definition), fields)?
+            filled_in(&form_fields(definition), fields).await?
         }
-        _ => fields.json("input")?,
+        _ => fields.json("input").await?,
     };
     let body = members([
         ("input", input),
         ("name", fields.text("name")),
-        ("version", fields.json("version")?),
+        ("version", fields.json("version").await?),
     ]);
     let begun = page
         .ask
@@ -115,13 +115,13 @@ async fn begin(page: &Page, name: &str, fields: &Fields) -> Result<String, Refus
 }
 
 /// The input that a form was filled in with. What is empty is left out.
-fn filled_in(wanted: &[FormField], fields: &Fields) -> Result<Option<Value>, Refusal> {
+async fn filled_in(wanted: &[FormField], fields: &Fields) -> Result<Option<Value>, Refusal> {
     let mut input = Object::new();
     for field in wanted {
         let key = format!("field.{}", field.name);
         let value = match &field.kind {
             FieldKind::Text | FieldKind::OneOf(_) => fields.text(&key),
-            FieldKind::Number | FieldKind::Flag | FieldKind::Json => fields.json(&key)?,
+            FieldKind::Number | FieldKind::Flag | FieldKind::Json => fields.json(&key).await?,
         };
         let Some(value) = value else { continue };
         let fits = match field.kind {

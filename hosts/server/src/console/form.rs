@@ -2,13 +2,25 @@
 
 use super::answer::Refusal;
 use super::page::Page;
+use super::session::Visitor;
 use crate::App;
+use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use starbridge_flow::value::{Text, Value};
-use starbridge_node::http::body::Sent;
+use starbridge_node::http::body::{Sender, receive, receive_from_stranger};
+use starbridge_node::offload;
 use starbridge_node::problem::{Problem, quoted};
+
+/// The longest form of somebody who is not signed in, and of one that carries no data.
+pub const SMALL_FORM_BYTES: usize = 16 * 1024;
+/// The longest form with data. Its fields stand beside its body for a while, and more is nothing to edit in a page.
+const FORM_BYTES: usize = 1024 * 1024;
+/// The most fields of a form.
+const FORM_FIELDS: usize = 256;
+/// The forms that everybody may send.
+const OPEN: [&str; 2] = ["/settings", "/signout"];
 
 /// A form with the page it is sent to. It was made for whoever sent it.
 pub struct Form {
@@ -24,17 +36,25 @@ impl FromRequest<App> for Form {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
         let (mut parts, body) = request.into_parts();
+        let is_open = OPEN.contains(&parts.uri.path());
         let page = match Page::from_request_parts(&mut parts, app).await {
             Ok(page) => page,
             Err(never) => match never {},
         };
         let is_form = is_form(&parts.headers);
-        let sent = Sent::from_request(Request::from_parts(parts, body), app).await;
-        let fields = sent
-            .map_err(Refusal::from)
-            .and_then(|mut sent| Fields::read(is_form, &sent.take()))
-            .and_then(|fields| checked(&page, fields));
-        match fields {
+        let received = if is_open || matches!(page.ask.visitor, Visitor::Stranger) {
+            let request = Request::from_parts(parts, body);
+            let received = receive_from_stranger(request, SMALL_FORM_BYTES, &app.bodies).await;
+            received.map(|(_, sent)| sent)
+        } else {
+            receive(body, FORM_BYTES, &app.bodies, Sender::Known).await
+        };
+        // The body counts until its fields are read.
+        let fields = match received {
+            Ok(mut sent) => Fields::read(is_form, sent.take()).await,
+            Err(problem) => Err(problem.into()),
+        };
+        match fields.and_then(|fields| checked(&page, fields)) {
             Ok(fields) => Ok(Self { page, fields }),
             Err(refusal) => Err(refusal.page(&page.frame)),
         }
@@ -67,13 +87,19 @@ pub fn is_form(headers: &HeaderMap) -> bool {
 
 impl Fields {
     /// Reads a form.
-    pub fn read(is_form: bool, bytes: &[u8]) -> Result<Self, Refusal> {
+    pub async fn read(is_form: bool, bytes: Bytes) -> Result<Self, Refusal> {
         if !is_form {
             return Err(Problem::bad("a form is sent as `application/x-www-form-urlencoded`").into());
         }
-        let pairs = form_urlencoded::parse(bytes);
-        let owned = pairs.map(|(key, value)| (key.into_owned(), value.into_owned()));
-        Ok(Self(owned.collect()))
+        if bytes.split(|byte| *byte == b'&').nth(FORM_FIELDS).is_some() {
+            return Err(Problem::bad(format!("a form has at most {FORM_FIELDS} fields")).into());
+        }
+        let read = offload::work(bytes.len(), move || {
+            let pairs = form_urlencoded::parse(&bytes);
+            let owned = pairs.map(|(key, value)| (key.into_owned(), value.into_owned()));
+            Self(owned.collect())
+        });
+        read.await.map_err(|not_done| Problem::from(not_done).into())
     }
 
     /// A field; empty where there is none.
@@ -89,12 +115,16 @@ impl Fields {
     }
 
     /// A field with JSON, if something was written into it.
-    pub fn json(&self, key: &str) -> Result<Option<Value>, Refusal> {
+    pub async fn json(&self, key: &str) -> Result<Option<Value>, Refusal> {
         let text = self.get(key).trim();
         if text.is_empty() {
             return Ok(None);
         }
-        let read = Value::read_bounded(text.as_bytes(), Value::most_memory(text.len()));
+        let text = text.to_owned();
+        let read = offload::work(text.len(), move || {
+            Value::read_bounded(text.as_bytes(), Value::most_memory(text.len()))
+        });
+        let read = read.await.map_err(Problem::from)?;
         read.map(Some).map_err(|_| {
             let detail = format!("the field {} is not JSON, or nested too deep", quoted(key));
             Problem::bad(detail).into()

@@ -2,16 +2,19 @@
 
 use super::answer::Refusal;
 use super::page::Page;
+use crate::App;
 use crate::answers::aside;
 use axum::extract::{Path, Query};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use starbridge_console::{ExecutionParts, FILTERS, OverviewParts, asset};
-use starbridge_diagram::{Folding, svg_in_page};
+use starbridge_console::{ExecutionParts, FILTERS, OverviewParts, TABS, View, asset};
+use starbridge_diagram::svg_in_page;
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
 use starbridge_node::node::Node;
 use starbridge_node::problem::{Problem, quoted};
+use std::num::NonZero;
+use std::str::FromStr;
 
 type Parameters = Query<Vec<(String, String)>>;
 
@@ -23,6 +26,8 @@ const DATA_BYTES: usize = 1024 * 1024;
 const ROWS: &str = "50";
 const STEPS: &str = "200";
 const EVENTS: &str = "100";
+/// So many events before the one that is looked at are shown.
+const AROUND: u64 = 50;
 
 /// The parameters of a page that are not empty.
 struct Asked(Vec<(String, String)>);
@@ -98,80 +103,168 @@ pub async fn execution(page: Page, Path(id): Path<String>, query: Parameters) ->
     page.answer(made)
 }
 
+/// What an execution's page knows of in its address.
+const PLACES: &[&str] = &[
+    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "done",
+];
+
+/// A number in the address of a page.
+fn counted<T: FromStr>(asked: &Asked, key: &str, what: &str) -> Result<Option<T>, Refusal> {
+    match asked.get(key).map(str::parse) {
+        None => Ok(None),
+        Some(Ok(number)) => Ok(Some(number)),
+        Some(Err(_)) => Err(Problem::bad(format!("`{key}` must be {what}")).into()),
+    }
+}
+
+/// What the address of an execution's page asks for.
+fn view<'a>(asked: &'a Asked, id: &'a str) -> Result<View<'a>, Refusal> {
+    let event = "the number of an event";
+    let tab = asked.get("tab").unwrap_or(TABS[0]);
+    if !TABS.contains(&tab) {
+        let detail = format!("there is no tab {}: known are {}", quoted(tab), TABS.join(", "));
+        return Err(Problem::bad(detail).into());
+    }
+    Ok(View {
+        id,
+        tab,
+        at: counted::<NonZero<u64>>(asked, "at", event)?.map(NonZero::get),
+        visit: counted(asked, "visit", event)?,
+        attempt: counted(asked, "attempt", "a number")?,
+    })
+}
+
 async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refusal> {
-    let asked = Asked::of(query, &["at", "steps", "events", "done"])?;
+    let asked = Asked::of(query, PLACES)?;
     let ask = &page.ask;
-    let execution = described(page, id).await?;
-    let steps = [("limit", STEPS), ("cursor", asked.get("steps").unwrap_or("0"))];
-    let steps = ask.get("/v1/executions/{id}/steps", &[id], &steps).await?;
-    let events = match asked.get("events") {
-        None => [("limit", EVENTS), ("order", "desc")],
-        Some(from) => [("limit", EVENTS), ("from", from)],
+    let view = view(&asked, id)?;
+    let execution = described(page, id, view.tab == "data").await?;
+    let at = view.at.map(|at| at.to_string());
+    let with_at = |mut query: Vec<(&'static str, String)>| {
+        query.extend(at.clone().map(|at| ("at", at)));
+        query
     };
-    let events = ask.get("/v1/executions/{id}/history", &[id], &events).await?;
-    let manual = match execution.get("status").and_then(Value::as_str) {
-        Some("Manual") => {
-            let waiting = [("limit", "20"), ("status", "manual")];
-            ask.get("/v1/executions/{id}/steps", &[id], &waiting).await?
+    let get = async |route: &'static str, query: Vec<(&'static str, String)>| {
+        let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        ask.get(route, &[id], &query).await
+    };
+    let cursor = |key: &str| ("cursor", asked.get(key).unwrap_or("0").to_owned());
+    let only = |tab: &str| view.tab == tab;
+    let (mut timeline, mut steps, mut events, mut children) = (Value::Null, Value::Null, Value::Null, Value::Null);
+    if only("timeline") {
+        let query = vec![("lanes", STEPS.to_owned()), cursor("lanes")];
+        timeline = get("/v1/executions/{id}/timeline", with_at(query)).await?;
+    }
+    if only("steps") {
+        let query = vec![("limit", STEPS.to_owned()), cursor("steps")];
+        steps = get("/v1/executions/{id}/steps", with_at(query)).await?;
+    }
+    let failed = asked.get("failed") == Some("true");
+    if only("events") {
+        events = get("/v1/executions/{id}/history", of_events(&asked, &view, failed)).await?;
+    }
+    if only("children") {
+        let query = [("parent", id), ("limit", EVENTS)];
+        children = ask.get("/v1/executions", &[], &query).await?;
+    }
+    let visit = match view.visit {
+        None => Value::Null,
+        Some(visit) => {
+            let query = at.iter().map(|at| ("at", at.as_str())).collect::<Vec<_>>();
+            let visit = visit.to_string();
+            ask.get("/v1/executions/{id}/steps/{event}", &[id, &visit], &query)
+                .await?
         }
-        _ => Value::Null,
     };
-    let at = match asked.get("at").map(str::parse) {
-        None => None,
-        Some(Ok(at)) if at > 0 => Some(at),
-        Some(_) => return Err(Problem::bad("`at` must be the number of an event").into()),
-    };
+    let ended = execution.get("endedTime").is_some();
+    let (open, manual) = waiting(page, id, &execution, ended).await?;
     let of = id.to_owned();
-    let (graph, definition) = aside(&page.app.node, move |node| drawn(node, &of, at)).await??;
+    let (app, at) = (page.app.clone(), view.at);
+    let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at));
+    let (graph, definition, end) = drawing.await??;
     let parts = ExecutionParts {
+        view,
+        end,
         execution: &execution,
+        timeline: &timeline,
         steps: &steps,
         events: &events,
+        failed_only: failed,
+        visit: &visit,
+        children: &children,
+        open: &open,
         manual: &manual,
         definition: &definition,
         graph: &graph,
-        at,
         done: asked.get("done").unwrap_or_default(),
     };
     Ok(starbridge_console::execution(&page.frame, &parts))
 }
 
-/// An execution, with its data unless there is much of it.
-async fn described(page: &Page, id: &str) -> Result<Value, Refusal> {
+/// Which events are asked for: the latest, unless a place is named.
+fn of_events(asked: &Asked, view: &View<'_>, failed: bool) -> Vec<(&'static str, String)> {
+    let mut query = vec![("limit", EVENTS.to_owned())];
+    if failed {
+        query.push(("failed", "true".to_owned()));
+    }
+    let around = view.at.map(|at| at.saturating_sub(AROUND).max(1).to_string());
+    match asked.get("events").map(str::to_owned).or(around) {
+        Some(from) => query.push(("from", from)),
+        None if failed => {}
+        None => query.push(("order", "desc".to_owned())),
+    }
+    query
+}
+
+/// What steps of an execution that has not ended wait for, and those that wait for an operator.
+async fn waiting(page: &Page, id: &str, execution: &Value, ended: bool) -> Result<(Value, Value), Refusal> {
+    if ended {
+        return Ok((Value::Null, Value::Null));
+    }
+    let route = "/v1/executions/{id}/steps";
+    let (mut open, mut manual) = (Value::Null, Value::Null);
+    if execution.get("status").and_then(Value::as_str) == Some("Manual") {
+        let waiting = [("limit", "20"), ("status", "manual")];
+        manual = page.ask.get(route, &[id], &waiting).await?;
+    }
+    if execution.get("waitingFor").is_none() {
+        open = page.ask.get(route, &[id], &[("limit", STEPS)]).await?;
+    }
+    Ok((open, manual))
+}
+
+/// An execution, with its data if they are wanted and not too many.
+async fn described(page: &Page, id: &str, data: bool) -> Result<Value, Refusal> {
     let of = id.to_owned();
     let bytes = aside(&page.app.node, move |node| node.stored(&of).map(|kept| kept.bytes())).await?;
     let without: &[(&str, &str)] = match bytes.map_err(Problem::from)? {
-        0..=DATA_BYTES => &[],
+        0..=DATA_BYTES if data => &[],
         _ => &[("data", "none")],
     };
     page.ask.get("/v1/executions/{id}", &[id], without).await
 }
 
-/// The picture of an execution after an event, and its definition. A long history has no picture.
-fn drawn(node: &Node, id: &str, at: Option<u64>) -> Result<(String, Value), Problem> {
+/// The picture of an execution after an event, its definition, and the number of its last event. A long history has no
+/// picture.
+fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>) -> Result<(String, Value, u64), Problem> {
     let last = node.last_event(id)?;
-    if let Some(at) = at.filter(|at| *at > last.0) {
-        let detail = format!("the history has no event {at}: its last is {last}");
-        return Err(Problem::missing("NoSuchEvent", detail));
-    }
-    let record = node.store().record(id)?;
-    let Some(record) = record else {
-        return Err(Problem::missing("NoSuchExecution", "there is no such execution"));
+    let folded = match at.unwrap_or(last.0) {
+        0..=DRAWN_EVENTS => Some(app.folds.get(node, id, at.map(EventId))?),
+        _ => None,
     };
-    let flow = node.flow_of(id, &record)?;
-    let until = EventId(at.unwrap_or(last.0));
-    if until.0 > DRAWN_EVENTS {
-        return Ok((String::new(), flow.definition.clone()));
-    }
-    let mut folding = Folding::of(&flow);
-    node.each_event(id, |flow, event| {
-        let is_in = event.id <= until;
-        if is_in {
-            folding.see(flow, event);
+    let graph = folded.as_ref().map(|folded| {
+        let status = folded.fold.marks.clone().finish();
+        svg_in_page(&folded.flow, Some(&status))
+    });
+    let flow = match folded {
+        Some(folded) => folded.flow,
+        None => {
+            let record = node.store().record(id)?;
+            let record = record.ok_or_else(|| Problem::missing("NoSuchExecution", "there is no such execution"))?;
+            node.flow_of(id, &record)?
         }
-        is_in
-    })?;
-    Ok((svg_in_page(&flow, Some(&folding.finish())), flow.definition.clone()))
+    };
+    Ok((graph.unwrap_or_default(), flow.definition.clone(), last.0))
 }
 
 /// `GET /flows/{name}`
@@ -189,7 +282,7 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
         let like = match asked.get("like") {
             None => Value::Null,
             Some(id) => {
-                let like = described(&page, id).await?;
+                let like = described(&page, id, true).await?;
                 like.get("input").cloned().unwrap_or(Value::Null)
             }
         };

@@ -1,6 +1,6 @@
 //! The pages' part of the table of routes.
 
-use super::{acts, pages, signing_in};
+use super::{acts, live, pages, signing_in};
 use crate::App;
 use crate::routes::Route;
 use crate::scope::Scope;
@@ -48,6 +48,7 @@ pub const ROUTES: &[Route] = &[
     page("/", READ, "The overview", || get(pages::overview)),
     page("/executions", READ, "The list of executions", || get(pages::executions)),
     page("/executions/{id}", READ, "An execution", || get(pages::execution)),
+    page("/executions/{id}/live", READ, "Word of its changes", || get(live::live)),
     page("/flows", READ, "The flows", || get(pages::flows)),
     page("/flows/{name}", READ, "A flow, and how it is started", || {
         get(pages::flow)

@@ -1,7 +1,7 @@
 //! Signing in and out, and what a visitor chooses for themselves.
 
 use super::answer::{Refusal, html, is_local};
-use super::form::{Fields, Form, forged, is_form};
+use super::form::{Fields, Form, SMALL_FORM_BYTES, forged, is_form};
 use super::page::{LANGUAGE, Page, THEME};
 use super::session::{Visitor, set_cookie};
 use crate::App;
@@ -14,9 +14,6 @@ use starbridge_console::{Language, Theme};
 use starbridge_node::callbacks::Client;
 use starbridge_node::http::body::receive_from_stranger;
 use starbridge_node::problem::Problem;
-
-/// A form of somebody unknown has at most so many bytes.
-const FORM_BYTES: usize = 16 * 1024;
 
 /// `GET /signin`
 pub async fn form(page: Page, Query(query): Query<Vec<(String, String)>>) -> Response {
@@ -37,10 +34,11 @@ pub async fn sign_in(
 ) -> Response {
     let secure = is_secure(request.headers());
     let is_form = is_form(request.headers());
-    let sent = receive_from_stranger(request, FORM_BYTES, &app.bodies).await;
-    let fields = sent
-        .map_err(Refusal::from)
-        .and_then(|(_, mut sent)| Fields::read(is_form, &sent.take()));
+    let sent = receive_from_stranger(request, SMALL_FORM_BYTES, &app.bodies).await;
+    let fields = match sent {
+        Ok((_, mut sent)) => Fields::read(is_form, sent.take()).await,
+        Err(problem) => Err(problem.into()),
+    };
     let fields = match fields {
         Ok(fields) => fields,
         Err(refusal) => return refusal.page(&page.frame),

@@ -1,5 +1,8 @@
 //! The schemas of bodies and answers.
 
+mod history;
+
+use super::execution::execution;
 use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
 use serde_json::{Map, Value, json};
 use starbridge_node::node::BulkAction;
@@ -19,6 +22,7 @@ const CODES: &[&str] = &[
     "CrossSite",
     "DefinitionDoesNotFit",
     "DependencyCycle",
+    "DifferentLimits",
     "ExecutionAlreadyExists",
     "ExecutionBusy",
     "ExecutionSetAside",
@@ -35,6 +39,7 @@ const CODES: &[&str] = &[
     "InvalidToken",
     "MethodNotAllowed",
     "NoSuchBulkJob",
+    "NoSuchData",
     "NoSuchEvent",
     "NoSuchExecution",
     "NoSuchFlow",
@@ -58,6 +63,7 @@ const CODES: &[&str] = &[
     "StoreUnavailable",
     "TaskAlreadyCompleted",
     "TaskTimedOut",
+    "TooManyWaiting",
     "TooManyAnswers",
     "TooManyBodies",
     "TooManyConnections",
@@ -81,6 +87,7 @@ pub fn schemas() -> Map<String, Value> {
         general(),
         flows(),
         executions(),
+        history::schemas(),
         operating(),
         reports(),
         queues(),
@@ -220,8 +227,7 @@ fn executions() -> Schemas {
         ("BatchAnswer", whole(answer)),
         ("Execution", execution()),
         ("ExecutionPage", page(reference("Execution"), text())),
-        ("EventPage", page(event, number())),
-        ("StepPage", page(step(), number())),
+        ("EventPage", history::event_page(event)),
         ("State", state),
     ]
 }
@@ -260,6 +266,10 @@ fn operating() -> Schemas {
         ("Pause", shape(&[("cause", text())])),
         ("Resume", shape(&[])),
         (
+            "ExecutionCounts",
+            shape(&[("statuses!", object()), ("reasons!", or_null(object()))]),
+        ),
+        (
             "Why",
             shape(&[
                 ("execution!", text()),
@@ -281,66 +291,6 @@ fn operating() -> Schemas {
     ]
 }
 
-fn execution() -> Value {
-    let origin = [("execution!", text()), ("event!", number())];
-    let parent = [("execution!", text()), ("event!", number()), ("deleted", flag())];
-    let dependency = [
-        ("execution", text()),
-        ("flow", text()),
-        ("name", text()),
-        ("status!", text()),
-    ];
-    let waiting_for = [
-        ("reason!", text()),
-        ("text!", text()),
-        ("since!", time()),
-        ("until", time()),
-        ("of", text()),
-        ("by", text()),
-        ("cause", text()),
-        ("act!", or_null(text())),
-        ("pool", text()),
-        ("key", text()),
-        ("flow", text()),
-        ("limit", or_null(number())),
-        ("held", number()),
-        ("holders", list(text())),
-        ("position", number()),
-        ("executions", list(shape(&dependency))),
-        ("open", number()),
-    ];
-    let rollback = [
-        ("step!", text()),
-        ("error!", text()),
-        ("cause!", text()),
-        ("left!", list(text())),
-    ];
-    shape(&[
-        ("id!", text()),
-        ("name!", text()),
-        ("flow!", text()),
-        ("version!", number()),
-        ("status!", text()),
-        ("input", object()),
-        ("output", object()),
-        ("error", text()),
-        ("cause", text()),
-        ("step", text()),
-        ("startedTime!", time()),
-        ("endedTime", time()),
-        ("requestedTime", time()),
-        ("priority!", number()),
-        ("orderTime", json!({"type": "integer"})),
-        ("onceKey", text()),
-        ("labels", labels()),
-        ("parent", shape(&parent)),
-        ("root", text()),
-        ("waitingFor", shape(&waiting_for)),
-        ("rollback", shape(&rollback)),
-        ("forkedFrom", shape(&origin)),
-    ])
-}
-
 fn open_step() -> Value {
     shape(&[
         ("step!", text()),
@@ -350,40 +300,6 @@ fn open_step() -> Value {
         ("visit!", number()),
         ("input!", object()),
         ("local!", object()),
-    ])
-}
-
-fn step() -> Value {
-    let waiting_for = [
-        ("reason!", text()),
-        ("text!", text()),
-        ("since", time()),
-        ("execution", text()),
-    ];
-    let rollback = [
-        ("status!", text()),
-        ("attempts!", number()),
-        ("startedTime!", time()),
-        ("endedTime!", or_null(time())),
-        ("waitsUntil!", or_null(time())),
-        ("error", text()),
-        ("cause", text()),
-    ];
-    shape(&[
-        ("event!", number()),
-        ("step!", text()),
-        ("path!", list(object())),
-        ("run!", number()),
-        ("status!", text()),
-        ("attempts!", number()),
-        ("enteredTime!", time()),
-        ("endedTime!", or_null(time())),
-        ("waitsUntil!", or_null(time())),
-        ("error!", or_null(text())),
-        ("cause!", or_null(text())),
-        ("child", text()),
-        ("waitingFor", shape(&waiting_for)),
-        ("rollback", shape(&rollback)),
     ])
 }
 

@@ -1,8 +1,10 @@
 //! Executions: starting them, and looking at them.
 
+use super::briefs::{Brief, Briefs, OF_ADMISSION};
 use super::flows::no_such_flow;
 use super::start_terms::{read_terms, traceparent_of};
-use super::waiting::{Brief, Briefs, OF_ADMISSION, waiting_for};
+use super::waiting::waiting_for;
+use super::why::primary;
 use crate::App;
 use crate::answers::{Found, Room, aside, find};
 use crate::shapes;
@@ -13,10 +15,10 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Rejection, Status};
 use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::{Body, Query};
-use starbridge_node::node::{StoredExecution, WaitPermit};
+use starbridge_node::node::{Node, StoredExecution, WaitPermit};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::{StoreError, WaitingReason};
+use starbridge_ports::{Dependency, StoreError, WaitingReason};
 use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest, find_cycle};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -145,21 +147,29 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
 
 /// What a start waits for by id must be there. A name may appear later.
 fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()> {
-    for id in request.after.iter().filter(|dependency| dependency.flow.is_none()) {
-        if app.node.store().record(&id.execution)?.is_none() {
-            let detail = format!("`after` has the id `{}`, and there is no such execution", id.execution);
-            return Err(Problem::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "UnknownDependency",
-                detail,
-            ));
-        }
+    for Dependency { flow, execution, .. } in &request.after {
+        let detail = match flow {
+            // One of the flow itself is refused with it.
+            Some(flow) if *flow == request.flow || app.node.flows().has(flow) => continue,
+            Some(flow) => format!("`after` has `{flow}/{execution}`, and there is no flow `{flow}`: put it first"),
+            None if app.node.store().record(execution)?.is_some() => continue,
+            None => format!("`after` has the id `{execution}`, and there is no such execution"),
+        };
+        return Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "UnknownDependency",
+            detail,
+        ));
     }
     let Some(name) = &request.name else {
         return Ok(());
     };
     match find_cycle(app.node.store().as_ref(), (&request.flow, name), &request.after)? {
-        Some(cycle) => Err(cyclic(&cycle)),
+        Some(cycle) => {
+            let (flow, cycle_of) = (&request.flow, cycle.join(", "));
+            tracing::warn!(%flow, %name, cycle = %cycle_of, "a start that would wait for itself is refused");
+            Err(cyclic(&cycle))
+        }
         None => Ok(()),
     }
 }
@@ -202,6 +212,9 @@ pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Pr
         }
         StartFailure::Refused(error @ StartError::NotSupported(_)) => {
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", error.to_string())
+        }
+        StartFailure::Refused(error @ StartError::TooManyWaiting(_)) => {
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyWaiting", error.to_string())
         }
         StartFailure::Refused(error @ StartError::Panicked(_)) => {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "Panicked", error.to_string())
@@ -345,8 +358,7 @@ async fn without_data(app: &App, id: Text) -> Answer {
     let shape = aside(&app.node, move |node| {
         let kept = node.stored(&id)?;
         let mut shape = shapes::without_data(&kept);
-        if matches!(kept.record.status, Status::Queued | Status::Blocked) {
-            let waiting = waiting_for(node.store().as_ref(), &kept.execution, &kept.record)?;
+        if let Some(waiting) = waiting_of(node, &kept)? {
             shape.insert("waitingFor".into(), waiting);
         }
         Ok::<_, Problem>(shape)
@@ -354,18 +366,37 @@ async fn without_data(app: &App, id: Text) -> Answer {
     app.answers.value(StatusCode::OK, shape.await??.into()).await
 }
 
-/// An answer with an execution. If it waits to be admitted, it says what for.
-async fn shown(app: &App, found: Found, room: Room) -> Answer {
-    let record = found.record();
-    // A pause is told with the record.
-    if record.paused.is_some() || !matches!(record.status, Status::Queued | Status::Blocked) {
-        return room.execution(StatusCode::OK, found).await;
+/// So many events are read to say what an execution waits for; with more of them the answer is as short as in lists.
+const READ_EVENTS: u64 = 200;
+
+/// What an execution waits for, that has not ended and is not set aside or paused: those reasons are told with the record.
+fn waiting_of(node: &Node, kept: &StoredExecution) -> Answer<Option<Value>> {
+    let (id, record) = (&kept.execution, &kept.record);
+    if record.ended.is_some() || record.broken.is_some() || record.paused.is_some() {
+        return Ok(None);
     }
+    let waiting = match record.status {
+        Status::Queued | Status::Blocked => Some(waiting_for(node.store().as_ref(), id, record)?),
+        Status::Delayed => None,
+        _ if kept.last_event().0 <= READ_EVENTS => Some(primary(node, id, record)?),
+        _ => Briefs::new(node).of(id, record)?.map(Brief::into_value),
+    };
+    Ok(waiting.filter(|waiting| *waiting != Value::Null))
+}
+
+/// An answer with an execution. If it has not ended, it says what it waits for.
+async fn shown(app: &App, found: Found, room: Room) -> Answer {
+    let kept = match found {
+        Found::Stored(kept) if kept.record.ended.is_none() => kept,
+        found => return room.execution(StatusCode::OK, found).await,
+    };
     let (found, waiting) = aside(&app.node, move |node| {
-        let waiting = waiting_for(node.store().as_ref(), found.id(), found.record());
-        waiting.map(|waiting| (found, waiting))
+        waiting_of(node, &kept).map(|waiting| (Found::Stored(kept), waiting))
     })
     .await??;
+    let Some(waiting) = waiting else {
+        return room.execution(StatusCode::OK, found).await;
+    };
     let bytes = found.bytes() + waiting.json_len();
     let make = move || {
         let mut shape = match found.shape()? {
@@ -424,14 +455,19 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
             return app.answers.value(StatusCode::OK, shapes::page(Vec::new(), None)).await;
         }
     }
+    // What a worker holds is in its queue.
+    let stored_reason = match reason.filter(|reason| *reason != WaitingReason::Broken && admission.is_none()) {
+        Some(WaitingReason::Worker) => Some(WaitingReason::Queue),
+        reason => reason,
+    };
+    let refined =
+        reason.filter(|reason| admission.is_some() || matches!(reason, WaitingReason::Worker | WaitingReason::Queue));
     let wanted = starbridge_ports::Query {
         flow: query.get("flow").map(Text::from),
         statuses,
         broken: reason == Some(WaitingReason::Broken),
-        reasons: reason
-            .filter(|reason| *reason != WaitingReason::Broken && admission.is_none())
-            .into_iter()
-            .collect(),
+        reasons: stored_reason.into_iter().collect(),
+        reason_of: wanted_of.clone().filter(|_| stored_reason.is_some()),
         name: query.get("name").map(Text::from),
         parent: family(&query, "parent")?,
         root: family(&query, "root")?,
@@ -442,26 +478,34 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         limit: usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100),
     };
     let page = aside(&app.node, move |node| {
-        let page = node.store().list(&wanted)?;
-        let mut briefs = Briefs::new(node.store().as_ref());
-        let mut items = Vec::with_capacity(page.items.len());
-        for listed in &page.items {
-            let brief = briefs.of(&listed.id, &listed.record)?;
-            let fits = admission.is_none_or(|reason| {
-                let of = |brief: &Brief| wanted_of.is_none() || brief.of == wanted_of;
-                brief.as_ref().is_some_and(|brief| brief.reason == reason && of(brief))
-            });
-            if fits {
-                let mut shape = shapes::record(&listed.id, &listed.record);
-                if let Some(brief) = brief {
-                    brief.tell(&listed.id, &listed.record, &mut shape);
-                }
-                items.push(shape.into());
-            }
-        }
-        Ok::<_, StoreError>(shapes::page(items, page.next.map(Value::from)))
+        listed(node, &wanted, refined, wanted_of.as_ref())
     });
     app.answers.value(StatusCode::OK, page.await??).await
+}
+
+/// A page of executions, each with its reason. `refined` is a reason that records do not tell from others.
+fn listed(
+    node: &Node,
+    wanted: &starbridge_ports::Query,
+    refined: Option<WaitingReason>,
+    of: Option<&Text>,
+) -> Result<Value, StoreError> {
+    let page = node.store().list(wanted)?;
+    let mut briefs = Briefs::new(node);
+    let mut items = Vec::with_capacity(page.items.len());
+    for listed in &page.items {
+        let brief = briefs.of(&listed.id, &listed.record)?;
+        let is_wanted = |brief: &Brief, reason| brief.reason == reason && (of.is_none() || brief.of.as_ref() == of);
+        let fits = |reason| brief.as_ref().is_some_and(|brief| is_wanted(brief, reason));
+        if refined.is_none_or(fits) {
+            let mut shape = shapes::record(&listed.id, &listed.record);
+            if let Some(brief) = brief {
+                brief.tell(&mut shape);
+            }
+            items.push(shape.into());
+        }
+    }
+    Ok(shapes::page(items, page.next.map(Value::from)))
 }
 
 /// The id of an execution whose family is asked for. An empty one is a mistake: without it everything is listed.
@@ -480,27 +524,58 @@ fn waiting_statuses(asked: &[Status]) -> Vec<Status> {
         .collect()
 }
 
-/// The key, flow or execution that is waited for.
+/// The key, flow, queue, step or execution that is waited for.
 fn reason_object(query: &Query, reason: Option<WaitingReason>) -> Answer<Option<Text>> {
+    const WITHOUT: [WaitingReason; 5] = [
+        WaitingReason::Admission,
+        WaitingReason::Broken,
+        WaitingReason::Paused,
+        WaitingReason::StartTime,
+        WaitingReason::Running,
+    ];
     let of = query.get("reasonOf").map(Text::from);
-    let has_object = reason.is_some_and(|reason| OF_ADMISSION.contains(&reason) && reason != WaitingReason::Admission);
-    if of.is_some() && !has_object {
-        let detail =
-            "`reasonOf` goes with a `reason` that has an object: `dependency`, `key`, `flowLimit` or `flowPaused`";
+    if of.is_some() && reason.is_none_or(|reason| WITHOUT.contains(&reason)) {
+        let detail = "`reasonOf` goes with a `reason` that has an object: the key, flow or execution before it runs, the queue of \
+            `queue` and `worker`, the id of a `child`, the step of `manual`, `callback`, `retry`, `poll` and `timer`";
         return Err(Problem::bad(detail));
     }
     Ok(of)
 }
 
 fn reason_of(word: &str) -> Answer<WaitingReason> {
-    let of_admission = OF_ADMISSION.iter().copied().find(|reason| reason.as_str() == word);
-    of_admission
-        .or_else(|| WaitingReason::parse_listed(word))
-        .ok_or_else(|| {
-            let words = OF_ADMISSION.map(WaitingReason::as_str).join(", ");
-            let (word, known) = (quoted(word), format!("{}, {words}", WaitingReason::listed_words()));
-            Problem::bad(format!("there is no reason {word} to ask for: known are {known}"))
-        })
+    let others = OF_ADMISSION.iter().chain([&WaitingReason::Worker]).copied();
+    let found = others.clone().find(|reason| reason.as_str() == word);
+    found.or_else(|| WaitingReason::parse_listed(word)).ok_or_else(|| {
+        let words: Vec<&str> = others.map(WaitingReason::as_str).collect();
+        let known = format!("{}, {}", WaitingReason::listed_words(), words.join(", "));
+        Problem::bad(format!(
+            "there is no reason {} to ask for: known are {known}",
+            quoted(word)
+        ))
+    })
+}
+
+/// `GET /v1/executions/counts`
+pub async fn counts(State(app): State<App>) -> Answer {
+    let (statuses, reasons) = aside(&app.node, |node| {
+        let store = node.store();
+        Ok::<_, StoreError>((store.counts()?, store.reason_counts()?))
+    })
+    .await??;
+    let count = |word: &str, count: u64| (Text::from(word), Value::from(count));
+    let statuses = statuses
+        .into_iter()
+        .map(|(status, number)| count(status.as_str(), number));
+    let mut shape = Object::new();
+    shape.insert("statuses".into(), statuses.collect::<Object>().into());
+    let reasons = reasons.map(|reasons| {
+        let reasons = reasons
+            .into_iter()
+            .map(|(reason, number)| count(reason.as_str(), number));
+        Value::from(reasons.collect::<Object>())
+    });
+    shape.insert("reasons".into(), reasons.unwrap_or_default());
+    app.answers.value(StatusCode::OK, shape.into()).await
 }
 
 fn status_of(word: &str) -> Answer<Status> {

@@ -13,7 +13,7 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::Query;
 use starbridge_node::json::diagnosed;
-use starbridge_node::node::{Node, Operator, PutError};
+use starbridge_node::node::{Node, Operator, PoolLimits, PutError};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{FLOW_POOL, KeptFlow, KeptKey, PoolKey, StoreError};
 
@@ -60,6 +60,14 @@ pub async fn put(
             let detail =
                 format!("the flow has {what}, which can't be honoured here: it needs a server that runs all the time");
             Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail))
+        }
+        Err(PutError::Limits(PoolLimits { pool, limit, other })) => {
+            let (flow, known) = other;
+            let detail = format!(
+                "the pool `{pool}` has the limit {limit} here and {known} in the flow `{flow}`: give both the same, or change that flow first; `starbridge key set` limits single keys"
+            );
+            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "DifferentLimits", detail);
+            Err(problem.with("limit", known.into()))
         }
         Err(PutError::Store(error)) => Err(error.into()),
     }
@@ -177,7 +185,17 @@ pub async fn hide(
     Path(name): Path<String>,
 ) -> Answer<Response> {
     let missing = no_such_flow(&name);
-    let known = super::aside(&app.node, move |node| node.hide_flow(&name, &operator)).await??;
+    let (flow, by) = (Text::from(name.as_str()), operator.clone());
+    let (known, limited) = super::aside(&app.node, move |node| {
+        let known = node.hide_flow(&name, &by)?;
+        let limited = node.has_admission() && governing(node, &name)?.set.is_some();
+        Ok::<_, StoreError>((known, limited))
+    })
+    .await??;
+    if known && limited {
+        // A flow that is put under this name later begins without it. A pause stays: what waits was not to begin.
+        app.node.set_flow(&flow, Some(None), None, &operator).await?;
+    }
     if known {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {

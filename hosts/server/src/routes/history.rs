@@ -9,12 +9,10 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
+use starbridge_machine::history::SHORT_TYPES;
 use starbridge_node::http::reading::Query;
 use starbridge_node::node::{Follower, Heard};
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_node::visits::{Row, STEP_STATUSES, Visits};
-use starbridge_runtime::QueueView;
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,9 +23,15 @@ type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
 /// `GET /v1/executions/{id}/history`
 pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: HeaderMap, query: Parameters) -> Answer {
-    let query = Query::of(query.0, &["from", "limit", "order"])?;
+    const KNOWN: &[&str] = &["from", "limit", "order", "expand", "at", "type", "step", "failed"];
+    let query = Query::of(query.0, KNOWN)?;
+    let expand = query.flag("expand")?;
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accept.is_some_and(|accept| accept.contains("text/event-stream")) {
+        if expand || query.time("at")?.is_some() || Wanted::of(&query)?.is_some() {
+            let detail = "a stream has all events: `at`, `type`, `step`, `failed` and `expand` go with pages";
+            return Err(Problem::bad(detail));
+        }
         return stream(&app, &id, &headers, &query).await;
     }
     let backwards = match query.get("order") {
@@ -42,7 +46,24 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
     };
     let limit = usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100);
     let usual = if backwards { u64::MAX } else { 1 };
-    let from = query.number("from", usual, 1, u64::MAX)?;
+    let mut from = query.number("from", usual, 1, u64::MAX)?;
+    if let Some(time) = query.time("at")? {
+        let of = id.clone();
+        if backwards {
+            return Err(Problem::bad("`at` goes with `order=asc`: it says where to begin"));
+        }
+        let first = super::aside(&app.node, move |node| node.event_at(&of, time)).await??;
+        from = from.max(first.0);
+    }
+    match Wanted::of(&query)? {
+        Some(_) if expand => {
+            let detail = "`expand` goes with whole pages: leave out `type`, `step` and `failed`";
+            return Err(Problem::bad(detail));
+        }
+        Some(wanted) => return some(&app, id, wanted, from, limit, backwards).await,
+        None if expand => return expanded(&app, id, from, (limit, backwards)).await,
+        None => {}
+    }
     let mut room = app.answers.room();
     let kept = super::aside(&app.node, move |node| {
         let last = node.last_event(&id)?;
@@ -55,6 +76,106 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
     let bytes = events.bytes();
     let make = move || Ok::<_, Problem>(page(events.read()?, last, backwards));
     room.write(StatusCode::OK, bytes, make).await
+}
+
+/// A page of events with the data around them.
+async fn expanded(app: &App, id: String, from: u64, (limit, backwards): (usize, bool)) -> Answer {
+    let mut room = app.answers.room();
+    let kept = super::aside(&app.node, move |node| {
+        let last = node.last_event(&id)?;
+        let from = EventId(from.min(if backwards { last.0 } else { u64::MAX }));
+        let found = node.expanded_events(&id, from, limit, backwards)?;
+        room.hold(found.bytes)?;
+        Ok::<_, Problem>((found, last, room))
+    });
+    let (found, last, room) = kept.await??;
+    let bytes = found.bytes;
+    let make = move || Ok::<_, Problem>(page(found.events, last, backwards));
+    room.write(StatusCode::OK, bytes, make).await
+}
+
+/// Which events are wanted.
+struct Wanted {
+    types: Vec<String>,
+    step: Option<String>,
+    failed: bool,
+}
+
+impl Wanted {
+    /// What a query asks for; `None` if it asks for all.
+    fn of(query: &Query) -> Answer<Option<Self>> {
+        let failed = query.flag("failed")?;
+        let types: Vec<String> = query.all("type").into_iter().map(str::to_owned).collect();
+        let is_known = |word: &String| SHORT_TYPES.iter().any(|(known, _)| known == word);
+        if let Some(unknown) = types.iter().find(|word| !is_known(word)) {
+            let known: Vec<&str> = SHORT_TYPES.iter().map(|(known, _)| *known).collect();
+            let known = known.join(", ");
+            let detail = format!("there is no type {} of events: known are {known}", quoted(unknown));
+            return Err(Problem::bad(detail));
+        }
+        let step = query.get("step").map(str::to_owned);
+        let all = types.is_empty() && step.is_none() && !failed;
+        Ok((!all).then_some(Self { types, step, failed }))
+    }
+
+    fn has(&self, event: &Object) -> bool {
+        let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
+        let detail = event.get("detail");
+        let tells = || detail.is_some_and(|detail| detail.get("error").is_some());
+        (self.types.is_empty() || self.types.iter().any(|word| word == text("type")))
+            && self.step.as_deref().is_none_or(|step| step == text("step"))
+            && (!self.failed || tells())
+    }
+}
+
+/// So many events are looked at for a page of some of them.
+const LOOKED: usize = 10_000;
+/// So many at a time.
+const LOOKED_AT_ONCE: usize = 1_000;
+
+/// A page of some of the events. It says in `looked` up to which event it has looked.
+async fn some(app: &App, id: String, wanted: Wanted, from: u64, limit: usize, backwards: bool) -> Answer {
+    let node = app.node.clone();
+    let make = move || {
+        let last = node.last_event(&id)?;
+        let mut at = EventId(from.min(if backwards { last.0 } else { u64::MAX }));
+        let (mut found, mut looked, mut next) = (Vec::new(), None, None);
+        for _ in 0..LOOKED / LOOKED_AT_ONCE {
+            let events = node.events(&id, at, LOOKED_AT_ONCE, backwards)?;
+            next = None;
+            for event in events {
+                let number = event_number(&event).unwrap_or(at.0);
+                if found.len() == limit {
+                    next = Some(number);
+                    break;
+                }
+                looked = Some(number);
+                let beyond = if backwards { number > 1 } else { number < last.0 };
+                at = EventId(if backwards {
+                    number.saturating_sub(1)
+                } else {
+                    number + 1
+                });
+                next = beyond.then_some(at.0);
+                if wanted.has(&event) {
+                    found.push(event.into());
+                }
+            }
+            if next.is_none() || found.len() == limit {
+                break;
+            }
+        }
+        let mut page = Object::new();
+        page.insert("items".into(), found.into());
+        page.insert("next".into(), next.map(Value::from).unwrap_or_default());
+        page.insert("looked".into(), looked.map(Value::from).unwrap_or_default());
+        Ok::<_, Problem>(page.into())
+    };
+    app.answers.room().write_all(StatusCode::OK, make).await
+}
+
+fn event_number(event: &Object) -> Option<u64> {
+    event.get("id").and_then(Value::as_number)?.as_u64()
 }
 
 /// `GET /v1/executions/{id}/logs`
@@ -84,13 +205,7 @@ pub async fn logs(State(app): State<App>, Path(id): Path<String>, query: Paramet
 }
 
 fn page(events: Vec<Object>, last: EventId, backwards: bool) -> Value {
-    let number = |event: &Object| {
-        event
-            .get("id")
-            .and_then(Value::as_number)
-            .and_then(serde_json::Number::as_u64)
-    };
-    let end = events.last().and_then(number);
+    let end = events.last().and_then(event_number);
     let next = match end {
         Some(end) if backwards && end > 1 => Some(end - 1),
         Some(end) if !backwards && end < last.0 => Some(end + 1),
@@ -187,62 +302,4 @@ pub async fn state(State(app): State<App>, Path(id): Path<String>, query: Parame
     let node = app.node.clone();
     let make = move || Ok::<_, Problem>(node.state_at(&id, at)?);
     app.answers.room().write_all(StatusCode::OK, make).await
-}
-
-/// `GET /v1/executions/{id}/steps`
-pub async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
-    let query = Query::of(query.0, &["cursor", "limit", "status"])?;
-    let limit = usize::try_from(query.number("limit", 1000, 1, 10_000)?).unwrap_or(1000);
-    let after = query.number("cursor", 0, 0, u64::MAX)?;
-    let status = query.get("status").map(str::to_owned);
-    if let Some(status) = status.as_deref().filter(|status| !STEP_STATUSES.contains(status)) {
-        let detail = format!(
-            "`status` must be one of {}, not {}",
-            STEP_STATUSES.join(", "),
-            quoted(status)
-        );
-        return Err(Problem::bad(detail));
-    }
-    let node = app.node.clone();
-    let queues = node.queue_views(QUEUES).await.into_iter();
-    let queues: HashMap<Text, QueueView> = queues.map(|queue| (queue.name.clone(), queue)).collect();
-    let make = move || {
-        let mut visits = Visits::new(limit).after(after);
-        if let Some(status) = status {
-            visits = visits.only(&status);
-        }
-        let mut ended = None;
-        node.each_event(&id, |flow, event| {
-            visits.see(flow, event);
-            ended = Some(event.time);
-            true
-        })?;
-        let over = node.store().record(&id)?.is_some_and(|record| record.ended.is_some());
-        let (rows, next) = visits.into_rows(ended.filter(|_| over));
-        let task = |call: EventId| (Text::from(id.as_str()), call);
-        let waiting = rows.iter().filter_map(Row::awaited_worker);
-        let holders = node.holders(waiting.map(|(call, _)| task(call)).collect());
-        let standing = |call: EventId, queue: &str| match holders.get(&task(call)) {
-            Some((worker, since)) => Some(format!("`{worker}` has it since {since}")),
-            None => queues.get(queue).map(queue_in_words),
-        };
-        let items = rows.into_iter().map(|row| row.into_value(standing)).collect();
-        Ok::<_, Problem>(shapes::page(items, next.map(Value::from)))
-    };
-    app.answers.room().write_all(StatusCode::OK, make).await
-}
-
-/// Queues that steps are said more of.
-pub(super) const QUEUES: usize = 1_000;
-
-/// How a queue stands, for whoever waits for one of its workers.
-fn queue_in_words(view: &QueueView) -> String {
-    if view.settings.paused {
-        return "it is paused".to_owned();
-    }
-    let serving = match (view.workers, view.busy) {
-        (0, 0) => "no worker".to_owned(),
-        (idle, busy) => format!("workers: {idle} idle, {busy} busy"),
-    };
-    format!("{} waiting, {} held, {serving}", view.waiting, view.held)
 }

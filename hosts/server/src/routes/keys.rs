@@ -125,7 +125,30 @@ fn settable(pool: &str, key: &str) -> Answer<PoolKey> {
         );
         return Err(Problem::bad(detail));
     }
+    if key.contains(char::is_control) {
+        // One that was made of an input is shown all the same.
+        let detail = format!(
+            "a key that is set has no line breaks and other control characters, not {}",
+            quoted(key)
+        );
+        return Err(Problem::bad(detail));
+    }
     pool_key(pool, key)
+}
+
+/// Where a page begins: after this key. A pool of an earlier version may be no name, so its length is said.
+fn cursor_of(key: &PoolKey) -> String {
+    let PoolKey { pool, key } = key;
+    format!("{}:{pool}{key}", pool.len())
+}
+
+fn read_cursor(cursor: &str) -> Option<PoolKey> {
+    let (length, rest) = cursor.split_once(':')?;
+    let (pool, key) = rest.split_at_checked(length.parse().ok()?)?;
+    Some(PoolKey {
+        pool: pool.into(),
+        key: key.into(),
+    })
 }
 
 async fn known(app: &App, key: PoolKey) -> Answer<ShownKey> {
@@ -148,18 +171,18 @@ pub async fn list(State(app): State<App>, Parameters(given): Parameters<Vec<(Str
     let query = Query::of(given, &["cursor", "limit"])?;
     let limit = usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100);
     let after = query.get("cursor").map(|cursor| {
-        let read = cursor.split_once('/').map(|(pool, key)| pool_key(pool, key));
-        read.ok_or_else(|| Problem::bad("`cursor` is not one of ours"))?
+        let read = read_cursor(cursor);
+        read.ok_or_else(|| Problem::bad("`cursor` must be `next` of the page before"))
     });
     let after = after.transpose()?;
     // One more, to know whether there is another page.
     let mut views = super::aside(&app.node, move |node| node.shown_keys(after.as_ref(), limit + 1)).await??;
     let more = views.len() > limit;
     views.truncate(limit);
-    let next = views.last().filter(|_| more).map(|last| {
-        let PoolKey { pool, key } = &last.kept.key;
-        Value::from(format!("{pool}/{key}"))
-    });
+    let next = views
+        .last()
+        .filter(|_| more)
+        .map(|last| Value::from(cursor_of(&last.kept.key)));
     let items = views.iter().map(|view| shape(view).into()).collect();
     app.answers.value(StatusCode::OK, shapes::page(items, next)).await
 }

@@ -1,6 +1,6 @@
 //! What a start says of its order and time.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use starbridge_flow::limits::{ONCE_KEY_BYTES, START_DELAY};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
@@ -10,6 +10,8 @@ use starbridge_runtime::{StartRequest, StartTime, read_after};
 
 /// Bytes of a trace context of a later version.
 const LONGEST: usize = 256;
+/// The header with a trace context.
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The highest priority.
 const PRIORITIES: u64 = 9;
 
@@ -71,7 +73,7 @@ fn traceparent(body: &Body) -> Answer<Option<Text>> {
 
 /// The trace context of a request. One that is none is ignored, as W3C has it.
 pub(super) fn traceparent_of(headers: &HeaderMap) -> Option<Text> {
-    let given = headers.get("traceparent")?.to_str().ok()?.trim();
+    let given = headers.get(&TRACEPARENT)?.to_str().ok()?.trim();
     is_traceparent(given).then(|| given.into())
 }
 

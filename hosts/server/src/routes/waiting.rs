@@ -2,11 +2,9 @@
 
 use super::keys::set_limit;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::Status;
 use starbridge_ports::{
-    Dependency, ExecutionRecord, FLOW_POOL, KeyView, OpenDependency, PoolKey, Store, StoreError, Waiter, WaitingReason,
+    ExecutionRecord, FLOW_POOL, KeyView, OpenDependency, PoolKey, Store, StoreError, Waiter, WaitingReason,
 };
-use std::collections::HashMap;
 
 /// How many holders of a key, and how many open dependencies, are shown.
 const SHOWN: usize = 10;
@@ -20,7 +18,7 @@ pub(super) fn waiting_for(store: &dyn Store, id: &str, record: &ExecutionRecord)
         Some(waiter) if !waiter.open.is_empty() => dependencies(store, id, waiter)?,
         Some(waiter) => match &waiter.parked {
             Some(key) => parked(store, waiter, key)?,
-            None => undecided(),
+            None => claimed(store, waiter)?.unwrap_or_else(undecided),
         },
         None => undecided(),
     };
@@ -36,104 +34,6 @@ pub(super) fn waiting_for(store: &dyn Store, id: &str, record: &ExecutionRecord)
         shape.insert(name.clone(), value.clone());
     }
     Ok(shape.into())
-}
-
-/// The reasons of those that wait to be admitted. They follow from what admission keeps, and records do not have them.
-pub(super) const OF_ADMISSION: [WaitingReason; 5] = [
-    WaitingReason::Dependency,
-    WaitingReason::Key,
-    WaitingReason::FlowLimit,
-    WaitingReason::FlowPaused,
-    WaitingReason::Admission,
-];
-
-/// Why one of a list waits to be admitted.
-pub(super) struct Brief {
-    pub(super) reason: WaitingReason,
-    /// The key, the flow, or the first of the executions.
-    pub(super) of: Option<Text>,
-    text: String,
-}
-
-/// What those of a list wait for. What is known of flows is asked for once.
-pub(super) struct Briefs<'a> {
-    store: &'a dyn Store,
-    paused: HashMap<PoolKey, bool>,
-}
-
-impl<'a> Briefs<'a> {
-    pub(super) fn new(store: &'a dyn Store) -> Self {
-        Self {
-            store,
-            paused: HashMap::new(),
-        }
-    }
-
-    /// Why it waits to be admitted; `None` if it does not, or something else comes first.
-    pub(super) fn of(&mut self, id: &str, record: &ExecutionRecord) -> Result<Option<Brief>, StoreError> {
-        let waits = matches!(record.status, Status::Queued | Status::Blocked);
-        if !waits || record.broken.is_some() || record.paused.is_some() {
-            return Ok(None);
-        }
-        let waiter = self.store.waiter(id)?;
-        if let Some(open) = waiter.as_ref().and_then(|waiter| waiter.open.first()) {
-            let Dependency { flow, execution, .. } = &open.dependency;
-            let of = match flow {
-                Some(flow) => Text::from(format!("{flow}/{execution}")),
-                None => execution.clone(),
-            };
-            let text = format!("the execution `{of}`, which it waits for, has not ended");
-            return Ok(Some(brief(WaitingReason::Dependency, Some(of), text)));
-        }
-        let Some(key) = waiter.and_then(|waiter| waiter.parked) else {
-            let text = "whether it may run is not decided yet".to_owned();
-            return Ok(Some(brief(WaitingReason::Admission, None, text)));
-        };
-        let PoolKey { pool, key: of } = &key;
-        if *pool != *FLOW_POOL {
-            let text = format!("it stands in the line of the key `{of}` in the pool `{pool}`");
-            return Ok(Some(brief(WaitingReason::Key, Some(of.clone()), text)));
-        }
-        let paused = match self.paused.get(&key) {
-            Some(paused) => *paused,
-            None => {
-                let paused = self.store.key(&key)?.kept.paused.is_some();
-                self.paused.insert(key.clone(), paused);
-                paused
-            }
-        };
-        let of = of.clone();
-        let (reason, text) = match paused {
-            true => (WaitingReason::FlowPaused, format!("the flow `{of}` is paused")),
-            false => (
-                WaitingReason::FlowLimit,
-                format!("as many executions of the flow `{of}` run as may"),
-            ),
-        };
-        Ok(Some(brief(reason, Some(of), text)))
-    }
-}
-
-fn brief(reason: WaitingReason, of: Option<Text>, text: String) -> Brief {
-    Brief { reason, of, text }
-}
-
-impl Brief {
-    /// Puts it into the shape of an execution.
-    pub(super) fn tell(self, id: &str, record: &ExecutionRecord, shape: &mut Object) {
-        let mut told = Object::new();
-        told.insert("reason".into(), self.reason.as_str().into());
-        told.insert("text".into(), self.text.into());
-        told.insert("since".into(), record.asked().to_string().into());
-        if let Some(until) = record.wake_at {
-            told.insert("until".into(), until.to_string().into());
-        }
-        if let Some(of) = self.of {
-            told.insert("of".into(), of.into());
-        }
-        told.insert("act".into(), format!("starbridge why {id}").into());
-        shape.insert("waitingFor".into(), told.into());
-    }
 }
 
 /// A reason with its words.
@@ -196,24 +96,97 @@ fn dependencies(store: &dyn Store, id: &str, waiter: &Waiter) -> Result<Told, St
     })
 }
 
+/// One that stands in the line of a key.
 fn parked(store: &dyn Store, waiter: &Waiter, key: &PoolKey) -> Result<Told, StoreError> {
     let view = store.key(key)?;
-    let holders = store.holders(key, SHOWN)?;
     let position = store.waiters_before(key, waiter.place(), MAX_POSITION)? + 1;
-    let mut told = match key.pool.as_str() {
-        FLOW_POOL => of_flow(&view, position),
-        _ => of_key(&view, position),
-    };
-    let limit = set_limit(view.kept.limit());
-    told.members.insert("limit".into(), limit);
-    told.members.insert("held".into(), view.held.into());
-    let holders: Vec<Value> = holders.into_iter().map(Value::from).collect();
-    told.members.insert("holders".into(), holders.into());
+    let place = format!("it is number {position} in line");
+    let mut told = at_key(store, &view, &place)?;
     told.members.insert("position".into(), position.into());
+    let others = full_keys(store, waiter)?
+        .into_iter()
+        .filter(|other| other.kept.key != *key);
+    tell_also_full(others, &mut told.members);
     Ok(told)
 }
 
-fn of_key(view: &KeyView, position: u64) -> Told {
+/// One with a claim stands in no line: the next free slot of each of its keys is its own.
+fn claimed(store: &dyn Store, waiter: &Waiter) -> Result<Option<Told>, StoreError> {
+    if waiter.claim.is_none() {
+        return Ok(None);
+    }
+    let mut full = full_keys(store, waiter)?.into_iter();
+    let Some(first) = full.next() else {
+        return Ok(None);
+    };
+    let mut told = at_key(
+        store,
+        &first,
+        "it has waited longest, and the next free slot is its own",
+    )?;
+    told.members.insert("claim".into(), true.into());
+    tell_also_full(full, &mut told.members);
+    Ok(Some(told))
+}
+
+fn tell_also_full(others: impl Iterator<Item = KeyView>, members: &mut Object) {
+    let others = others.map(|other| {
+        let PoolKey { pool, key } = other.kept.key.clone();
+        let limit = set_limit(other.kept.limit());
+        let shape: Object = [
+            ("pool".into(), Value::from(pool)),
+            ("key".into(), key.into()),
+            ("limit".into(), limit),
+            ("held".into(), other.held.into()),
+        ]
+        .into_iter()
+        .collect();
+        Value::from(shape)
+    });
+    let others: Vec<Value> = others.collect();
+    if !others.is_empty() {
+        members.insert("alsoFull".into(), others.into());
+    }
+}
+
+/// The keys a waiter needs a slot of that have no free one, in the order of its flow.
+pub(super) fn full_keys(store: &dyn Store, waiter: &Waiter) -> Result<Vec<KeyView>, StoreError> {
+    let mut held = Vec::new();
+    for holder in waiter.ask.ancestors.iter().chain([&waiter.execution]) {
+        held.extend(store.slots_of(holder)?);
+    }
+    let flow = PoolKey {
+        pool: FLOW_POOL.into(),
+        key: waiter.ask.flow.clone(),
+    };
+    let needed = waiter.ask.keys.iter().map(|needed| needed.key.clone());
+    let mut full: Vec<KeyView> = Vec::new();
+    for key in needed.chain([flow]) {
+        if held.contains(&key) || full.iter().any(|other| other.kept.key == key) {
+            continue;
+        }
+        let view = store.key(&key)?;
+        if view.kept.limit().is_some_and(|limit| view.held >= limit) {
+            full.push(view);
+        }
+    }
+    Ok(full)
+}
+
+fn at_key(store: &dyn Store, view: &KeyView, place: &str) -> Result<Told, StoreError> {
+    let holders = store.holders(&view.kept.key, SHOWN)?;
+    let mut told = match view.kept.key.pool.as_str() {
+        FLOW_POOL => of_flow(view, place),
+        _ => of_key(view, place),
+    };
+    told.members.insert("limit".into(), set_limit(view.kept.limit()));
+    told.members.insert("held".into(), view.held.into());
+    let holders: Vec<Value> = holders.into_iter().map(Value::from).collect();
+    told.members.insert("holders".into(), holders.into());
+    Ok(told)
+}
+
+fn of_key(view: &KeyView, place: &str) -> Told {
     let PoolKey { pool, key } = &view.kept.key;
     let limit = view.kept.limit().unwrap_or_default();
     let members = [
@@ -223,7 +196,7 @@ fn of_key(view: &KeyView, position: u64) -> Told {
     Told {
         reason: WaitingReason::Key,
         text: format!(
-            "{} of {limit} slots of the key `{key}` in the pool `{pool}` are held; it is number {position} in line",
+            "{} of {limit} slots of the key `{key}` in the pool `{pool}` are held; {place}",
             view.held
         ),
         act: Some(format!(
@@ -235,7 +208,7 @@ fn of_key(view: &KeyView, position: u64) -> Told {
     }
 }
 
-fn of_flow(view: &KeyView, position: u64) -> Told {
+fn of_flow(view: &KeyView, place: &str) -> Told {
     let flow = &view.kept.key.key;
     let members: Object = [("flow".into(), Value::from(flow.clone()))].into_iter().collect();
     if let Some(pause) = &view.kept.paused {
@@ -245,7 +218,7 @@ fn of_flow(view: &KeyView, position: u64) -> Told {
         };
         return Told {
             reason: WaitingReason::FlowPaused,
-            text: format!("{by} paused the flow `{flow}`; it is number {position} in line"),
+            text: format!("{by} paused the flow `{flow}`; {place}"),
             act: Some(format!("starbridge flow set {flow} --resume")),
             members: with_by(members, &pause.by),
         };
@@ -254,7 +227,7 @@ fn of_flow(view: &KeyView, position: u64) -> Told {
     Told {
         reason: WaitingReason::FlowLimit,
         text: format!(
-            "{} executions of the flow `{flow}` run, and {limit} may; it is number {position} in line",
+            "{} executions of the flow `{flow}` run, and {limit} may; {place}",
             view.held
         ),
         act: Some(format!(

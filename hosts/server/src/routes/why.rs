@@ -1,6 +1,6 @@
 //! Why an execution is not moving: the reason that needs somebody first, and all that are open.
 
-use super::history::QUEUES;
+use super::queue_waits::{because, tell_place, tell_queue};
 use super::route::Route;
 use super::waiting::waiting_for;
 use crate::App;
@@ -15,8 +15,6 @@ use starbridge_node::node::{Node, QueryError};
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_node::visits::{OpenWait, Row, Visits};
 use starbridge_ports::{ExecutionRecord, WaitingReason};
-use starbridge_runtime::QueueView;
-use std::collections::HashMap;
 
 /// The routes of reasons.
 pub(super) const ROUTES: &[Route] = &[Route {
@@ -57,14 +55,9 @@ const ORDER: [WaitingReason; 13] = [
 /// `GET /v1/executions/{id}/why`
 async fn why(State(app): State<App>, Path(id): Path<String>) -> Answer {
     let node = app.node.clone();
-    let queues = node.queue_views(QUEUES).await.into_iter();
-    let queues: HashMap<Text, QueueView> = queues.map(|queue| (queue.name.clone(), queue)).collect();
     let make = move || {
         let record = node.store().record(&id)?.ok_or(QueryError::NoSuchExecution)?;
-        let asked = Asked {
-            node: &node,
-            queues: &queues,
-        };
+        let asked = Asked { node: &node };
         let told = asked.reasons(&id, &record, DEPTH)?;
         let mut shape = Object::new();
         shape.insert("execution".into(), id.into());
@@ -77,10 +70,14 @@ async fn why(State(app): State<App>, Path(id): Path<String>) -> Answer {
     app.answers.room().write_all(StatusCode::OK, make).await
 }
 
+/// The reason of an execution that needs somebody first, as its history says it; null of one that has ended.
+pub(super) fn primary(node: &Node, id: &str, record: &ExecutionRecord) -> Answer<Value> {
+    Ok(Asked { node }.reasons(id, record, DEPTH)?.primary())
+}
+
 /// Who is asked.
 struct Asked<'a> {
     node: &'a Node,
-    queues: &'a HashMap<Text, QueueView>,
 }
 
 /// Reasons, the first is the primary one.
@@ -121,7 +118,7 @@ impl Asked<'_> {
                 }
                 Ok(told)
             }
-            _ => self.of_steps(id, of_record, depth),
+            _ => self.of_steps(id, of_record.filter(|_| record.paused.is_some()), depth),
         }
     }
 
@@ -162,10 +159,14 @@ impl Asked<'_> {
                 (WaitingReason::Worker, Some((worker, held))) => {
                     set(&mut shape, "worker", worker.clone());
                     set(&mut shape, "heldTime", held.to_string());
+                    let until = wait.call.and_then(|call| self.node.lease_until(task(call)));
+                    if let Some(until) = until {
+                        set(&mut shape, "leaseUntil", until.to_string());
+                    }
                     let text = format!("the worker `{worker}` holds the task of `{}`", wait.step);
                     say(&mut shape, text, None);
                 }
-                (WaitingReason::Queue, _) => self.in_queue(id, &wait, &mut shape),
+                (WaitingReason::Queue, _) => self.in_queue(id, &wait, &mut shape)?,
                 (WaitingReason::Child, _) => self.child(&wait, depth, &mut shape)?,
                 _ => of_step(id, &wait, &mut shape),
             }
@@ -185,41 +186,18 @@ impl Asked<'_> {
     }
 
     /// A task that nobody holds.
-    fn in_queue(&self, id: &str, wait: &OpenWait, shape: &mut Object) {
+    fn in_queue(&self, id: &str, wait: &OpenWait, shape: &mut Object) -> Answer<()> {
         let name = wait.queue.clone().unwrap_or_default();
-        let nothing = QueueView::of_nothing(name.clone());
-        let view = self.queues.get(&name).unwrap_or(&nothing);
-        let full = view.settings.max_concurrent.filter(|most| view.held >= *most);
-        let first = format!("starbridge order {id} --priority 9");
-        let (because, why, act) = match full {
-            _ if view.settings.paused => (
-                "queuePaused",
-                "the queue is paused".to_owned(),
-                format!("starbridge queue resume {name}"),
-            ),
-            _ if view.workers == 0 && view.busy == 0 => (
-                "noWorker",
-                "no worker asks for tasks".to_owned(),
-                format!("starbridge worker --queue {name} -- COMMAND"),
-            ),
-            Some(most) => (
-                "limit",
-                format!("workers hold {} tasks, and {most} may be held", view.held),
-                format!("starbridge queue set {name} --max-concurrent {}", most + 1),
-            ),
-            None if view.settings.rate_per_second.is_some() && view.workers > 0 => (
-                "rate",
-                "as many tasks were taken as may be in a second".to_owned(),
-                first,
-            ),
-            None => ("behind", format!("{} tasks wait there", view.waiting), first),
-        };
-        set(shape, "queue", name.clone());
-        set(shape, "because", because);
-        set(shape, "waiting", view.waiting);
-        set(shape, "workers", view.workers as u64);
-        let text = format!("the task of `{}` is in the queue `{name}`: {why}", wait.step);
-        say(shape, text, Some(act));
+        let view = self.node.queue_now(&name);
+        let because = because(id, &view);
+        tell_queue(&view, &because, shape);
+        let store = self.node.store().as_ref();
+        if let Some((task, None)) = store.task_of(id, wait.call)? {
+            tell_place(store, &task, shape)?;
+        }
+        let text = format!("the task of `{}` is in the queue `{name}`: {}", wait.step, because.text);
+        say(shape, text, Some(because.act));
+        Ok(())
     }
 
     /// A child, with its own reason.

@@ -298,9 +298,8 @@ async fn too_many_wrong_tokens_are_turned_away() {
     assert_eq!(last, 429);
 }
 
-#[tokio::test]
-async fn execution_is_started_paused_and_stopped_by_forms() {
-    let server = serving(access()).await;
+/// A flow with a form.
+async fn put_order(server: &Running) {
     let input_schema = json!({"type": "object", "required": ["id"], "properties": {
         "id": {"type": "integer"}, "note": {"type": "string"}, "express": {"type": "boolean"}}});
     let mut definition = crate::harness::definition(asleep());
@@ -309,6 +308,12 @@ async fn execution_is_started_paused_and_stopped_by_forms() {
         .request(Method::PUT, "/v1/flows/order")
         .bearer_auth("token-admin");
     assert_eq!(put.body(definition.to_string()).send().await.unwrap().status(), 201);
+}
+
+#[tokio::test]
+async fn execution_is_started_paused_and_stopped_by_forms() {
+    let server = serving(access()).await;
+    put_order(&server).await;
 
     let mut browser = Browser::at(&server.base);
     browser.sign_in("token-admin").await;
@@ -336,7 +341,9 @@ async fn execution_is_started_paused_and_stopped_by_forms() {
     let shown = browser.get(&begun.leads).await;
     assert_eq!(shown.status, 200, "{}", shown.text);
     assert!(!shown.text.contains("<script>alert") && !shown.text.contains('\u{202e}'));
-    assert!(shown.text.contains("&lt;script&gt;alert(1)&lt;/script&gt;⟨U+202E⟩"));
+    let data = browser.get(&format!("{at}?tab=data")).await.text;
+    assert!(!data.contains("<script>alert") && !data.contains('\u{202e}'));
+    assert!(data.contains("&lt;script&gt;alert(1)&lt;/script&gt;⟨U+202E⟩"), "{data}");
     assert!(shown.text.contains("<svg") && shown.text.contains("class=\"flow\"") && !shown.text.contains("<style"));
     assert_eq!(browser.get(&format!("{at}?at=2")).await.status, 200);
     assert_eq!(browser.get(&format!("{at}?at=99")).await.status, 404);
@@ -371,6 +378,84 @@ async fn execution_is_started_paused_and_stopped_by_forms() {
 }
 
 #[tokio::test]
+async fn page_of_an_execution_opens_what_its_address_names() {
+    let server = serving(Access::default()).await;
+    server.flow("f", asleep()).await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    let id = begun.body["id"].as_str().unwrap();
+    let browser = Browser::at(&server.base);
+    let at = format!("/executions/{id}");
+    for tab in starbridge_console::TABS {
+        let shown = browser.get(&format!("{at}?tab={tab}&at=2&visit=3")).await;
+        assert!(matches!(shown.status, 200 | 404), "{tab}: {}", shown.text);
+    }
+    let steps = server.get(&format!("/v1{at}/steps")).await.body;
+    let visit = &steps["items"][0]["event"];
+    let line = browser.get(&at).await.text;
+    assert!(line.contains(&format!("href=\"{at}?visit={visit}\"")), "{line}");
+    assert!(line.contains(&format!("data-live=\"{at}/live\"")), "{line}");
+    let seen = browser.get(&format!("{at}?visit={visit}")).await.text;
+    assert!(seen.contains("id=\"visit\""), "{seen}");
+    assert!(line.contains("data-part=\"earlier\" hidden"), "{line}");
+    // What is shown at an event does not change any more.
+    let earlier = browser.get(&format!("{at}?at=1")).await.text;
+    assert!(!earlier.contains("data-live=\"") && !earlier.contains("data-part=\"earlier\" hidden"));
+    for (query, status) in [
+        ("?visit=x", 400),
+        ("?attempt=-1", 400),
+        ("?at=0", 400),
+        ("?visit=1", 404),
+        ("?odd=1", 400),
+    ] {
+        assert_eq!(browser.get(&format!("{at}{query}")).await.status, status, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn page_hears_that_there_is_something_new_and_not_what() {
+    let server = serving(access()).await;
+    let put = server
+        .request(Method::PUT, "/v1/flows/f")
+        .bearer_auth("token-admin")
+        .body(crate::harness::definition(asleep()).to_string());
+    assert_eq!(put.send().await.unwrap().status(), 201);
+    let start = server
+        .request(Method::POST, "/v1/flows/f/executions")
+        .bearer_auth("token-admin")
+        .body(json!({"input": {"note": "secret-note"}}).to_string());
+    let begun: serde_json::Value = serde_json::from_str(&start.send().await.unwrap().text().await.unwrap()).unwrap();
+    let at = format!("/executions/{}", begun["id"].as_str().unwrap());
+    let stranger = Browser::at(&server.base).get(&format!("{at}/live")).await;
+    assert_eq!(stranger.status, 303);
+    let mut browser = Browser::at(&server.base);
+    browser.sign_in("token-admin").await;
+    let wrong = browser
+        .request(Method::GET, &format!("{at}/live"))
+        .header("last-event-id", "x");
+    assert_eq!(wrong.send().await.unwrap().status(), 400);
+    // From the first event on, so that nothing depends on when the stream begins.
+    let request = browser
+        .request(Method::GET, &format!("{at}/live"))
+        .header("last-event-id", "0");
+    let stream = request.send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let forgery = browser.get("/flows/f").await.forgery();
+    assert_eq!(
+        browser
+            .send(&format!("{at}/stop"), &[("forgery", forgery.as_str())])
+            .await
+            .status,
+        303
+    );
+    let said = stream.text().await.unwrap();
+    assert!(
+        said.starts_with("id: ") && said.trim_end().ends_with("event: end\ndata: 0"),
+        "{said}"
+    );
+    assert!(!said.contains("secret-note") && !said.contains("Execution"), "{said}");
+}
+
+#[tokio::test]
 async fn pages_are_in_the_language_that_is_chosen() {
     let server = serving(Access::default()).await;
     let mut browser = Browser::at(&server.base);
@@ -397,4 +482,16 @@ async fn pages_are_in_the_language_that_is_chosen() {
 async fn without_the_setting_there_are_no_pages() {
     let server = Running::start().await;
     assert_eq!(Browser::at(&server.base).get("/executions").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_forms_are_refused_before_they_are_read() {
+    let running = serving(access()).await;
+    let stranger = Browser::at(&running.base);
+    for path in ["/settings", "/signout", "/signin"] {
+        let shown = stranger.send(path, &[("a", &"x".repeat(20 * 1024))]).await;
+        assert_eq!(shown.status, 413, "{path}: {}", shown.text);
+    }
+    let many: Vec<(&str, &str)> = vec![("a", ""); 257];
+    assert_eq!(stranger.send("/settings", &many).await.status, 400);
 }

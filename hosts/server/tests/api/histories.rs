@@ -38,6 +38,54 @@ pub async fn pages_in_both_orders_hold_every_event_once() {
 }
 
 #[tokio::test]
+async fn expanded_history_has_the_data_around_each_step() {
+    let server = Running::start().await;
+    let made = |name: &str, value: u32| json!({"type": "pass", "name": name, "outputMappings": [{"target": name, "source": value}]});
+    let each = json!({
+        "type": "foreach", "name": "each", "iterationMapping": {"collection": "$.items", "item": "n"},
+        "steps": [made("b", 2), made("c", 3)],
+    });
+    server.flow("g", json!([made("a", 1), each])).await;
+    let start = json!({"input": {"items": [7, 8]}});
+    let ended = server.post("/v1/flows/g/executions?wait=10", start).await;
+    let path = format!("/v1/executions/{}/history", ended.body["id"].as_str().unwrap());
+    let plain = server.get(&path).await.body["items"].as_array().unwrap().clone();
+    let full = server.get(&format!("{path}?expand=true")).await.body["items"].clone();
+    let full = full.as_array().unwrap();
+    assert_eq!(plain.len(), full.len());
+    for (plain, full) in plain.iter().zip(full) {
+        for (name, value) in plain["detail"].as_object().unwrap() {
+            assert_eq!(&full["detail"][name], value, "nothing is taken away");
+        }
+    }
+    let detail = |kind: &str, step: &str, number: usize| {
+        let found = full
+            .iter()
+            .filter(|event| event["type"] == kind && event["step"] == step);
+        found.map(|event| event["detail"].clone()).nth(number).unwrap()
+    };
+    let entered = detail("StepEntered", "c", 1);
+    assert_eq!(entered["input"], json!({"items": [7, 8], "a": 1, "n": 8}));
+    assert_eq!(entered["local"], json!({"b": 2}));
+    let started = detail("StepStarted", "c", 0);
+    assert_eq!(started["input"], json!({"items": [7, 8], "a": 1, "n": 7, "b": 2}));
+    assert_eq!(detail("StepExited", "a", 0)["local"], json!({"a": 1}));
+    assert_eq!(detail("StepExited", "c", 0)["local"], json!({"b": 2, "c": 3}));
+    // Pages in both orders are parts of the whole.
+    let page = server.get(&format!("{path}?expand=true&from=5&limit=3")).await.body;
+    assert_eq!(page["items"].as_array().unwrap()[..], full[4..7]);
+    let page = server
+        .get(&format!("{path}?expand=true&from=7&limit=3&order=desc"))
+        .await
+        .body;
+    let backwards: Vec<Value> = full[4..7].iter().rev().cloned().collect();
+    assert_eq!(page["items"].as_array().unwrap()[..], backwards);
+    assert_eq!(page["next"], 4);
+    let wrong = server.get(&format!("{path}?expand=yes")).await;
+    assert_eq!(wrong.status, 400, "{wrong:?}");
+}
+
+#[tokio::test]
 async fn event_stream_resumes_at_last_event_id() {
     let server = Running::start().await;
     let id = ended(&server).await;

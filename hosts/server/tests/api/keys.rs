@@ -36,7 +36,7 @@ async fn becomes(server: &Running, id: &str, status: &str, reason: &Value) -> Va
 }
 
 async fn runs(server: &Running, id: &str) {
-    becomes(server, id, "Running", &Value::Null).await;
+    becomes(server, id, "Running", &json!("timer")).await;
 }
 
 async fn waits(server: &Running, id: &str, reason: &str) -> Value {
@@ -170,6 +170,7 @@ pub async fn keys_come_in_pages_and_rubbish_is_refused() {
         ("/v1/keys/a/x", json!({"limits": 1}), "limit"),
         ("/v1/keys/@flow/deploy", json!({"limit": 1}), "PATCH"),
         ("/v1/keys/a%20b/x", json!({"limit": 1}), "pool"),
+        ("/v1/keys/a/x%0Ay", json!({"limit": 1}), "line breaks"),
     ] {
         let refused = server.put(path, body.clone()).await;
         assert_eq!(refused.code(), (400, "BadRequest"), "{path} {body}");
@@ -345,4 +346,50 @@ pub async fn paused_waiter_says_so_and_lets_others_go_first() {
     waits(&server, &two, "key").await;
     stop(&server, &three).await;
     runs(&server, &two).await;
+}
+
+#[tokio::test]
+pub async fn flows_that_share_a_pool_give_it_one_limit() {
+    let server = Running::start().await;
+    let flow = |keys: Value| {
+        let mut flow = definition(asleep());
+        flow["concurrency"] = keys;
+        flow
+    };
+    let one = flow(json!([{"key": "$input.cluster", "limit": 5, "pool": "clusters"}]));
+    assert_eq!(server.put("/v1/flows/migrate", one.clone()).await.status, 201);
+    let other = flow(json!([{"key": "$.name", "limit": 3, "pool": "clusters"}]));
+    let refused = server.put("/v1/flows/upgrade", other.clone()).await;
+    assert_eq!(refused.code(), (422, "DifferentLimits"));
+    let detail = refused.body["detail"].as_str().unwrap();
+    assert!(detail.contains("limit 3 here and 5 in the flow `migrate`"), "{detail}");
+    assert_eq!(server.get("/v1/flows/upgrade").await.status, 404);
+    // A pool may have several kinds of keys: then those are compared that are written in the same way.
+    let two = json!([{"key": "$input.cluster", "limit": 5, "pool": "clusters"}, {"key": "s-{$input.shard}", "limit": 1, "pool": "clusters"}]);
+    assert_eq!(server.put("/v1/flows/upgrade", flow(two)).await.status, 201);
+    // The flow's own pool has its name.
+    let own = flow(json!([{"key": "a", "limit": 2, "pool": "migrate"}]));
+    assert_eq!(server.put("/v1/flows/third", own).await.status, 201);
+    // A flow may change its own limit where nobody contradicts.
+    assert_eq!(
+        server.put("/v1/flows/third", other).await.code(),
+        (422, "DifferentLimits")
+    );
+    let alone = flow(json!([{"key": "a", "limit": 4, "pool": "migrate"}]));
+    assert_eq!(server.put("/v1/flows/third", alone).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_flow_that_is_deleted_takes_its_limit_along() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    patch(&server, "f", json!({"maxRunning": 0})).await;
+    let one = start(&server, "f", "one").await;
+    waits(&server, &one, "flowLimit").await;
+    assert_eq!(server.ask(Method::DELETE, "/v1/flows/f", None).await.status, 204);
+    runs(&server, &one).await;
+    server
+        .flow("f", json!([{"type": "wait", "name": "later", "duration": 60}]))
+        .await;
+    assert_eq!(server.get("/v1/flows/f").await.body["maxRunning"], Value::Null);
 }

@@ -4,8 +4,8 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, answers, audit, bodies, browsers, bulk, connections, decisions, executions, flows, histories, keys, limits,
-    order, pausing, pressure, queues, reports, schedules, starts, waiters, why,
+    access, answers, audit, bodies, browsers, bulk, connections, decisions, executions, flows, histories, inside, keys,
+    limits, order, pausing, pressure, queues, reports, schedules, starts, waiters, waits, why,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -303,7 +303,15 @@ const TESTS: &[fn()] = &[
     flows::a_hidden_flow_is_not_started_and_not_listed,
     flows::a_bad_definition_says_everything_that_is_wrong,
     flows::what_cannot_be_honoured_is_refused,
+    inside::each_attempt_says_what_went_in_and_what_came_back,
+    #[cfg(feature = "console")]
+    inside::an_earlier_event_shows_what_was_known_then,
+    inside::iterations_are_a_letter_each,
+    inside::timeline_has_a_lane_for_each_visit_and_bands_for_many,
+    inside::datum_comes_in_parts,
+    inside::sender_is_told_its_name_and_scopes,
     keys::flow_is_limited_paused_and_resumed,
+    keys::flows_that_share_a_pool_give_it_one_limit,
     keys::key_admits_as_many_as_its_limit_says,
     keys::keys_come_in_pages_and_rubbish_is_refused,
     keys::raised_limit_admits_at_once_and_a_lowered_one_stops_nobody,
@@ -332,6 +340,8 @@ const TESTS: &[fn()] = &[
     reports::a_body_with_a_wrong_token_is_not_read,
     reports::log_of_a_report_is_shown_with_step_and_attempt,
     waiters::limit_of_waiters,
+    waits::a_list_says_what_each_one_that_runs_waits_for,
+    waits::a_start_is_refused_where_too_many_wait,
     why::a_task_says_its_queue_and_then_its_worker_through_the_parent,
     problem_of_a_store_hides_what_the_store_says,
     panic_of_a_request_is_answered,

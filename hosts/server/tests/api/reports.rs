@@ -284,7 +284,7 @@ pub async fn log_of_a_report_is_shown_with_step_and_attempt() {
         ],
     )
     .await;
-    let expected = [(204, ""), (204, ""), (400, "BadReport"), (400, "BadReport")];
+    let expected = [(204, ""), (204, ""), (409, "TaskAlreadyCompleted"), (400, "BadReport")];
     assert_eq!(results(&answer), expected);
     let id = ended(&server, "f", "a").await["id"].as_str().unwrap().to_owned();
     let logs = server.get(&format!("/v1/executions/{id}/logs")).await;

@@ -81,6 +81,13 @@ async fn retention_deletes_and_frees_the_name() {
     for number in 0..300 {
         old.push(begin(&server, "short", &format!("old{number:03}")).await);
     }
+    let many: Vec<Value> = (0..1_000).map(|_| json!({"flow": "short"})).collect();
+    server.post("/v1/executions/batch", json!(many)).await;
+    eventually("short ones that have ended", async || {
+        let list = server.get("/v1/executions?flow=short&status=Running&limit=1").await;
+        list.body["items"][0].is_null().then_some(())
+    })
+    .await;
     let before = a_moment_later(&server).await;
     begin(&server, "short", "young").await;
     // A few at a time.
@@ -93,7 +100,7 @@ async fn retention_deletes_and_frees_the_name() {
     }
     assert_eq!(
         (together.len(), together.iter().sum::<usize>()),
-        (2, 300),
+        (2, 1_300),
         "{together:?}"
     );
     assert_eq!(names(&server).await, ["runs", "young"]);

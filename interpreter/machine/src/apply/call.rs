@@ -27,13 +27,14 @@ impl State {
                 failure,
                 retry_after,
                 not_sent,
+                ..
             } => {
                 self.fold_call_failed(id, event.caused_by, failure, retry_after.unwrap_or_default(), *not_sent)?;
             }
             EventKind::TaskSubmitFailed { failure, not_sent } => {
                 self.fold_call_failed(id, event.caused_by, failure, Seconds::ZERO, *not_sent)?;
             }
-            EventKind::TaskTimedOut { error, redeliver } => {
+            EventKind::TaskTimedOut { error, redeliver, .. } => {
                 let run = self.task_run_of(id, event.caused_by)?;
                 run.phase = TaskPhase::Faulted {
                     failure: timed_out(flow, error),
@@ -43,7 +44,7 @@ impl State {
                 self.give_up_call(event.caused_by);
             }
             EventKind::TaskCancelled { of, .. } => {
-                let out_of_time = self.frames.get(id)?.visit()?.out_of_time.clone();
+                let out_of_time = self.frames.get(id)?.visit()?.out_of_time.as_deref().cloned();
                 self.task_run_of(id, *of)?.phase = match out_of_time {
                     Some(failure) => TaskPhase::Faulted {
                         failure,

@@ -81,7 +81,7 @@ impl State {
                 children.live.remove(&number)?;
                 children.succeeded += 1;
                 children.done.extend(frame.done);
-                children.set_outcome(number, Outcome::Done(frame.local));
+                children.set_outcome(number, Outcome::Done(frame.local.into()));
             }
             Exit::Failed(failure) => {
                 self.leave_list(flow, id);
@@ -132,7 +132,7 @@ impl State {
         let (failure, origin) = (failure.clone(), *origin);
         let failed_task = visit.failed_task.take();
         self.timers.cancel(visit.take_total());
-        frame.done.extend(failed_task);
+        frame.done.extend(failed_task.map(|done| *done));
         if let FramePosition::In(visit) = std::mem::replace(&mut frame.at, FramePosition::Ended) {
             frame.at = FramePosition::Failed(visit, failure, origin);
         }

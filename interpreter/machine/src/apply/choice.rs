@@ -3,7 +3,7 @@
 use crate::event::{Child, Event};
 use crate::state::{ArmRun, Frame, FrameId, State, StepRun, VisitPhase};
 use starbridge_flow::graph::{Flow, StepId, StepKind};
-use starbridge_flow::value::Value;
+use starbridge_flow::value::Document;
 
 impl State {
     pub(super) fn fold_choice(
@@ -31,7 +31,7 @@ impl State {
         let goto = arm.and_then(|arm| arm.goto);
         let Some((list, number)) = arm.and_then(|arm| arm.list).zip(taken) else {
             visit.phase = VisitPhase::Started(StepRun::Choice(ArmRun::Ended {
-                local: Value::empty_object(),
+                local: Document::default(),
                 goto,
                 done: Vec::new(),
             }));

@@ -5,7 +5,7 @@ use crate::event::{Decision, Event, EventId, Failure, Resolution};
 use crate::state::{FrameId, State, TimerFor, VisitPhase};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Seconds;
-use starbridge_flow::value::Value;
+use starbridge_flow::value::Document;
 
 impl State {
     pub(super) fn fold_manual(&mut self, id: FrameId, request: EventId, failure: &Failure) -> Option<()> {
@@ -42,7 +42,7 @@ impl State {
         visit.phase = match &resolution.decision {
             Decision::Retry => VisitPhase::Entered,
             Decision::Succeed { output } => VisitPhase::Succeeded {
-                output: output.clone().unwrap_or_else(Value::empty_object),
+                output: output.clone().map_or_else(Document::default, Document::from),
                 goto: None,
             },
             Decision::Fail { failure: given } => VisitPhase::Failed {

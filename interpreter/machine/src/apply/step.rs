@@ -8,7 +8,7 @@ use crate::state::{
 };
 use starbridge_flow::graph::{Flow, OutputMode, OutputPassing, Settings, Step, StepId, StepKind};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
-use starbridge_flow::value::{Overlay, Value};
+use starbridge_flow::value::{Document, Overlay, Value};
 
 impl State {
     pub(super) fn fold_step(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
@@ -19,9 +19,12 @@ impl State {
                 attempt, input, bounds, ..
             } => {
                 let bounds = bounds.as_deref().copied().unwrap_or_default();
-                self.fold_step_started(flow, event, id, *attempt, input.clone(), bounds)?;
+                let mapped = input.clone().map(Document::from);
+                self.fold_step_started(flow, event, id, *attempt, mapped, bounds)?;
             }
-            EventKind::StepSucceeded { output, .. } => self.fold_succeeded(flow, event, id, output.clone())?,
+            EventKind::StepSucceeded { output, .. } => {
+                self.fold_succeeded(flow, event, id, output.clone().map(Document::from))?;
+            }
             EventKind::StepFailed { failure, attempt } => self.fold_failed(flow, id, step, failure, *attempt)?,
             EventKind::StepExited { goto, caught, .. } => self.fold_exited(flow, id, step, *goto, caught.as_ref())?,
             EventKind::ChoiceTaken { arm } => self.fold_choice(flow, event, id, step, *arm)?,
@@ -70,7 +73,7 @@ impl State {
             started: EventId::default(),
             mapped: None,
             edited,
-            failed_task: pending_undo.map(|done| *done),
+            failed_task: pending_undo,
             retained_inside: None,
             undone: false,
             late: None,
@@ -95,12 +98,12 @@ impl State {
         event: &Event,
         id: FrameId,
         attempt: u32,
-        mapped: Option<Value>,
+        mapped: Option<Document>,
         bounds: Bounds,
     ) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
         let step = flow.step(frame.visit()?.step)?;
-        let input = frame.step_input(step, mapped.as_ref());
+        let input = frame.step_input(step, mapped.clone()).into_owned();
         let visit = frame.active()?;
         if !matches!(visit.phase, VisitPhase::Entered) || event.step != Some(visit.step) {
             return None;
@@ -128,23 +131,22 @@ impl State {
         Some(())
     }
 
-    fn fold_succeeded(&mut self, flow: &Flow, event: &Event, id: FrameId, output: Option<Value>) -> Option<()> {
+    fn fold_succeeded(&mut self, flow: &Flow, event: &Event, id: FrameId, output: Option<Document>) -> Option<()> {
         let retained = self.frames.get(id)?.visit().map(Visit::frames_inside)?;
         let mut completed = self.completed_in(flow, &retained);
         let frame = self.frames.get_mut(id)?;
-        let path = frame.path.clone();
         let FramePosition::In(visit) = &mut frame.at else {
             return None;
         };
         let step = flow.step(visit.step)?;
-        let undoable = done_of_task(flow, step, visit, path, DoneClass::Completed, event.id);
+        let undoable = done_of_task(flow, step, visit, &frame.path, DoneClass::Completed, event.id);
         let VisitPhase::Started(inside) = std::mem::replace(&mut visit.phase, VisitPhase::Entered) else {
             return None;
         };
         let (local, goto, mut done) = local_of(inside);
         let output = output.unwrap_or(match step.leave {
             OutputMode::Local => local,
-            OutputMode::Nothing | OutputMode::Program(_) => Value::empty_object(),
+            OutputMode::Nothing | OutputMode::Program(_) => Document::default(),
         });
         let bounds = visit.take_deadline().into_iter().chain(visit.take_total());
         visit.phase = VisitPhase::Succeeded { output, goto };
@@ -197,7 +199,7 @@ impl State {
             flow,
             flow.step(step)?,
             visit,
-            path,
+            &path,
             DoneClass::Failed,
             EventId::default(),
         );
@@ -211,7 +213,7 @@ impl State {
                 uncatchable: attempt == 0,
             },
         );
-        visit.failed_task = failed_task.or(visit.failed_task.take());
+        visit.failed_task = failed_task.map(Box::new).or(visit.failed_task.take());
         self.timers.cancel(deadline);
         self.retain_inside(id, inside);
         for child in self
@@ -241,7 +243,7 @@ impl State {
             return None;
         }
         let output = match (&mut visit.phase, caught) {
-            (VisitPhase::Failed { .. }, Some(caught)) => caught.clone(),
+            (VisitPhase::Failed { .. }, Some(caught)) => caught.clone().into(),
             (VisitPhase::Succeeded { output, .. }, None) => std::mem::take(output),
             _ => return None,
         };
@@ -257,14 +259,20 @@ impl State {
         frame.at = next.map_or(FramePosition::Ended, FramePosition::Before);
         match flow.passing {
             OutputPassing::Merge => {
-                let members = frame.local.as_object().is_some() && output.as_object().is_some();
-                frame.local.merge(&output);
-                if members {
-                    frame.data.merge_document(&output);
-                } else {
-                    // What the variables hid of the input shows again.
-                    frame.data = frame.input.clone();
-                    frame.data.merge_document(&frame.local);
+                let were_members = frame.local.other().is_none();
+                match output.as_object().filter(|_| were_members) {
+                    // Most steps put nothing out.
+                    Some(members) if members.is_empty() => {}
+                    Some(members) => {
+                        frame.local.merge(&output);
+                        frame.data.merge(members);
+                    }
+                    None => {
+                        frame.local.merge(&output);
+                        // What the variables hid of the input shows again.
+                        frame.data = frame.input.clone();
+                        frame.data.merge_document(&frame.local);
+                    }
                 }
             }
             OutputPassing::Replace => {
@@ -351,15 +359,15 @@ fn begin(step: &Step, visit: &Visit, event: &Event) -> StepRun {
 
 /// What an attempt that succeeded leaves: its local (`{}` if that is an array), the step to go to, and what could be
 /// undone.
-fn local_of(inside: StepRun) -> (Value, Option<StepId>, Vec<crate::state::Done>) {
+fn local_of(inside: StepRun) -> (Document, Option<StepId>, Vec<crate::state::Done>) {
     match inside {
         StepRun::Task(run) => match run.phase {
-            TaskPhase::Answered { result } => (result, None, Vec::new()),
-            _ => (Value::empty_object(), None, Vec::new()),
+            TaskPhase::Answered { result } => (result.into(), None, Vec::new()),
+            _ => (Document::default(), None, Vec::new()),
         },
         StepRun::Choice(ArmRun::Ended { local, goto, done }) => (local, goto, done),
-        StepRun::Children(children) => (Value::empty_object(), None, children.done),
-        _ => (Value::empty_object(), None, Vec::new()),
+        StepRun::Children(children) => (Document::default(), None, children.done),
+        _ => (Document::default(), None, Vec::new()),
     }
 }
 
@@ -368,7 +376,7 @@ pub(crate) fn done_of_task(
     flow: &Flow,
     step: &Step,
     visit: &Visit,
-    path: crate::event::StepPath,
+    path: &crate::event::StepPath,
     class: DoneClass,
     completed: EventId,
 ) -> Option<crate::state::Done> {
@@ -397,9 +405,9 @@ pub(crate) fn done_of_task(
         },
         call: run.last_call,
         step: visit.step,
-        path,
+        path: path.clone(),
         input: visit.input.clone(),
-        result: result.unwrap_or_else(Value::empty_object),
+        result: result.map_or_else(Document::default, Document::from),
         child: run.child.clone(),
     })
 }

@@ -21,7 +21,7 @@ impl State {
             );
             self.timers.cancel(deadline);
             if self.frames.has_rollback_inside(id) {
-                self.frames.get_mut(id)?.active()?.late = Some(failure);
+                self.frames.get_mut(id)?.active()?.late = Some(Box::new(failure));
                 return Some(());
             }
             return self.time_out(id, failure);
@@ -66,7 +66,7 @@ impl State {
             &flow.fault_names.name(&FaultKind::Timeout),
             &format!("all attempts of the step together took longer than {seconds} seconds"),
         );
-        visit.out_of_time = Some(failure.clone());
+        visit.out_of_time = Some(Box::new(failure.clone()));
         let bounds = visit.take_total().into_iter().chain(visit.take_deadline());
         let faulted = TaskPhase::Faulted {
             failure,
@@ -103,7 +103,7 @@ impl State {
             let late = self.frames.get(id)?.visit().is_some_and(|visit| visit.late.is_some());
             if late && !self.frames.has_rollback_inside(id) {
                 let failure = self.frames.get_mut(id)?.active()?.late.take()?;
-                self.time_out(id, failure)?;
+                self.time_out(id, *failure)?;
             }
         }
         Some(())

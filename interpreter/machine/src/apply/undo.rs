@@ -301,7 +301,7 @@ impl State {
             ..done
         };
         match &visit.phase {
-            VisitPhase::Failed { .. } => stack.extend(visit.failed_task.clone()),
+            VisitPhase::Failed { .. } => stack.extend(visit.failed_task.as_deref().cloned()),
             VisitPhase::Succeeded { .. } => {}
             VisitPhase::Started(StepRun::Choice(ArmRun::Running { child, .. })) => {
                 if let Some(arm) = self.frames.get(*child) {
@@ -319,16 +319,9 @@ impl State {
             }
             _ => {
                 let current = flow.step(visit.step).and_then(|step| {
-                    done_of_task(
-                        flow,
-                        step,
-                        visit,
-                        frame.path.clone(),
-                        DoneClass::Cancelled,
-                        EventId::default(),
-                    )
+                    done_of_task(flow, step, visit, &frame.path, DoneClass::Cancelled, EventId::default())
                 });
-                stack.extend(current.or(visit.failed_task.clone()).map(cancelled));
+                stack.extend(current.or_else(|| visit.failed_task.as_deref().cloned()).map(cancelled));
             }
         }
     }

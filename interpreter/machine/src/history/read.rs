@@ -409,11 +409,13 @@ impl<'a> Members<'a> {
                     retry_after: self.maybe("retryAfter", Self::seconds)?,
                     not_sent: self.not_sent(&failure)?,
                     failure,
+                    holder: self.holder()?,
                 }
             }
             "TaskTimedOut" => EventKind::TaskTimedOut {
                 error: self.text("error")?,
                 redeliver: self.maybe("redeliver", Self::small)?,
+                holder: self.holder()?,
             },
             "TaskCancelled" => EventKind::TaskCancelled {
                 of: self.event("of")?,

@@ -5,7 +5,7 @@ use crate::event::{EventKind, StartRecord};
 /// What every version reads.
 const FIRST: u32 = 1;
 /// Terms of a start, numbers from a step's input, drained executions, redrives with another input or definition, skipped undos, pauses,
-/// changed orders, operators of forks, and notes of operators.
+/// changed orders, operators of forks, notes of operators, and workers whose tasks failed.
 const SECOND: u32 = 2;
 
 impl StartRecord {
@@ -30,6 +30,7 @@ impl EventKind {
             Self::StepEntered { settings } => settings.is_some(),
             Self::TaskScheduled(call) => call.wait.is_some() || call.heartbeat.is_some() || call.priority.is_some(),
             Self::ExecutionTimedOut { drain } => *drain,
+            Self::TaskFailed { holder, .. } | Self::TaskTimedOut { holder, .. } => holder.is_some(),
             _ => false,
         };
         if is_new { SECOND } else { FIRST }

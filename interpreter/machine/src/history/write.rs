@@ -2,7 +2,7 @@
 
 use super::read::not_sent_by_name;
 use crate::event::{
-    Child, Decision, EditedInput, Event, EventKind, Exit, Failure, StartTerms, StepPath, TokenGrant, Waited,
+    Child, Decision, EditedInput, Event, EventKind, Exit, Failure, Holder, StartTerms, StepPath, TokenGrant, Waited,
 };
 use starbridge_flow::graph::{Flow, RetrySettings, Settings, StepId};
 use starbridge_flow::value::{Array, Object, Text, Value};
@@ -271,14 +271,21 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             failure,
             retry_after,
             not_sent,
+            holder,
         } => {
             set_failure(o, failure);
             set_some(o, "retryAfter", retry_after.map(|span| span.0));
             set_not_sent(o, flow, failure, *not_sent);
+            set_holder(o, holder.as_deref());
         }
-        EventKind::TaskTimedOut { error, redeliver } => {
+        EventKind::TaskTimedOut {
+            error,
+            redeliver,
+            holder,
+        } => {
             set(o, "error", error.clone());
             set_some(o, "redeliver", *redeliver);
+            set_holder(o, holder.as_deref());
         }
         EventKind::TaskCancelled { of, reason } => {
             set(o, "of", of.0);
@@ -290,6 +297,11 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
         }
         execution => execution_detail(o, flow, execution),
     }
+}
+
+fn set_holder(o: &mut impl Members, holder: Option<&Holder>) {
+    set_some(o, "worker", holder.map(|holder| holder.worker.clone()));
+    set_some(o, "heldTime", holder.map(|holder| holder.held_time.to_string()));
 }
 
 fn written_settings(settings: &Settings) -> Value {

@@ -248,8 +248,8 @@ impl State {
         frame.data.merge_document(&frame.local);
         frame.input = input;
         let visit = frame.visit().filter(|visit| visit.started > EventId::default());
-        let step = visit.and_then(|visit| Some((flow.step(visit.step)?, visit.mapped.as_ref())));
-        let input = step.map(|(step, mapped)| (step, frame.step_input(step, mapped)));
+        let step = visit.and_then(|visit| Some((flow.step(visit.step)?, visit.mapped.clone())));
+        let input = step.map(|(step, mapped)| (step, frame.step_input(step, mapped).into_owned()));
         if let Some((step, input)) = input
             && let Some(visit) = frame.visit_mut()
         {

@@ -4,7 +4,7 @@
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use starbridge_flow::value::Value;
+use starbridge_flow::value::{Document, Value};
 use std::borrow::{Borrow, Cow};
 
 pub(super) fn serialize<S: Serializer>(
@@ -33,4 +33,23 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 
 pub(super) fn owned<'de, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'a, Option<Value>>, D::Error> {
     deserialize(deserializer).map(Cow::Owned)
+}
+
+/// The same for documents as states hold them.
+pub(super) mod held {
+    use super::{Deserializer, Document, Serializer, Value};
+
+    pub(in crate::state) fn serialize<S: Serializer>(
+        document: &Option<Document>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        super::serialize(&document.as_ref().map(Document::to_value), serializer)
+    }
+
+    pub(in crate::state) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Document>, D::Error> {
+        let document: Option<Value> = super::deserialize(deserializer)?;
+        Ok(document.map(Document::from))
+    }
 }

@@ -5,7 +5,7 @@ use crate::event::{EventId, Failure, StepPath};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::time::{Seconds, Timestamp};
-use starbridge_flow::value::{Overlay, Text, Value};
+use starbridge_flow::value::{Document, Overlay, Text, Value};
 
 /// A task that has a rollback and was called.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub(crate) struct Done {
     #[serde(serialize_with = "merged", deserialize_with = "from_merged")]
     pub(crate) input: Overlay,
     /// The call's result; `{}` if there was none.
-    pub(crate) result: Value,
+    pub(crate) result: Document,
     /// The id of the child execution that the call started.
     pub(crate) child: Option<Text>,
 }

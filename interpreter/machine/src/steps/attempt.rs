@@ -7,7 +7,7 @@ use crate::turn::Turn;
 use starbridge_flow::graph::{
     Fault, FaultKind, InputMode, Output, OutputMode, Pattern, Program, Retry, Root, Step, StepKind, Values,
 };
-use starbridge_flow::value::{Array, Overlay, Text, Value};
+use starbridge_flow::value::{Array, Document, Object, Overlay, Text, Value};
 
 impl State {
     /// Begins an attempt: makes its input and checks the limits.
@@ -35,7 +35,7 @@ impl State {
             }
         };
         let made = made.and_then(|made| {
-            let mapped = made.as_ref().map(|output| &output.value);
+            let mapped = made.as_ref().map(|output| Document::from(output.value.clone()));
             let frame = self.frame_or_fault(id)?;
             let input = frame.step_input(step, mapped);
             let collection = self.collection_len(turn, step, &input)?;
@@ -271,8 +271,8 @@ impl State {
         };
         let local = Local::of(visit);
         let (local_len, local_limit) = match &local {
-            Local::Document(local) => (local.json_len(), None),
             Local::Results(local) => (0, Some(local.json_len())),
+            document => (document.root().json_len(), None),
         };
         let limit = self.limits.collection_bytes;
         if let Some(bytes) = local_limit.filter(|bytes| *bytes > limit) {
@@ -346,36 +346,44 @@ fn token_of(visit: &Visit, step: &Step) -> Option<EventId> {
 }
 
 /// The local data of a step.
-enum Local {
-    /// A document: the result of a task, or what an arm made.
-    Document(Value),
+enum Local<'a> {
+    /// Nothing made any: it is an empty object.
+    Empty(Object),
+    /// The result of a task.
+    Result(&'a Value),
+    /// What an arm made.
+    Arm(&'a Document),
     /// One entry for each list of a composite.
     Results(Array),
 }
 
-impl Local {
-    fn of(visit: &Visit) -> Self {
+impl<'a> Local<'a> {
+    fn of(visit: &'a Visit) -> Self {
         match &visit.phase {
             VisitPhase::Started(StepRun::Task(run)) => match &run.phase {
-                TaskPhase::Answered { result } => Self::Document(result.clone()),
-                _ => Self::Document(Value::empty_object()),
+                TaskPhase::Answered { result } => Self::Result(result),
+                _ => Self::Empty(Object::new()),
             },
-            VisitPhase::Started(StepRun::Choice(ArmRun::Ended { local, .. })) => Self::Document(local.clone()),
+            VisitPhase::Started(StepRun::Choice(ArmRun::Ended { local, .. })) => Self::Arm(local),
             VisitPhase::Started(StepRun::Children(children)) => Self::Results(children.local()),
-            _ => Self::Document(Value::empty_object()),
+            _ => Self::Empty(Object::new()),
         }
     }
 
     fn root(&self) -> Root<'_> {
         match self {
-            Self::Document(document) => Root::from(document),
+            Self::Empty(object) => Root::Object(object),
+            Self::Result(result) => Root::from(*result),
+            Self::Arm(local) => Root::from(*local),
             Self::Results(results) => Root::Array(results),
         }
     }
 
     fn depth(&self) -> usize {
         match self {
-            Self::Document(document) => document.depth(),
+            Self::Empty(object) => object.depth(),
+            Self::Result(result) => result.depth(),
+            Self::Arm(local) => local.depth(),
             Self::Results(results) => results.depth(),
         }
     }

@@ -73,7 +73,7 @@ impl State {
             return Err(Fault::new(FaultKind::Runtime, "the flow's frame is missing"));
         };
         let output = match &turn.flow.leave {
-            None => frame.local.clone(),
+            None => frame.local.to_value(),
             Some(program) => {
                 let view = View {
                     state: self,

@@ -5,6 +5,7 @@ use crate::event::{EventKind, Failure};
 use crate::state::{FrameId, State, Visit};
 use crate::turn::{EventAddress, Turn};
 use starbridge_flow::graph::{Fault, FaultKind, InputMode, Root, Settings, Step, StepId};
+use starbridge_flow::value::Document;
 
 impl State {
     /// Enters the step that a list came to. Where its numbers can't be read, it fails at once.
@@ -70,8 +71,8 @@ impl State {
                 Some(made.value)
             }
         };
-        let input = frame.step_input(step, mapped.as_ref());
-        let input = Root::from(&input);
+        let input = frame.step_input(step, mapped.map(Document::from));
+        let input = Root::from(&*input);
         let budget = self.budget(&[input]);
         let read = reader.read(input, &budget);
         turn.spend(&budget);
@@ -80,7 +81,7 @@ impl State {
 
     /// Why a visit may not be tried any more.
     pub(super) fn hopeless(turn: &Turn<'_>, visit: &Visit, step: &Step) -> Option<Failure> {
-        let out_of_time = visit.out_of_time.clone();
+        let out_of_time = visit.out_of_time.as_deref().cloned();
         out_of_time.or_else(|| Self::settings_missing(turn, visit, step))
     }
 

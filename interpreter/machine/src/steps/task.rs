@@ -53,7 +53,7 @@ impl State {
             Ok(AfterResult::Done) => self.complete(turn, id),
             Ok(AfterResult::Again(detail)) => {
                 let visit = self.visit_and_step(turn, id).map(|(visit, _)| visit);
-                match visit.and_then(|visit| visit.out_of_time.clone()) {
+                match visit.and_then(|visit| visit.out_of_time.as_deref().cloned()) {
                     Some(failure) => self.fail_current(turn, id, failure),
                     None => self.emit(turn, self.place(id), detail),
                 }

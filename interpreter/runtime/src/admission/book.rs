@@ -2,6 +2,8 @@
 
 mod append;
 
+pub(super) use append::names;
+
 use super::lines::Lines;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
@@ -62,6 +64,10 @@ pub(super) struct Book {
     received: BTreeSet<MessageId>,
     sent: Vec<Message>,
     audit: Vec<AuditEntry>,
+    /// How many more wait since this was last asked for.
+    pub(super) waiting_change: i64,
+    /// Names that a waiter does not wait for any more.
+    pub(super) left_names: Vec<(Text, Text)>,
 }
 
 impl Book {

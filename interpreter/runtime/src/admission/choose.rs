@@ -3,7 +3,9 @@
 use super::book::Book;
 use super::deadlock::{self, Blocked};
 use super::settings::AdmissionSettings;
-use starbridge_ports::{Admissions, DeclineReason, MessageBody, PoolKey, StoreError, Waiter, Waiters};
+use starbridge_ports::{
+    ADMISSION, Admissions, DeclineReason, MessageBody, MessageId, PoolKey, StoreError, Waiter, Waiters,
+};
 
 /// What admission decides with.
 pub(super) struct Choice<'a> {
@@ -132,14 +134,8 @@ impl Choice<'_> {
     fn end_deadlock(&mut self, waiter: &Waiter) -> Result<(), StoreError> {
         match deadlock::stuck(self.book, waiter, self.rows)? {
             Blocked::No => Ok(()),
-            Blocked::By(claims) if claims.is_empty() => {
-                let key = deadlock::blocking(self.book, waiter, self.rows)?;
-                let Some(key) = key.or_else(|| waiter.parked.clone()) else {
-                    return Ok(());
-                };
-                self.decline(waiter, DeclineReason::Deadlock { key })
-            }
-            Blocked::By(claims) => claims.into_iter().try_for_each(|claim| self.give_up(claim)),
+            Blocked::By { key, claims } if claims.is_empty() => self.decline(waiter, DeclineReason::Deadlock { key }),
+            Blocked::By { claims, .. } => claims.into_iter().try_for_each(|claim| self.give_up(claim)),
         }
     }
 
@@ -174,7 +170,7 @@ impl Choice<'_> {
         }
         for (claim, execution) in self.book.claims_at(key) {
             if let Some(waiter) = self.book.waiter(&execution, self.rows)?
-                && matches!(deadlock::stuck(self.book, &waiter, self.rows)?, Blocked::By(_))
+                && matches!(deadlock::stuck(self.book, &waiter, self.rows)?, Blocked::By { .. })
             {
                 self.give_up(claim)?;
             }
@@ -197,7 +193,7 @@ impl Choice<'_> {
         {
             self.book.look_at(&first, self.rows)?;
         }
-        if self.book.children && matches!(deadlock::stuck(self.book, &waiter, self.rows)?, Blocked::By(_)) {
+        if self.book.children && matches!(deadlock::stuck(self.book, &waiter, self.rows)?, Blocked::By { .. }) {
             self.give_up(claim)?;
             return Ok(None);
         }
@@ -231,7 +227,22 @@ impl Choice<'_> {
     pub(super) fn decline(&mut self, waiter: &Waiter, reason: DeclineReason) -> Result<(), StoreError> {
         let body = MessageBody::Decline { reason };
         self.book.send(&waiter.execution, waiter.event, body);
+        self.has_asked(waiter)?;
         self.forget(waiter)
+    }
+
+    /// What a waiter asked for needs no second look: if the process ended between the two looks at it, the message comes again,
+    /// after another one may have let the waiter in.
+    pub(super) fn has_asked(&mut self, waiter: &Waiter) -> Result<(), StoreError> {
+        let ask = MessageId {
+            from: waiter.execution.clone(),
+            event: waiter.event,
+            to: ADMISSION.into(),
+        };
+        if self.book.is_pending(&ask, self.rows)? {
+            self.book.received(ask);
+        }
+        Ok(())
     }
 
     /// A waiter waits no longer.

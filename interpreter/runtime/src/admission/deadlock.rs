@@ -14,20 +14,30 @@ const MOST: usize = 1_000;
 pub(super) enum Blocked {
     /// It can, as far as is known.
     No,
-    /// It waits for itself, and these claims have part in that.
-    By(BTreeSet<u64>),
+    /// It waits for itself.
+    By {
+        /// The key of which it can never get a slot.
+        key: PoolKey,
+        /// The claims that have part in that.
+        claims: BTreeSet<u64>,
+    },
 }
 
 /// A key that a waiter needs and that has no free slot for it; `None` if it can be admitted.
 pub(super) fn blocking(book: &mut Book, waiter: &Waiter, rows: &dyn Admissions) -> Result<Option<PoolKey>, StoreError> {
     for key in book.needs(waiter, rows)? {
-        let claims = book.claims_before(&key, waiter.claim);
-        let known = book.key(&key, rows)?;
-        if known.kept.limit().is_some_and(|limit| known.held + claims >= limit) {
+        if is_blocked_at(book, waiter, &key, rows)? {
             return Ok(Some(key));
         }
     }
     Ok(None)
+}
+
+/// Whether a key has no free slot for a waiter.
+fn is_blocked_at(book: &mut Book, waiter: &Waiter, key: &PoolKey, rows: &dyn Admissions) -> Result<bool, StoreError> {
+    let claims = book.claims_before(key, waiter.claim);
+    let known = book.key(key, rows)?;
+    Ok(known.kept.limit().is_some_and(|limit| known.held + claims >= limit))
 }
 
 /// Whether a waiter waits for itself.
@@ -38,16 +48,22 @@ pub(super) fn stuck(book: &mut Book, waiter: &Waiter, rows: &dyn Admissions) -> 
         assumed: Vec::new(),
         can_go_on: BTreeSet::new(),
         claims: Vec::new(),
+        stuck_at: None,
         left: MOST,
     };
-    Ok(match search.is_stuck(waiter)? {
-        true => Blocked::By(search.claims.into_iter().collect()),
-        false => Blocked::No,
+    let is_stuck = search.is_stuck(waiter)?;
+    Ok(match search.stuck_at.filter(|_| is_stuck) {
+        Some(key) => Blocked::By {
+            key,
+            claims: search.claims.into_iter().collect(),
+        },
+        None => Blocked::No,
     })
 }
 
-/// A waiter is stuck if all who hold the key that blocks it are: those who wait for a stuck child. So a circle is stuck if
-/// nothing that is reached from it can go on.
+/// A waiter is stuck if all who hold one of the keys that block it are: those who wait for a stuck child. So a circle is stuck
+/// if nothing that is reached from it can go on. Each of the keys counts: once another one has room, nobody looks at the waiter
+/// for that, since it is parked at one only.
 struct Search<'a> {
     book: &'a mut Book,
     rows: &'a dyn Admissions,
@@ -56,6 +72,8 @@ struct Search<'a> {
     can_go_on: BTreeSet<Text>,
     /// Claims that were met on the way to those.
     claims: Vec<u64>,
+    /// The key at which the waiter is stuck that was found to be last: in the end, the one that was asked for.
+    stuck_at: Option<PoolKey>,
     left: usize,
 }
 
@@ -81,16 +99,29 @@ impl Search<'_> {
     }
 
     fn waits_for_stuck(&mut self, waiter: &Waiter) -> Result<bool, StoreError> {
-        let Some(key) = blocking(self.book, waiter, self.rows)? else {
-            return Ok(false);
-        };
-        let known = self.book.key(&key, self.rows)?;
+        for key in self.book.needs(waiter, self.rows)? {
+            if !is_blocked_at(self.book, waiter, &key, self.rows)? {
+                continue;
+            }
+            let claims = self.claims.len();
+            if self.is_key_stuck(&key)? {
+                self.stuck_at = Some(key);
+                return Ok(true);
+            }
+            self.claims.truncate(claims);
+        }
+        Ok(false)
+    }
+
+    /// Whether no slot of a key, which has no free one, comes free.
+    fn is_key_stuck(&mut self, key: &PoolKey) -> Result<bool, StoreError> {
+        let known = self.book.key(key, self.rows)?;
         // An operator ends this.
         if known.kept.limit() == Some(0) || known.held > count(self.left) {
             return Ok(false);
         }
         let is_full = known.kept.limit().is_some_and(|limit| known.held >= limit);
-        for holder in self.book.holders(&key, self.left, self.rows)? {
+        for holder in self.book.holders(key, self.left, self.rows)? {
             if !self.is_holder_stuck(&holder)? {
                 return Ok(false);
             }
@@ -98,7 +129,7 @@ impl Search<'_> {
         if is_full {
             return Ok(true);
         }
-        for (claim, execution) in self.book.claims_at(&key) {
+        for (claim, execution) in self.book.claims_at(key) {
             self.claims.push(claim);
             if let Some(claimed) = self.book.waiter(&execution, self.rows)?
                 && !self.is_stuck(&claimed)?

@@ -53,7 +53,10 @@ impl Choice<'_> {
         if self.is_awaited(&waiter)? {
             match self.circle(&waiter)? {
                 Circle::None => {}
-                Circle::Of(executions) => return self.decline(&waiter, DeclineReason::Cycle { executions }),
+                Circle::Of(executions) => {
+                    tracing::warn!(execution = %waiter.execution, ?executions, "executions wait for one another: this one is declined");
+                    return self.decline(&waiter, DeclineReason::Cycle { executions });
+                }
                 Circle::Unknown => return self.decline(&waiter, DeclineReason::TooManyDependencies),
             }
         }
@@ -80,6 +83,7 @@ impl Choice<'_> {
         match waiter.open.is_empty() {
             true => {
                 let execution = waiter.execution.clone();
+                self.has_asked(&waiter)?;
                 self.examine(waiter)?;
                 if self.book.waiter(&execution, self.rows)?.is_some() {
                     self.book.send(&execution, MET_EVENT, MessageBody::Met);

@@ -1,13 +1,15 @@
 //! Drives admission in real time, with a store, and tells executions what was decided.
 
+use super::book::flow_key;
 use super::command::AdmissionCommand;
 use super::governed::FlowChange;
 use super::handle::AdmissionHandle;
 use super::settings::AdmissionSettings;
 use super::value::{Admission, Decided};
 use crate::engine::writer::{Writer, Writing};
-use starbridge_ports::{ADMISSION, Admissions, FLOW_POOL, History, Message, PoolKey, StoreError};
-use std::collections::VecDeque;
+use starbridge_flow::value::Text;
+use starbridge_ports::{ADMISSION, Admissions, FLOW_POOL, History, Message, PoolKey, StoreError, Waiters};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -48,6 +50,8 @@ pub struct AdmissionEngine {
     /// Operators that wait for an answer, in the order of their changes; of the first ones, the changes are being written.
     asked: VecDeque<AskedChange>,
     answered: usize,
+    /// Names that may not be waited for any more, once what was decided is durable.
+    left_names: BTreeSet<(Text, Text)>,
     stopped: bool,
 }
 
@@ -71,16 +75,17 @@ impl AdmissionEngine {
                 admission.deliver(message);
             }
         }
-        let mut after = None;
+        handle.bound_waiting(rows.count_waiters()?, settings.max_waiting);
+        // Keys are in the order of their pools: there may be a million of others.
+        let mut after = flow_key(&Text::default());
         loop {
-            let keys = rows.kept_keys(after.as_ref(), KEYS)?;
-            for kept in &keys {
-                if kept.key.pool.as_str() == FLOW_POOL && kept.is_set() {
-                    handle.govern(kept.key.key.clone(), true);
-                }
+            let keys = rows.kept_keys(Some(&after), KEYS)?;
+            let of_flows = keys.iter().take_while(|kept| kept.key.pool.as_str() == FLOW_POOL);
+            for kept in of_flows.filter(|kept| kept.is_set()) {
+                handle.govern(kept.key.key.clone(), true);
             }
             match keys.last() {
-                Some(last) if keys.len() >= KEYS => after = Some(last.key.clone()),
+                Some(last) if keys.len() >= KEYS && last.key.pool.as_str() == FLOW_POOL => after = last.key.clone(),
                 _ => break,
             }
         }
@@ -95,6 +100,7 @@ impl AdmissionEngine {
             unsent: VecDeque::new(),
             asked: VecDeque::new(),
             answered: 0,
+            left_names: BTreeSet::new(),
             stopped: false,
         })
     }
@@ -159,6 +165,8 @@ impl AdmissionEngine {
         self.note_awaited();
         let Decided { append, changes } = self.admission.poll(self.rows.as_ref())?;
         self.answered = changes;
+        // Who is seen to wait is counted.
+        self.handle.count_waiting(self.admission.waiting_change());
         self.note_awaited();
         self.under_way.clone_from(&append.sent);
         if self.writing.write(vec![append])?.is_some() {
@@ -169,13 +177,27 @@ impl AdmissionEngine {
 
     fn note_awaited(&mut self) {
         for (flow, name) in self.admission.awaited() {
+            // Whoever asked may have gone in the same moment.
+            self.left_names.insert((flow.clone(), name.clone()));
             self.handle.await_name(flow, name, true);
         }
+    }
+
+    /// Forgets the names that nobody waits for any more. The rows are durable: who asks later is not among them, and is noted then.
+    fn forget_names(&mut self) -> Result<(), StoreError> {
+        self.left_names.extend(self.admission.left_names());
+        for (flow, name) in std::mem::take(&mut self.left_names) {
+            if self.rows.waiters(Waiters::Named(&flow, &name, 0), 1)?.is_empty() {
+                self.handle.await_name(flow, name, false);
+            }
+        }
+        Ok(())
     }
 
     /// What was decided is durable: executions and operators hear of it.
     fn take_written(&mut self) -> Result<(), StoreError> {
         self.admission.settle();
+        self.forget_names()?;
         self.unsent.extend(std::mem::take(&mut self.under_way));
         let answered = self.answered.min(self.asked.len());
         self.answered = 0;

@@ -4,6 +4,7 @@ use super::command::AdmissionCommand;
 use super::governed::{FlowChange, GovernedFlows};
 use starbridge_flow::value::Text;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::mpsc;
 
@@ -14,6 +15,9 @@ pub struct AdmissionHandle {
     governed: Arc<RwLock<GovernedFlows>>,
     /// Flows and names of executions that somebody waits for and that were not there.
     awaited: Arc<RwLock<BTreeSet<(Text, Text)>>>,
+    /// How many wait, and how many may.
+    waiting: Arc<AtomicU64>,
+    max_waiting: Arc<AtomicU64>,
     /// Whether it decides for one run only, so that nobody else can come who is waited for.
     one_run: bool,
 }
@@ -26,6 +30,8 @@ impl AdmissionHandle {
             commands,
             governed: Arc::default(),
             awaited: Arc::default(),
+            waiting: Arc::default(),
+            max_waiting: Arc::new(AtomicU64::new(u64::MAX)),
             one_run: false,
         };
         (handle, inbox)
@@ -67,6 +73,25 @@ impl AdmissionHandle {
             governed: self.governed.clone(),
             flow,
         }
+    }
+
+    /// How many may wait, if so many do. What is not decided yet is not counted.
+    pub(crate) fn full_at(&self) -> Option<u64> {
+        let most = self.max_waiting.load(Ordering::Relaxed);
+        (self.waiting.load(Ordering::Relaxed) >= most).then_some(most)
+    }
+
+    /// Sets how many wait, and how many may.
+    pub(super) fn bound_waiting(&self, waiting: u64, most: u64) {
+        self.waiting.store(waiting, Ordering::Relaxed);
+        self.max_waiting.store(most, Ordering::Relaxed);
+    }
+
+    /// So many more wait than before, or fewer.
+    pub(super) fn count_waiting(&self, change: i64) {
+        let before = self.waiting.load(Ordering::Relaxed);
+        self.waiting
+            .store(before.saturating_add_signed(change), Ordering::Relaxed);
     }
 
     /// Whether somebody waits for an execution of this flow with this name.

@@ -13,6 +13,8 @@ pub struct AdmissionSettings {
     pub messages: usize,
     /// How many waiters of a line are read at once.
     pub page: usize,
+    /// When so many wait, no further start is taken that may have to.
+    pub max_waiting: u64,
 }
 
 impl Default for AdmissionSettings {
@@ -23,6 +25,7 @@ impl Default for AdmissionSettings {
             examined: 4_096,
             messages: 1_024,
             page: 64,
+            max_waiting: 10_000_000,
         }
     }
 }

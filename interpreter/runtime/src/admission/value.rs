@@ -1,6 +1,6 @@
 //! Who may run: the value that decides. It does no I/O but for reading what its own earlier decisions left in the store.
 
-use super::book::{Book, flow_key};
+use super::book::{Book, flow_key, names};
 use super::choose::Choice;
 use super::settings::AdmissionSettings;
 use starbridge_flow::value::Text;
@@ -105,6 +105,16 @@ impl Admission {
     /// be known to those who start executions before the next [`Admission::poll`].
     pub fn awaited(&mut self) -> Vec<(Text, Text)> {
         std::mem::take(&mut self.awaited)
+    }
+
+    /// Names that a waiter does not wait for any more, since the last call. Others may.
+    pub fn left_names(&mut self) -> Vec<(Text, Text)> {
+        std::mem::take(&mut self.book.left_names)
+    }
+
+    /// How many more wait than at the last call, or how many fewer.
+    pub fn waiting_change(&mut self) -> i64 {
+        std::mem::take(&mut self.book.waiting_change)
     }
 
     /// Whether there is something to decide.
@@ -367,14 +377,4 @@ impl Admission {
     pub fn governs(&mut self, flow: &Text, rows: &dyn Admissions) -> Result<bool, StoreError> {
         Ok(self.book.key(&flow_key(flow), rows)?.kept.is_set())
     }
-}
-
-/// The names that a waiter waits for, as far as they belong to no execution that is known.
-fn names(waiter: &Waiter) -> Vec<(Text, Text)> {
-    let unbound = waiter.open.iter().filter(|open| open.bound.is_none());
-    let names = unbound.filter_map(|open| {
-        let dependency = &open.dependency;
-        Some((dependency.flow.clone()?, dependency.execution.clone()))
-    });
-    names.collect()
 }

@@ -418,6 +418,7 @@ impl Engine {
         audit: Option<AuditEntry>,
         now: Timestamp,
     ) -> Result<Reply, StoreError> {
+        let signal = self.with_holder(execution, signal);
         Ok(match self.bring(execution) {
             Err(StoreError::Held(_)) if self.shard.is_aside(execution) => {
                 self.signal_aside(&Text::from(execution), signal, audit, now)?
@@ -454,25 +455,24 @@ impl Engine {
         }
         let (report, log) = report.redacted(&self.deps.vault).split_log();
         Ok(match report {
-            Report::Logged { .. } | Report::Heartbeat => self.take_heartbeat(execution, call, now),
+            Report::Logged { .. } | Report::Heartbeat => {
+                if let Some(log) = log {
+                    self.keep_log(execution, call, log);
+                }
+                self.take_heartbeat(execution, call, now)
+            }
             Report::Succeed(output) => {
-                let result = output;
-                let holder = self.deps.queues.as_ref();
-                let holder = holder.and_then(|queues| queues.holder(execution, call));
-                let (worker, held_time) = holder.unzip();
-                let named = |worker: Text| self.deps.vault.redacted_text(&worker).map_or(worker, Text::from);
-                let worker = worker.map(named);
                 let signal = Signal::Succeeded {
                     call,
-                    result,
-                    worker,
-                    held_time,
+                    result: output,
+                    worker: None,
+                    held_time: None,
                 };
-                self.take_result(execution, call, signal, log, now)
+                self.take_result(execution, call, self.with_holder(execution, signal), log, now)
             }
             Report::Fail { error, cause } => {
                 let signal = self.shard.reported_failed(execution, call, &error, cause);
-                self.take_result(execution, call, signal, log, now)
+                self.take_result(execution, call, self.with_holder(execution, signal), log, now)
             }
         })
     }

@@ -7,7 +7,7 @@ use crate::shard::Outgoing;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallPart, CallToSend, EventId, Signal};
-use starbridge_ports::{CallIds, Outcome, Request, SentMembers};
+use starbridge_ports::{CallIds, LogTail, Outcome, Request, SentMembers};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::task::AbortHandle;
 use tracing::Instrument;
@@ -21,9 +21,16 @@ pub(super) struct Done {
     pub(super) log: Option<String>,
 }
 
+/// A call that is out.
+pub(super) struct CallOut {
+    task: AbortHandle,
+    /// What the receiver has logged so far.
+    log: LogTail,
+}
+
 /// The calls that are out, up to a limit. The others wait in the order in which they came.
 pub(super) struct Calls {
-    out: BTreeMap<(Text, EventId), AbortHandle>,
+    out: BTreeMap<(Text, EventId), CallOut>,
     waiting: VecDeque<(Text, Box<CallToSend>)>,
     at_once: usize,
 }
@@ -49,21 +56,21 @@ impl Calls {
     /// Cancels all calls, out or waiting. They are sent again when their executions are loaded again.
     pub(super) fn give_up(&mut self) {
         self.waiting.clear();
-        for (_, task) in std::mem::take(&mut self.out) {
-            task.abort();
+        for (_, call) in std::mem::take(&mut self.out) {
+            call.task.abort();
         }
     }
 
     /// Cancels all calls of one execution.
     pub(super) fn give_up_those_of(&mut self, execution: &Text) {
         self.waiting.retain(|(of, _)| of != execution);
-        for (_, task) in self.out.extract_if(.., |(of, _), _| of == execution) {
-            task.abort();
+        for (_, call) in self.out.extract_if(.., |(of, _), _| of == execution) {
+            call.task.abort();
         }
     }
 
     /// Removes a call that is over.
-    pub(super) fn over(&mut self, execution: &Text, call: EventId) -> Option<AbortHandle> {
+    pub(super) fn over(&mut self, execution: &Text, call: EventId) -> Option<CallOut> {
         self.out.remove(&(execution.clone(), call))
     }
 }
@@ -118,8 +125,21 @@ impl Engine {
 
     pub(super) fn stop_sending(&mut self, execution: &Text, call: EventId) {
         self.heartbeats.forget(execution, call);
-        if let Some(task) = self.calls.over(execution, call) {
-            task.abort();
+        let Some(out) = self.calls.over(execution, call) else {
+            return;
+        };
+        out.task.abort();
+        // A program that is killed has no end that would bring it.
+        if let Some(log) = out.log.text() {
+            let log = self.redacted_log(log);
+            self.keep_log(execution, call, log);
+        }
+    }
+
+    /// Keeps what a call has logged that did not end by itself. A process that shares its executions keeps no logs.
+    pub(super) fn keep_log(&mut self, execution: &str, call: EventId, log: String) {
+        if self.leased.is_none() {
+            self.shard.keep_log(execution, call, log);
         }
     }
 
@@ -143,18 +163,20 @@ impl Engine {
             }
             Ok((connector, request)) => {
                 let key = (execution.clone(), number);
+                let log = LogTail::default();
+                let tail = log.clone();
                 let carried = async move {
-                    let (outcome, log) = connector.call_logged(request).await;
+                    let outcome = connector.call_logged(request, tail.clone()).await;
                     // The engine may have stopped.
                     let _ = done.send(Done {
                         execution,
                         call: number,
                         outcome,
-                        log,
+                        log: tail.text(),
                     });
                 };
-                let task = tokio::spawn(carried.instrument(span));
-                self.calls.out.insert(key, task.abort_handle());
+                let task = tokio::spawn(carried.instrument(span)).abort_handle();
+                self.calls.out.insert(key, CallOut { task, log });
             }
         }
     }
@@ -298,6 +320,7 @@ impl Engine {
                 cause,
                 retry_after,
                 not_sent: false,
+                holder: None,
             },
             Outcome::NotSent { error, cause } => Signal::Failed {
                 call,
@@ -305,6 +328,7 @@ impl Engine {
                 cause,
                 retry_after: None,
                 not_sent: true,
+                holder: None,
             },
         }
     }

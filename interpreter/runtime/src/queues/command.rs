@@ -108,6 +108,8 @@ pub enum QueueCommand {
     View(QueuesViewed, oneshot::Sender<Vec<QueueView>>),
     /// Say which workers hold these tasks, and since when. Tasks that nobody holds are not in the answer.
     Holders(Vec<TaskKey>, oneshot::Sender<HashMap<TaskKey, (Text, Timestamp)>>),
+    /// Say how long the lease of this task still lasts, or its time if that ends earlier; `None` if no worker holds it.
+    LeaseLeft(TaskKey, oneshot::Sender<Option<Millis>>),
     /// Give out no more tasks.
     Drain,
     /// Stop serving.

@@ -336,6 +336,7 @@ impl QueueEngine {
                 };
                 let _ = reply.send(keys.into_iter().filter_map(holder).collect());
             }
+            QueueCommand::LeaseLeft(key, reply) => drop(reply.send(self.queues.lease_left(&key, self.now()))),
             QueueCommand::Drain => {
                 self.draining = true;
                 for (id, reply) in std::mem::take(&mut self.workers) {

@@ -87,10 +87,16 @@ impl LeasedTasks {
         }
     }
 
-    /// Whether a task that somebody holds is announced because it was withdrawn.
-    pub(super) fn is_announced_anew(&mut self, key: &TaskKey) -> bool {
-        let held = self.tasks.get_mut(key);
-        held.is_some_and(|held| std::mem::take(&mut held.withdrawn))
+    /// Whether a task that somebody holds is announced because it was withdrawn. If it is given back, it waits until the end that it has
+    /// now.
+    pub(super) fn is_announced_anew(&mut self, task: &QueuedTask) -> bool {
+        let key = (task.execution.clone(), task.call);
+        let Some(held) = self.tasks.get_mut(&key).filter(|held| held.withdrawn) else {
+            return false;
+        };
+        held.withdrawn = false;
+        held.task.wait_until = task.wait_until;
+        true
     }
 
     /// How many workers have tasks of a queue.
@@ -227,7 +233,8 @@ impl LeasedTasks {
 }
 
 impl LeasedTask {
-    fn first_end(&self) -> Ticks {
+    /// When its lease or its time ends, whichever is first.
+    pub(super) fn first_end(&self) -> Ticks {
         self.times_out.map_or(self.lease_ends, |out| out.min(self.lease_ends))
     }
 }

@@ -104,7 +104,7 @@ impl Queues {
     /// Takes a task that was put into its queue.
     pub fn enqueue(&mut self, task: QueuedTask) {
         let key = (task.execution.clone(), task.call);
-        let anew = self.leased.is_announced_anew(&key);
+        let anew = self.leased.is_announced_anew(&task);
         if let Some(held) = self.leased.get(&key) {
             // A poll read it from the store before this call. What is held through a pause or a new order is not put in again.
             if held.task.since == task.since && !anew {
@@ -218,6 +218,12 @@ impl Queues {
     pub fn holder(&self, key: &TaskKey) -> Option<(&Text, Timestamp)> {
         let held = self.leased.get(key).filter(|held| held.phase == LeasePhase::Held)?;
         Some((&held.worker, held.since))
+    }
+
+    /// How long the lease of a task still lasts, or its time if that ends earlier.
+    pub fn lease_left(&self, key: &TaskKey, now: Ticks) -> Option<Millis> {
+        let held = self.leased.get(key).filter(|held| held.phase == LeasePhase::Held)?;
+        Some(held.first_end().saturating_sub(now))
     }
 
     /// Takes the store's answer for a queue that was short: its next tasks. `asked` is how many were asked for.

@@ -121,6 +121,15 @@ impl Shard {
         admission.is_some_and(|admission| !keys.is_empty() || !after.is_empty() || admission.governs(flow))
     }
 
+    /// Refuses a start that may have to wait, if too many do. Children are not refused: those who started them run.
+    pub(super) fn check_room(&self, start: &StartRecord) -> Result<(), StartError> {
+        let admission = self.admission.as_ref().filter(|_| start.parent.is_none());
+        match admission.and_then(AdmissionHandle::full_at) {
+            Some(most) => Err(StartError::TooManyWaiting(most)),
+            None => Ok(()),
+        }
+    }
+
     /// The number under which a redrive asks.
     pub(super) fn ask_number(&mut self, now: Timestamp) -> EventId {
         let time = REDRIVES.saturating_add(u64::try_from(now.0).unwrap_or(0));
@@ -233,9 +242,9 @@ impl Shard {
         }
         live.watched = true;
         let standing = live.standing();
-        live.kept = Some(standing);
+        live.kept = Some(standing.clone());
         live.unsettled += 1;
-        let record = live.record(standing);
+        let record = live.record(&standing);
         self.pending.push(Append {
             execution: to,
             expected: last,

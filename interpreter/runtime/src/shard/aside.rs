@@ -1,8 +1,8 @@
 //! Executions that are set aside because they panicked. After a panic the execution's state and everything that was
 //! not appended is dropped; what the store has counts.
 
+use super::Shard;
 use super::children::Incoming;
-use super::{Shard, loaded::LoadedExecution};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
@@ -69,7 +69,7 @@ impl Shard {
 
     /// Drops a state that may be half changed, without reading it.
     fn drop_state(&mut self, id: &Text) {
-        if let Some(LoadedExecution { wakeup: Some(at), .. }) = self.executions.remove(id) {
+        if let Some(at) = self.executions.remove(id).and_then(|live| live.wakeup) {
             self.wakeups.remove(&(at, id.clone()));
         }
         self.sync_calls.retain(|(of, _)| of != id);

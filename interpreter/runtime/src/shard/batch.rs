@@ -63,19 +63,21 @@ impl Shard {
         let turn = stored_turn(&live.flow, before, &events);
         let checkpoint = live.count(events.len() as u64, turn.text.len(), every);
         let standing = live.standing();
-        let told = live.kept.map(|kept| kept.status);
+        let told = live.kept.as_ref().map(|kept| kept.status);
         // The first turn after a failed attempt stores that the count is zero again.
-        let changed =
-            live.kept != Some(standing) || live.attempts > 0 || standing.status.is_ended() || is_reordered(&events);
+        let changed = live.kept.as_ref() != Some(&standing)
+            || live.attempts > 0
+            || standing.status.is_ended()
+            || is_reordered(&events);
         live.attempts = 0;
-        live.kept = Some(standing);
+        live.kept = Some(standing.clone());
         live.unsettled += 1;
         // One that had ended before takes a turn only to go on. It may have ended anew in that turn.
         let ended = standing.status.is_ended();
         let mut append = Append {
             execution: id.clone(),
             expected: before,
-            record: changed.then(|| live.record(standing)),
+            record: changed.then(|| live.record(&standing)),
             checkpoint,
             sent: live.messages_of_end(id, ended),
             received: message.into_iter().collect(),
@@ -343,7 +345,7 @@ impl Shard {
     pub fn trim(&mut self, at_most: usize) -> Vec<(Timestamp, Text)> {
         for id in std::mem::take(&mut self.ended) {
             let over = |live: &LoadedExecution| live.is_idle() && live.state.status().is_ended();
-            if self.executions.get(&id).is_some_and(over) {
+            if self.executions.get(&id).is_some_and(|live| over(live)) {
                 self.forget(&id);
             }
         }

@@ -2,9 +2,9 @@
 
 use super::{StartRequest, StartTime};
 use crate::after::read_after;
-use starbridge_flow::limits::START_DELAY;
+use starbridge_flow::limits::{ONCE_KEY_BYTES, START_DELAY};
 use starbridge_flow::time::{Millis, Timestamp};
-use starbridge_flow::value::{Object, Value};
+use starbridge_flow::value::{Object, Text, Value};
 
 /// The highest priority.
 const PRIORITIES: u64 = 9;
@@ -15,6 +15,11 @@ const PRIORITIES: u64 = 9;
 ///
 /// Which parameter is wrong, and what it should be.
 pub(super) fn read_terms(params: &Object, request: &mut StartRequest) -> Result<(), String> {
+    if let Some(value) = params.get("OnceKey") {
+        let key = value.as_str().filter(|key| (1..=ONCE_KEY_BYTES).contains(&key.len()));
+        let wrong = || format!("the child's `OnceKey` must be a text of 1 to {ONCE_KEY_BYTES} bytes");
+        request.once_key = Some(Text::from(key.ok_or_else(wrong)?));
+    }
     if let Some(value) = params.get("Priority") {
         let priority = whole(value).filter(|priority| *priority <= PRIORITIES);
         let priority = priority.and_then(|priority| u8::try_from(priority).ok());
@@ -73,10 +78,11 @@ mod tests {
     #[test]
     fn parameters_are_the_members_of_a_start() {
         let read = read(
-            r#"{"Priority": 9, "OrderTime": "1970-01-01T00:00:01Z", "DelaySeconds": 2, "StartDeadlineSeconds": 3,
+            r#"{"OnceKey": "k", "Priority": 9, "OrderTime": "1970-01-01T00:00:01Z", "DelaySeconds": 2, "StartDeadlineSeconds": 3,
                 "After": ["a", "other/b"], "Input": {}}"#,
         )
         .unwrap();
+        assert_eq!(read.once_key.as_deref(), Some("k"));
         assert_eq!((read.priority, read.order_time), (Some(9), Some(1_000)));
         assert_eq!(
             (read.time, read.deadline),
@@ -90,6 +96,8 @@ mod tests {
     fn wrong_parameters_are_named() {
         for (json, name) in [
             (r#"{"Priority": 10}"#, "`Priority`"),
+            (r#"{"OnceKey": ""}"#, "`OnceKey`"),
+            (r#"{"OnceKey": 7}"#, "1 to 256 bytes"),
             (r#"{"OrderTime": 1.5}"#, "`OrderTime`"),
             (r#"{"StartAt": 7}"#, "`StartAt`"),
             (r#"{"StartAt": "2030-01-01T00:00:00Z", "DelaySeconds": 1}"#, "give one"),

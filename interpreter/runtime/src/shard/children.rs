@@ -114,6 +114,7 @@ impl Shard {
             cause: refused.cause,
             retry_after: None,
             not_sent: refused.not_sent,
+            holder: None,
         };
         let _ = self.signal(parent, failed, now);
     }
@@ -216,6 +217,7 @@ impl Shard {
             StartError::InvalidKey(_) | StartError::NotSupported(_) => {
                 Refused::new(FaultKind::Input, error.to_string())
             }
+            StartError::TooManyWaiting(_) => Refused::new(FaultKind::Runtime, error.to_string()),
             StartError::Refused(_) => Refused::new(FaultKind::TooLarge, error.to_string()),
             StartError::Panicked(_) => Refused::new(FaultKind::Runtime, error.to_string()),
         })
@@ -360,20 +362,7 @@ impl Shard {
         let call = parent.event;
         let outer = self.executions.get(&parent.execution)?;
         let signal = match outer.state.call_to_send(&outer.flow, call)?.pattern {
-            Pattern::RequestResponse => {
-                let result: Object = [
-                    ("executionId".into(), child.clone().into()),
-                    ("executionName".into(), started.name.clone().into()),
-                ]
-                .into_iter()
-                .collect();
-                Signal::Succeeded {
-                    call,
-                    result: result.into(),
-                    worker: None,
-                    held_time: None,
-                }
-            }
+            Pattern::RequestResponse => begun(call, child, &started.name),
             Pattern::Sync | Pattern::WaitForCallback => submitted(call, child.clone(), started.version),
         };
         Some((parent.execution, signal))
@@ -385,9 +374,13 @@ impl Shard {
         let Some(started) = self.start_of(child) else {
             return;
         };
-        let (Some(parent), Refusal::Exists { execution, .. }) = (started.parent.clone(), refusal) else {
+        let (Some(parent), Refusal::Exists { execution, keyed, .. }) = (started.parent.clone(), refusal) else {
             return;
         };
+        if let (Some(name), Some(key)) = (keyed, &started.terms.once_key) {
+            let (flow, key) = (started.flow.clone(), key.clone());
+            return self.answer_keyed_call(parent, (execution, name), &flow, &key);
+        }
         let call = self.unnamed(&parent, &started.name).filter(|_| execution != child);
         if let Some(call) = call {
             let (parent, taken) = (parent.execution, true);
@@ -399,6 +392,22 @@ impl Shard {
         let cause = format!(
             "the flow `{}` has an execution named `{}` already",
             started.flow, started.name
+        );
+        self.refuse_call(parent.execution, parent.event, Refused::new(FaultKind::Exists, cause));
+    }
+
+    /// Answers a call for a child with a `OnceKey` that another execution has. A call that waits for nothing goes on with that one. It is
+    /// no child of another call, so it reports its end to none.
+    fn answer_keyed_call(&mut self, parent: Parent, (execution, name): (&Text, &Text), flow: &Text, key: &Text) {
+        let outer = self.executions.get(&parent.execution);
+        let call = outer.and_then(|outer| outer.state.call_to_send(&outer.flow, parent.event));
+        if call.is_some_and(|call| call.pattern == Pattern::RequestResponse) {
+            let signal = begun(parent.event, execution, name);
+            return self.send_signal(parent.execution, signal);
+        }
+        let cause = format!(
+            "the flow `{flow}` has an execution with the key `{key}` already, `{execution}`, and only its own call can wait for it: \
+             start it with `requestResponse`, or leave out `OnceKey`"
         );
         self.refuse_call(parent.execution, parent.event, Refused::new(FaultKind::Exists, cause));
     }
@@ -494,6 +503,22 @@ impl Shard {
     }
 }
 
+/// The result of a call that goes on once an execution has been started.
+fn begun(call: EventId, execution: &Text, name: &Text) -> Signal {
+    let result: Object = [
+        ("executionId".into(), execution.clone().into()),
+        ("executionName".into(), name.clone().into()),
+    ]
+    .into_iter()
+    .collect();
+    Signal::Succeeded {
+        call,
+        result: result.into(),
+        worker: None,
+        held_time: None,
+    }
+}
+
 pub(super) fn submitted(call: EventId, child: Text, version: u64) -> Signal {
     Signal::Submitted {
         call,
@@ -510,6 +535,7 @@ pub(super) fn failed(call: EventId, error: &str, cause: &str) -> Signal {
         cause: cause.to_owned(),
         retry_after: None,
         not_sent: false,
+        holder: None,
     }
 }
 

@@ -171,8 +171,8 @@ impl Shard {
             begins = RequestChange::Begin;
         }
         let standing = live.standing();
-        live.kept = Some(standing);
-        let mut record = Some(live.record(standing));
+        live.kept = Some(standing.clone());
+        let mut record = Some(live.record(&standing));
         let calls: Vec<_> = live.state.calls_to_send_after(flow, EventId(0)).collect();
         let mut before = EventId(0);
         let waited = begins == RequestChange::Begin;

@@ -4,8 +4,11 @@ use super::tasks::UndecidedTask;
 use starbridge_flow::graph::{Flow, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{EventId, Parent, State, Status};
-use starbridge_ports::{ExecutionRecord, FailedUndo, KeptRedrive, RecordedFailure, RecordedPause, RequestChange};
+use starbridge_machine::{EventId, OpenWait, OpenWaitKind, Parent, State, Status};
+use starbridge_ports::{
+    ExecutionRecord, FailedUndo, KeptRedrive, RecordedFailure, RecordedPause, RecordedWait, RequestChange,
+    WaitingReason,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -65,7 +68,7 @@ pub(super) struct Redefined {
 }
 
 /// The part of an execution's record that changes as it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredStatus {
     /// Its status.
     pub(super) status: Status,
@@ -75,6 +78,8 @@ pub(super) struct StoredStatus {
     pub(super) wake_at: Option<Timestamp>,
     /// Whether it is paused.
     pub(super) paused: bool,
+    /// What it waits for, if it sleeps and is not paused.
+    pub(super) waits: Option<RecordedWait>,
 }
 
 /// The origin of an execution.
@@ -105,8 +110,8 @@ fn expects_heartbeats(step: &Step) -> bool {
 }
 
 impl LoadedExecution {
-    pub(super) fn new(flow: Arc<Flow>, state: State, origin: Origin) -> Self {
-        Self {
+    pub(super) fn new(flow: Arc<Flow>, state: State, origin: Origin) -> Box<Self> {
+        Box::new(Self {
             heartbeats: flow.steps.iter().any(expects_heartbeats),
             flow,
             state,
@@ -130,7 +135,7 @@ impl LoadedExecution {
             events_since: 0,
             bytes_since: 0,
             checkpoint_bytes: 0,
-        }
+        })
     }
 
     /// Lets it stand as it does with another definition. Returns how it stood.
@@ -149,6 +154,7 @@ impl LoadedExecution {
                 awake: false,
                 paused: false,
                 wake_at: None,
+                waits: None,
             };
         }
         let status = self.state.status();
@@ -161,12 +167,37 @@ impl LoadedExecution {
         // Nobody's silence counts during a pause.
         let listens = self.heartbeats && !paused && self.state.calls_in_flight().any(expects);
         let awake = !status.is_ended() && (listens || !rests);
+        let sleeps = !awake && !status.is_ended();
         StoredStatus {
             status,
             awake,
             paused,
-            wake_at: self.state.next_wakeup().filter(|_| !awake && !status.is_ended()),
+            wake_at: self.state.next_wakeup().filter(|_| sleeps),
+            waits: (sleeps && !paused).then(|| self.open_wait()).flatten(),
         }
+    }
+
+    /// What it waits for, of several the one that needs somebody first.
+    fn open_wait(&self) -> Option<RecordedWait> {
+        let is_manual = self.state.status() == Status::Manual;
+        // Tasks that have just ended are still among them.
+        let mut queued = self.queued.iter().filter(|(call, _)| self.state.is_in_flight(**call));
+        if let Some((_, queue)) = queued.next().filter(|_| !is_manual) {
+            return Some(RecordedWait {
+                reason: WaitingReason::Queue,
+                of: queue.clone(),
+            });
+        }
+        let OpenWait { kind, of } = self.state.open_wait(&self.flow)?;
+        let reason = match kind {
+            OpenWaitKind::Manual => WaitingReason::Manual,
+            OpenWaitKind::Callback => WaitingReason::Callback,
+            OpenWaitKind::Child => WaitingReason::Child,
+            OpenWaitKind::Retry => WaitingReason::Retry,
+            OpenWaitKind::Poll => WaitingReason::Poll,
+            OpenWaitKind::Timer => WaitingReason::Timer,
+        };
+        Some(RecordedWait { reason, of })
     }
 
     /// Whether all its calls that are still to be sent are held back, or wait in queues.
@@ -177,11 +208,11 @@ impl LoadedExecution {
 
     /// Whether it can be left to the store: everything is durable, and it only waits or has ended.
     pub(super) fn is_idle(&self) -> bool {
-        self.unsettled == 0 && self.kept.is_some_and(|kept| !kept.awake) && !self.state.must_continue()
+        self.unsettled == 0 && self.kept.as_ref().is_some_and(|kept| !kept.awake) && !self.state.must_continue()
     }
 
     /// Its record with this status.
-    pub(super) fn record(&self, standing: StoredStatus) -> ExecutionRecord {
+    pub(super) fn record(&self, standing: &StoredStatus) -> ExecutionRecord {
         let Some(started) = self.state.started() else {
             return ExecutionRecord::default();
         };
@@ -227,6 +258,7 @@ impl LoadedExecution {
                 by: paused.by.clone(),
                 cause: paused.cause.clone(),
             }),
+            waits: standing.waits.clone(),
         }
     }
 

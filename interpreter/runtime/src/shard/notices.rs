@@ -65,8 +65,8 @@ impl Shard {
         let (Some(tell), Some(live)) = (&self.tell_steps, self.executions.get(id)) else {
             return;
         };
-        let standing = live.kept.unwrap_or_else(|| live.standing());
-        let record = live.record(standing);
+        let standing = live.kept.clone().unwrap_or_else(|| live.standing());
+        let record = live.record(&standing);
         for event in events {
             if let Some(step) = event.step.and_then(|step| live.flow.step(step)) {
                 append.notices.extend(tell(&StepEvent {
@@ -84,7 +84,7 @@ impl Shard {
         let (Some(tell), Some(live)) = (&self.tell, self.executions.get(id)) else {
             return;
         };
-        let standing = live.kept.unwrap_or_else(|| live.standing());
+        let standing = live.kept.clone().unwrap_or_else(|| live.standing());
         let asked = match standing.status {
             Status::Manual => events.iter().rev().find_map(|event| request(live, event)),
             _ => None,
@@ -92,7 +92,7 @@ impl Shard {
         if told == Some(standing.status) && asked.is_none() {
             return;
         }
-        let record = live.record(standing);
+        let record = live.record(&standing);
         let notices = tell(&StatusChange {
             execution: id,
             event: live.state.last_event(),

@@ -2,8 +2,8 @@
 
 use super::Shard;
 use starbridge_flow::time::Timestamp;
-use starbridge_machine::{Rejection, Signal};
-use starbridge_ports::{Append, AuditEntry};
+use starbridge_machine::{EventId, Rejection, Signal};
+use starbridge_ports::{Append, AttemptLog, AuditEntry};
 
 /// Why an execution is not deleted: it has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,22 @@ impl Shard {
         let given = self.signal(execution, signal, now);
         self.logged = None;
         given
+    }
+
+    /// Keeps what a call has logged that did not end by itself, under the number of the call. Nothing is kept if its execution is not
+    /// loaded any more.
+    pub fn keep_log(&mut self, execution: &str, call: EventId, log: String) {
+        let Some((id, live)) = self.live_mut(execution).filter(|(_, live)| !live.deleted) else {
+            return;
+        };
+        live.unsettled += 1;
+        let expected = live.state.last_event();
+        self.pending.push(Append {
+            execution: id,
+            expected,
+            logs: vec![AttemptLog::of(call, log)],
+            ..Append::default()
+        });
     }
 
     /// Deletes a loaded execution that has ended. From now on it takes no signal, and once that is durable nothing is left

@@ -37,7 +37,7 @@ impl Shard {
         let Some(live) = self.executions.get(id) else {
             return PauseChange::None;
         };
-        let before = live.kept.is_some_and(|kept| kept.paused);
+        let before = live.kept.as_ref().is_some_and(|kept| kept.paused);
         match (before, live.state.paused().is_some()) {
             (false, true) => PauseChange::Began,
             (true, false) => PauseChange::Over,

@@ -213,6 +213,7 @@ impl Shard {
             awake: record.awake,
             wake_at: record.wake_at,
             paused: record.paused.is_some(),
+            waits: record.waits.clone(),
         });
         if let Some((_, bytes)) = &stored.checkpoint {
             live.noted_checkpoint(bytes.len());

@@ -80,12 +80,12 @@ impl Shard {
         live.other = None;
         live.watched = true;
         let standing = live.standing();
-        live.kept = Some(standing);
+        live.kept = Some(standing.clone());
         live.unsettled += 1;
         Some(Append {
             execution: id.clone(),
             expected: live.state.last_event(),
-            record: Some(live.record(standing)),
+            record: Some(live.record(&standing)),
             request,
             received: message.into_iter().collect(),
             audit: audit.into_iter().collect(),

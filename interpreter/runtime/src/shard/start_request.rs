@@ -107,6 +107,8 @@ pub enum StartError {
     InvalidKey(String),
     /// It asks for something that there is not here. The text says what, and what to do.
     NotSupported(&'static str),
+    /// So many executions wait to be admitted already that no further one may.
+    TooManyWaiting(u64),
     /// The machine rejected the start for another reason.
     Refused(Rejection),
     /// The first turn panicked, and nothing of it was kept. The text is what the panic said.
@@ -120,6 +122,10 @@ impl std::fmt::Display for StartError {
             Self::InvalidInput(violations) => Rejection::InvalidInput(violations.clone()).fmt(f),
             Self::InvalidKey(why) => f.write_str(why),
             Self::NotSupported(what) => f.write_str(what),
+            Self::TooManyWaiting(most) => write!(
+                f,
+                "{most} executions wait to be admitted (`admission.max_waiting`): try again when some have begun"
+            ),
             Self::Refused(rejection) => rejection.fmt(f),
             Self::Panicked(cause) => write!(f, "its first turn panicked, and nothing of it was kept: {cause}"),
         }

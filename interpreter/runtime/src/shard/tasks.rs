@@ -21,6 +21,12 @@ pub(super) fn is_reordered(turn: &[Event]) -> bool {
     matches!(first, Some(EventKind::ExecutionReordered { .. }))
 }
 
+/// Whether a turn begins to drain its execution.
+fn begins_draining(turn: &[Event]) -> bool {
+    let first = turn.first().map(|event| &event.detail);
+    matches!(first, Some(EventKind::ExecutionTimedOut { drain: true }))
+}
+
 impl Shard {
     /// Makes calls to `queue:NAME` tasks of queues. Without this they leave like any other call.
     pub fn queue_tasks(&mut self, fair_queue: Arc<FairQueue>) {
@@ -92,6 +98,7 @@ impl Shard {
             cause,
             retry_after: None,
             not_sent: false,
+            holder: None,
         }
     }
 
@@ -114,7 +121,11 @@ impl Shard {
                 .order_time
                 .map_or_else(|| live.state.started_time(), Timestamp),
             since: now,
-            wait_until: call.wait.map(|longest| waits_from.plus(longest)),
+            wait_until: match live.state.is_draining() && !call.rollback {
+                // Nothing new begins.
+                true => Some(now),
+                false => call.wait.map(|longest| waits_from.plus(longest)),
+            },
             timeout: call.timeout,
             heartbeat: call.heartbeat,
             message: message(started, &live.origin.family, &queue, path, call),
@@ -123,8 +134,9 @@ impl Shard {
         Some(task)
     }
 
-    /// Puts the tasks that nobody holds into their queues anew, because their order has changed. Those of a paused execution are in none.
-    fn reorder_tasks(&mut self, id: &Text, append: &mut Append, now: Timestamp) {
+    /// Puts the tasks that nobody holds into their queues anew, because their order or the end of their waiting has changed. Those of a
+    /// paused execution are in none.
+    fn queue_anew(&mut self, id: &Text, append: &mut Append, now: Timestamp) {
         if self.is_paused(id) {
             return;
         }
@@ -155,8 +167,9 @@ impl Shard {
 
     /// Adds to an append which tasks end with these events, and which of them failed for good.
     pub(super) fn end_tasks(&mut self, id: &Text, events: &[Event], append: &mut Append) {
-        if let Some(first) = events.first().filter(|_| is_reordered(events)) {
-            self.reorder_tasks(id, append, first.time);
+        let anew = is_reordered(events) || begins_draining(events);
+        if let Some(first) = events.first().filter(|_| anew) {
+            self.queue_anew(id, append, first.time);
         }
         if events
             .iter()

@@ -99,6 +99,7 @@ fn refused_start_leaves_nothing_behind() {
     let refusal = Refusal::Exists {
         execution: "older".into(),
         version: 1,
+        keyed: None,
     };
     shard.committed(&[(0, refusal)]);
     let outgoing = shard.take_outgoing();

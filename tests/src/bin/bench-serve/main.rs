@@ -6,6 +6,7 @@
 
 mod admission;
 mod before;
+mod clearing;
 mod crowd;
 mod disk;
 mod growth;
@@ -26,6 +27,19 @@ fn main() -> ExitCode {
         .worker_threads(2)
         .enable_all()
         .build();
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some(clearing::SERVE) {
+        let store = words.next().unwrap_or_default();
+        let served = runtime.map_err(|error| error.to_string());
+        let served = served.and_then(|runtime| runtime.block_on(clearing::serve(store.as_ref())));
+        return match served {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
+                eprintln!("{message}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let (flags, wanted): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
     let full = flags.iter().any(|flag| flag == "--full");
     if let Some(unknown) = flags.iter().find(|flag| *flag != "--full") {

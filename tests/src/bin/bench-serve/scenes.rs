@@ -2,6 +2,7 @@
 
 use crate::admission;
 use crate::before;
+use crate::clearing;
 use crate::disk;
 use crate::growth;
 use crate::load::{self, Load};
@@ -56,6 +57,9 @@ pub async fn run(wanted: &[String], sizes: Sizes) -> Result<(), String> {
     }
     if is_wanted("sleepers") {
         sleepers().await?;
+    }
+    if is_wanted("retention") {
+        clearing::all(sizes).await?;
     }
     if is_wanted("admission") {
         admission::all(sizes).await?;

@@ -1,6 +1,7 @@
 //! A server of its own, in a folder of its own.
 
 use crate::load;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,16 +31,25 @@ impl Server {
         if !program.is_file() {
             return Err(format!("`{}` is not there: build it first", program.display()));
         }
+        let mut arguments: Vec<OsString> = ["serve", "--listen", "127.0.0.1:0", "--db"].map(OsString::from).into();
+        arguments.push(folder.join("bench.db").into_os_string());
+        let config = folder.join("serve.toml");
+        if config.is_file() {
+            arguments.extend(["--config".into(), config.into_os_string()]);
+        }
+        Self::start_program(&program, &arguments, folder, settings)
+    }
+
+    /// Starts a program that says on stderr where it listens.
+    pub fn start_program(
+        program: &Path,
+        arguments: &[OsString],
+        folder: &Path,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, String> {
         let begun = Instant::now();
-        let config = Some(folder.join("serve.toml")).filter(|config| config.is_file());
         let mut child = Command::new(program)
-            .args(["serve", "--listen", "127.0.0.1:0", "--db"])
-            .arg(folder.join("bench.db"))
-            .args(
-                config
-                    .iter()
-                    .flat_map(|config| ["--config".as_ref(), config.as_os_str()]),
-            )
+            .args(arguments)
             .env("STARBRIDGE_HTTP_PRIVATE_ADDRESSES", "true")
             .env("STARBRIDGE_LOG_LEVEL", "warn")
             .envs(settings.iter().copied())

@@ -30,6 +30,8 @@ pub enum Law {
     WakeUp,
     /// Who waits for others hears of their ends.
     Dependency,
+    /// Nobody waits for itself through holders and their children.
+    Deadlock,
     /// Who has ended holds nothing.
     Release,
     /// Executions are told what they asked for, once.
@@ -85,6 +87,7 @@ impl Law {
             Self::Claim => "claim",
             Self::WakeUp => "wake-up",
             Self::Dependency => "dependency",
+            Self::Deadlock => "deadlock",
             Self::Release => "release",
             Self::Answer => "answer",
             Self::Rest => "rest",

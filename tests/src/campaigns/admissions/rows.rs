@@ -70,6 +70,9 @@ impl Admissions for Rows<'_> {
     fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
         self.store.waiters_before(key, place, most)
     }
+    fn count_waiters(&self) -> Result<u64, StoreError> {
+        self.store.count_waiters()
+    }
     fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
         self.store.last_waiter()
     }

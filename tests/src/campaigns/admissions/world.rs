@@ -1,6 +1,7 @@
 //! Executions that ask, run, start children, end, are stopped, redriven and forked; schedules; operators; and a process that
 //! ends at any point.
 
+mod circles;
 mod operators;
 mod rest;
 
@@ -15,7 +16,7 @@ use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
     ADMISSION, AdmissionChange, Admissions, Append, Ask, DeclineReason, Dependency, ExecutionRecord, History, Listing,
-    Message, MessageBody, MessageId, NeededKey, PoolKey, RequestChange, SCHEDULE_POOL, StoreError, Waiter,
+    Message, MessageBody, MessageId, NeededKey, PoolKey, RequestChange, SCHEDULE_POOL, StoreError, Waiter, Waiters,
 };
 use starbridge_runtime::{Admission, AdmissionSettings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +64,8 @@ pub(super) struct World {
     names: u64,
     now: i64,
     awaited: BTreeSet<(Text, Text)>,
+    /// How many wait, as admission counts them.
+    waiting: u64,
     missed: BTreeSet<Text>,
     restarted: bool,
     oldest: OldestClaim,
@@ -81,6 +84,7 @@ impl World {
             examined: few(6),
             messages: few(4),
             page: few(3),
+            ..AdmissionSettings::default()
         };
         let store = MemoryStore::new();
         let admission = Admission::resume(settings, &store)?;
@@ -105,6 +109,7 @@ impl World {
             names: 0,
             now: 0,
             awaited: BTreeSet::new(),
+            waiting: 0,
             missed: BTreeSet::new(),
             restarted: false,
             oldest: OldestClaim::default(),
@@ -379,8 +384,31 @@ impl World {
         let before = Before::of(&append, &self.store, self.all());
         self.write(&append);
         self.admission.settle();
-        self.awaited.extend(self.admission.awaited());
+        self.settle_names();
         self.check(&append, &before);
+    }
+
+    /// Names that nobody waits for any more are forgotten, as the engine forgets them.
+    fn settle_names(&mut self) {
+        let noted = self.admission.awaited();
+        self.awaited.extend(noted.iter().cloned());
+        let waits = |(flow, name): &(Text, Text), store: &MemoryStore| {
+            let waiters = store.waiters(Waiters::Named(flow, name, 0), 1);
+            waiters.is_ok_and(|waiters| !waiters.is_empty())
+        };
+        for name in self.admission.left_names().into_iter().chain(noted) {
+            if !waits(&name, &self.store) {
+                self.awaited.remove(&name);
+            }
+        }
+        if let Some(name) = self.awaited.iter().find(|name| !waits(name, &self.store)) {
+            return self.problem(Law::Rest, format!("nobody waits for {name:?}, and it is still noted"));
+        }
+        self.waiting = self.waiting.saturating_add_signed(self.admission.waiting_change());
+        let kept = self.store.count_waiters().unwrap_or_default();
+        if self.waiting != kept {
+            self.problem(Law::Rest, format!("{kept} wait, and {} are counted", self.waiting));
+        }
     }
 
     fn plant(&mut self, append: &mut Append) {
@@ -399,9 +427,10 @@ impl World {
         }
     }
 
+    /// Those who wait, as admission knows them: one that was stopped keeps its place and its claim until admission hears of it.
     fn all(&self) -> Vec<Waiter> {
-        let ids = self.jobs.iter().filter(|(_, job)| matches!(job.state, State::Waits(_)));
-        ids.filter_map(|(id, _)| self.store.waiter(id).ok().flatten()).collect()
+        let ids = self.jobs.keys();
+        ids.filter_map(|id| self.store.waiter(id).ok().flatten()).collect()
     }
 
     /// Executions take what was said to them.
@@ -513,6 +542,7 @@ impl World {
             Err(error) => return self.problem(Law::Store, error.to_string()),
         }
         self.awaited = self.admission.awaited().into_iter().collect();
+        self.waiting = self.store.count_waiters().unwrap_or_default();
         for message in self.store.messages().unwrap_or_default() {
             if message.id.to.as_str() == ADMISSION {
                 self.admission.deliver(message);
@@ -550,6 +580,10 @@ impl World {
         let mut problems = view.problems(append, before);
         let followed = view.follow(&mut self.oldest, append, before, &mut problems);
         self.problems.extend(problems);
+        let stuck = self.stuck(&after);
+        if !stuck.is_empty() && self.admission.is_idle() {
+            self.problem(Law::Deadlock, format!("{stuck:?} wait for each other"));
+        }
         self.findings.count("claims", u64::try_from(claims).unwrap_or(0));
         self.findings
             .count("claims that were followed to their end", u64::from(followed));

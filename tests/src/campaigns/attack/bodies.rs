@@ -1,8 +1,8 @@
 //! Bodies: many that never end, and one that is small on the wire and large in memory.
 
-use super::probe::Probe;
-use super::server::{Ground, Setup, pause};
-use super::wire::{connect, send};
+use super::probe::{Met, Probe};
+use super::server::{Ground, Server, Setup, pause};
+use super::wire::{Request, connect, send};
 use super::{Seen, Try};
 use serde_json::json;
 use std::time::Duration;
@@ -22,6 +22,18 @@ pub(super) const TRIES: &[Try] = &[
         "200 with a token claim 60 MB each and send 100 KB",
         "memory grows by less than 100 MB",
         |ground| Box::pin(claimed(ground)),
+    ),
+    Try::quick(
+        "bodies/replaced-members",
+        "three strangers send a callback of 1.2 MB whose deepest member is replaced again and again",
+        "they are answered; others within 2 s",
+        |ground| Box::pin(replaced(ground)),
+    ),
+    Try::quick(
+        "bodies/forms",
+        "strangers send the open forms three times 20 MB of `a&`",
+        "memory grows by less than 64 MB; others within 2 s",
+        |ground| Box::pin(forms(ground)),
     ),
     Try::slow(
         "bodies/empty-keys",
@@ -100,6 +112,64 @@ async fn claimed(ground: Ground) -> Result<Seen, String> {
     pause(300).await;
     let grown = server.peak().saturating_sub(before);
     Ok(Seen::new(grown < 100, format!("{grown} MB more for 20 MB")))
+}
+
+async fn replaced(ground: Ground) -> Result<Seen, String> {
+    let server = ground.server_with(with_tokens()).await?;
+    let names: String = (0..60_000).map(|n| format!("\"{n:x}\":0,")).collect();
+    let body = format!(
+        "{{\"output\":{{\"a\":[],{names}{}\"z\":0}}}}",
+        "\"a\":1,\"a\":[],".repeat(40_000)
+    );
+    let request = server.request("POST", "/v1/callbacks/x/succeed");
+    let request = request.without_header("Authorization").body(body);
+    let (statuses, met) = three(&server, &request).await;
+    let mut wrong: Vec<String> = met.wrong(Duration::from_secs(2)).into_iter().collect();
+    if !statuses.iter().all(|status| matches!(status, 400..500 | 503)) {
+        wrong.push(format!("answered {statuses:?}"));
+    }
+    let text = format!("{statuses:?}, others {} ms", met.longest.as_millis());
+    Ok(Seen::unless(&wrong, text))
+}
+
+async fn forms(ground: Ground) -> Result<Seen, String> {
+    let server = ground.server_with(with_tokens()).await?;
+    let before = server.memory();
+    server.forget_peak();
+    let (mut wrong, mut late) = (Vec::new(), 0);
+    for path in ["/settings", "/signout", "/signin"] {
+        let request = server.request("POST", path).without_header("Authorization");
+        let request = request.header("Content-Type", "application/x-www-form-urlencoded");
+        let (statuses, met) = three(&server, &request.body("a&".repeat(10_000_000))).await;
+        wrong.extend(met.wrong(Duration::from_secs(2)));
+        late = late.max(met.longest.as_millis());
+        // Who is refused before all is sent may see the connection closed.
+        if !statuses.iter().all(|status| matches!(status, 0 | 400..500 | 503)) {
+            wrong.push(format!("{path} answered {statuses:?}"));
+        }
+    }
+    let grown = server.peak().saturating_sub(before);
+    if grown >= 64 {
+        wrong.push(format!("{grown} MB more"));
+    }
+    Ok(Seen::unless(&wrong, format!("{grown} MB more, others {late} ms")))
+}
+
+/// The same thing three times at once: how it was answered, and what others met meanwhile.
+async fn three(server: &Server, request: &Request) -> (Vec<u16>, Met) {
+    let probe = Probe::health(server);
+    let sent = (0..3).map(|_| {
+        let (request, port) = (request.clone().patience(Duration::from_secs(15)), server.port());
+        tokio::spawn(async move { send(port, &request).await.status })
+    });
+    let sent: Vec<_> = sent.collect();
+    let mut statuses = Vec::new();
+    for one in sent {
+        statuses.push(one.await.unwrap_or(0));
+    }
+    // Others have asked once at least.
+    pause(300).await;
+    (statuses, probe.finish().await)
 }
 
 async fn large(ground: Ground, item: &str) -> Result<Seen, String> {

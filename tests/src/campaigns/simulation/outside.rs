@@ -58,6 +58,7 @@ pub(super) fn answer(call: &CallToSend, key: &Key) -> Signal {
         cause: name_of(key),
         retry_after: None,
         not_sent: false,
+        holder: None,
     };
     match &*call.resource {
         "witness:broken" => failed("Broken"),
@@ -85,6 +86,7 @@ pub(super) fn lost(key: &Key) -> Signal {
         cause: name_of(key),
         retry_after: None,
         not_sent: false,
+        holder: None,
     }
 }
 

@@ -19,12 +19,16 @@ const CHILD_COLUMN: usize = 5;
 
 /// Which steps are shown; all where none are asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct Wanted<'a> {
     pub(super) failed: bool,
     pub(super) running: bool,
+    /// Of the step of this name.
+    pub(super) step: Option<&'a str>,
+    /// As they were after this event.
+    pub(super) at: Option<u64>,
 }
 
-impl Wanted {
+impl Wanted<'_> {
     fn all(self) -> bool {
         !self.failed && !self.running
     }
@@ -47,12 +51,15 @@ fn is_open(status: &str) -> bool {
 }
 
 /// Shows them.
-pub(super) fn show(client: &Client, meant: &str, wanted: Wanted) -> Result<(), Exit> {
+pub(super) fn show(client: &Client, meant: &str, wanted: Wanted<'_>) -> Result<(), Exit> {
     let output = client.output();
     let execution = views::execution(client, meant)?.object();
     let id = plain(&execution, "id");
     let mut steps: Vec<Object> = Vec::new();
-    let mut query = vec![("limit", PAGE_STEPS.to_owned())];
+    let mut asked = vec![("limit", PAGE_STEPS.to_owned())];
+    asked.extend(wanted.step.map(|step| ("step", step.to_owned())));
+    asked.extend(wanted.at.map(|at| ("at", at.to_string())));
+    let mut query = asked.clone();
     loop {
         let answer = client.get(&["executions", &id, "steps"], &query)?;
         let (rows, next) = answer.page();
@@ -61,7 +68,10 @@ pub(super) fn show(client: &Client, meant: &str, wanted: Wanted) -> Result<(), E
         }
         steps.extend(rows);
         match next {
-            Some(next) => query = vec![("limit", PAGE_STEPS.to_owned()), ("cursor", next)],
+            Some(next) => {
+                query.clone_from(&asked);
+                query.push(("cursor", next));
+            }
             None => break,
         }
     }
@@ -259,7 +269,13 @@ mod tests {
     fn only_what_is_asked_for_is_shown() {
         let step: Object = serde_json::from_str(r#"{"status": "retrying"}"#).unwrap();
         for (failed, running, has) in [(false, false, true), (true, false, false), (true, true, true)] {
-            assert_eq!(Wanted { failed, running }.has(&step), has);
+            let wanted = Wanted {
+                failed,
+                running,
+                step: None,
+                at: None,
+            };
+            assert_eq!(wanted.has(&step), has);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! here before it is anybody else's.
 
 use super::task::Task;
+use starbridge_ports::LogTail;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
@@ -32,6 +33,8 @@ pub struct Entry {
     pub task: Task,
     /// How far it has come.
     pub stage: Stage,
+    /// What its program has printed on stderr so far.
+    pub log: LogTail,
     /// When its program began.
     pub begun: Instant,
     /// When the lease was last asked for with success.
@@ -60,6 +63,7 @@ impl HeldTasks {
         let sure = now < asked + task.lease;
         let entry = Entry {
             stage: Stage::Unsure,
+            log: LogTail::default(),
             begun: now,
             renewed: asked,
             deadline: task.timeout.map(|timeout| now + timeout),

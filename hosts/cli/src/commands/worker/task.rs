@@ -6,7 +6,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
 use starbridge_node::programs::CommandConnector;
-use starbridge_ports::{CallIds, Outcome, Request, ResourceFamily};
+use starbridge_ports::{CallIds, LogTail, Outcome, Request, ResourceFamily};
 use std::time::Duration;
 
 /// A lease where a server says nothing.
@@ -83,10 +83,9 @@ impl Task {
         })
     }
 
-    /// Runs its program; gives what came of it, and the end of what it printed on stderr. Given up before, the program is killed with all it started.
-    pub async fn run(&self, programs: &CommandConnector) -> (TaskResult, String) {
-        let (outcome, log) = programs.run(&self.request, &self.input).await;
-        let result = match outcome {
+    /// Runs its program; gives what came of it. What it prints on stderr is added to the log meanwhile. Given up before, the program is killed with all it started.
+    pub async fn run(&self, programs: &CommandConnector, log: &LogTail) -> TaskResult {
+        match programs.run(&self.request, &self.input, log).await {
             Outcome::Result(Value::Object(output)) => TaskResult::Done(output),
             Outcome::Result(other) => {
                 let cause = format!("what the program printed must be an object, not {}", other.kind());
@@ -97,8 +96,7 @@ impl Task {
             }
             // Programs are asked for results alone.
             Outcome::Accepted { .. } => TaskResult::Done(Object::new()),
-        };
-        (result, log.unwrap_or_default())
+        }
     }
 }
 
@@ -158,7 +156,9 @@ mod tests {
         let told = format!(r#"{{"token": "t-1", "key": "e-1/4", "step": "s", "input": {input}}}"#);
         let folder = tempfile::tempdir().unwrap();
         let programs = CommandConnector::new(CommandSettings::in_folder(folder.path().to_path_buf()));
-        task(&told, &["sh", "-c", script]).run(&programs).await.0
+        task(&told, &["sh", "-c", script])
+            .run(&programs, &LogTail::default())
+            .await
     }
 
     #[test]

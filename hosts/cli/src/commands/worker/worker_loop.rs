@@ -15,9 +15,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-/// What came of a program, and what it logged.
-type Ended = (TaskResult, String);
-
 /// How long a hold waits for tasks, in seconds; where nothing is waited for, just long enough to know.
 const WAIT_SECONDS: u64 = 20;
 const QUICK_WAIT_SECONDS: u64 = 1;
@@ -69,7 +66,7 @@ pub struct WorkerLoop<'a> {
     signals: Signals,
     held: HeldTasks,
     outbox: Outbox,
-    programs: JoinSet<(String, Ended)>,
+    programs: JoinSet<(String, TaskResult)>,
     under_way: JoinSet<Answered>,
     holding: Option<AbortHandle>,
     reporting: bool,
@@ -352,16 +349,16 @@ impl<'a> WorkerLoop<'a> {
     fn begin(&mut self, token: &str) {
         let Some(entry) = self.held.get(token) else { return };
         self.reporter.started(&entry.task.label);
-        let (task, connector) = (entry.task.clone(), self.connector.clone());
+        let (task, connector, log) = (entry.task.clone(), self.connector.clone(), entry.log.clone());
         entry.begun = Instant::now();
         entry.stage = Stage::Runs(self.programs.spawn(async move {
-            let ended = task.run(&connector).await;
-            (task.token, ended)
+            let result = task.run(&connector, &log).await;
+            (task.token, result)
         }));
     }
 
-    fn take_end(&mut self, ended: Result<(String, Ended), JoinError>) {
-        let (token, (result, log)) = match ended {
+    fn take_end(&mut self, ended: Result<(String, TaskResult), JoinError>) {
+        let (token, result) = match ended {
             Ok(ended) => ended,
             Err(stopped) => return resume(stopped),
         };
@@ -370,7 +367,7 @@ impl<'a> WorkerLoop<'a> {
         self.reporter.ended(&entry.task.label, &result, entry.begun.elapsed());
         self.outbox.put(Report {
             label: entry.task.label.clone(),
-            body: result.report(&token, &log),
+            body: result.report(&token, &entry.log.text().unwrap_or_default()),
             token,
             again: false,
         });
@@ -410,6 +407,7 @@ impl<'a> WorkerLoop<'a> {
         }
         if let Some(entry) = self.held.remove(token) {
             self.lose(&entry, &format!("it is ours no longer ({code})"));
+            self.send_log(entry);
         }
     }
 
@@ -420,7 +418,25 @@ impl<'a> WorkerLoop<'a> {
                 Over::Deadline => "it took longer than it may",
             };
             self.lose(&entry, why);
+            self.send_log(entry);
         }
+    }
+
+    /// Sends what the program of a task printed that is ours no longer: the server keeps it, and says that the task is over.
+    fn send_log(&mut self, entry: Entry) {
+        let Some(log) = entry.log.text() else { return };
+        let Task { token, label, .. } = entry.task;
+        let body = [
+            ("token".into(), token.as_str().into()),
+            ("heartbeat".into(), true.into()),
+            ("log".into(), log.into()),
+        ];
+        self.outbox.put(Report {
+            token,
+            label,
+            body: body.into_iter().collect(),
+            again: false,
+        });
     }
 
     /// Kills a task's program; nothing is reported.
@@ -465,6 +481,10 @@ impl<'a> WorkerLoop<'a> {
 
     fn reported(&mut self, report: &Report, status: u16, code: &str) {
         self.held.remove(&report.token);
+        if report.body.get("heartbeat").is_some() {
+            // It was over when its log was sent.
+            return;
+        }
         // The answer to an earlier try was lost.
         let was_ours = report.again && status == 409 && code == "TaskAlreadyCompleted";
         if status != 204 && !was_ours {

@@ -289,6 +289,7 @@ impl BulkFilter {
         let reason = self.reason.as_deref().map(listed_reason).transpose()?;
         let just_after = at.plus(Millis(1));
         Ok(Query {
+            reason_of: None,
             flow: self.flow.clone(),
             statuses: self.status.iter().map(status).collect::<Result<_, _>>()?,
             broken: reason == Some(WaitingReason::Broken),

@@ -1,7 +1,7 @@
-//! Reading what a start says of its order and time.
+//! Reading what a start says of its order and time, and which worker had a task.
 
 use super::{HistoryError, Keys, Members, error};
-use crate::event::{EventKind, StartTerms, Waited, WaitedFor, WaitedKey};
+use crate::event::{EventKind, Holder, StartTerms, Waited, WaitedFor, WaitedKey};
 use starbridge_flow::value::Text;
 
 impl Members<'_> {
@@ -25,6 +25,16 @@ impl Members<'_> {
             let value = m.value(key)?;
             let whole = value.as_number().and_then(serde_json::Number::as_i64);
             whole.ok_or_else(|| Self::wrong(key, "a whole number", value))
+        })
+    }
+
+    /// The worker that held a task, if one did.
+    pub(super) fn holder(&self) -> Result<Option<Box<Holder>>, HistoryError> {
+        self.maybe("worker", |m, key| {
+            Ok(Box::new(Holder {
+                worker: m.text(key)?,
+                held_time: m.time("heldTime")?,
+            }))
         })
     }
 

@@ -5,7 +5,8 @@ use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Flow, InputMode, ListId, NumberSource, Settings, Step, StepId, StepKind};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
-use starbridge_flow::value::{Object, Overlay, Text, Value};
+use starbridge_flow::value::{Document, Object, Overlay, Text, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One run of a list of steps.
@@ -27,7 +28,7 @@ pub(crate) struct Frame {
     #[serde(skip)]
     pub(crate) data: Overlay,
     /// The merged outputs of the list's steps.
-    pub(crate) local: Value,
+    pub(crate) local: Document,
     /// Whether a step's output replaced the list's input.
     pub(crate) replaced: bool,
     pub(crate) at: FramePosition,
@@ -96,7 +97,7 @@ pub(crate) struct Rewind {
     /// The number of its `StepEntered` event.
     pub(crate) entered: EventId,
     /// The list's local data at that time.
-    pub(crate) local: Value,
+    pub(crate) local: Document,
     pub(crate) replaced: bool,
     pub(crate) visits: BTreeMap<StepId, u32>,
 }
@@ -114,8 +115,8 @@ pub(crate) struct Visit {
     /// The number of its `StepStarted` event.
     pub(crate) started: EventId,
     /// The input, if a program made it.
-    #[serde(with = "crate::state::maybe_document")]
-    pub(crate) mapped: Option<Value>,
+    #[serde(with = "crate::state::maybe_document::held")]
+    pub(crate) mapped: Option<Document>,
     /// The step's input: `mapped`, or what the list shows by default. Computed when a state is loaded.
     #[serde(skip)]
     pub(crate) input: Overlay,
@@ -123,7 +124,7 @@ pub(crate) struct Visit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) edited: Option<Box<Value>>,
     /// What a failed attempt of this task may have done.
-    pub(crate) failed_task: Option<Done>,
+    pub(crate) failed_task: Option<Box<Done>>,
     /// What was running inside a failed attempt. A redrive goes on with it.
     #[serde(rename = "kept")]
     pub(crate) retained_inside: Option<Box<StepRun>>,
@@ -138,7 +139,7 @@ pub(crate) struct Visit {
     /// How many retries are used in total. It selects the entry of a policy's `values`.
     pub(crate) retried: u32,
     /// A timeout that came while something inside was being undone. It takes effect when that has ended.
-    pub(crate) late: Option<Failure>,
+    pub(crate) late: Option<Box<Failure>>,
     /// How many calls the latest attempt of a task made.
     pub(crate) calls: u32,
     /// When the attempt of a composite or of a polling task times out.
@@ -151,7 +152,7 @@ pub(crate) struct Visit {
     pub(crate) total_at: Option<Timestamp>,
     /// Why no further attempt or call may begin: all attempts together took too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) out_of_time: Option<Failure>,
+    pub(crate) out_of_time: Option<Box<Failure>>,
     /// The numbers that the step's input gave when the step was entered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) settings: Option<Box<Settings>>,
@@ -166,7 +167,7 @@ pub(crate) enum VisitPhase {
     /// An attempt runs.
     Started(StepRun),
     /// The attempt succeeded with this output.
-    Succeeded { output: Value, goto: Option<StepId> },
+    Succeeded { output: Document, goto: Option<StepId> },
     /// The attempt failed; `origin` is the step in which the error arose.
     Failed {
         failure: Failure,
@@ -260,7 +261,7 @@ pub(crate) enum ArmRun {
         closing: Option<Failure>,
     },
     Ended {
-        local: Value,
+        local: Document,
         goto: Option<StepId>,
         done: Vec<Done>,
     },
@@ -284,7 +285,7 @@ impl Frame {
             extra: Object::new(),
             data: input.clone(),
             input,
-            local: Value::empty_object(),
+            local: Document::default(),
             replaced: false,
             at: first.map_or(FramePosition::Ended, FramePosition::Before),
             visits: BTreeMap::new(),
@@ -307,16 +308,16 @@ impl Frame {
     }
 
     /// The input of a step of the list: the mapped one, or what the step sees by default.
-    pub(crate) fn step_input(&self, step: &Step, mapped: Option<&Value>) -> Overlay {
+    pub(crate) fn step_input(&self, step: &Step, mapped: Option<Document>) -> Cow<'_, Overlay> {
         let input = match (mapped, &step.enter) {
-            (Some(mapped), _) => return Overlay::new(mapped.clone()),
-            (None, InputMode::Input) => self.input.clone(),
-            (None, _) => self.data.clone(),
+            (Some(mapped), _) => return Cow::Owned(Overlay::new(mapped)),
+            (None, InputMode::Input) => &self.input,
+            (None, _) => &self.data,
         };
         match step.kind {
             // Each child lays its data over this one, so it is merged once here.
-            StepKind::Parallel(_) | StepKind::Foreach(_) => input.flattened(),
-            _ => input,
+            StepKind::Parallel(_) | StepKind::Foreach(_) => Cow::Owned(input.flattened()),
+            _ => Cow::Borrowed(input),
         }
     }
 

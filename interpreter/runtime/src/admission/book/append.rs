@@ -1,7 +1,18 @@
 //! What was decided, as changes of the store.
 
 use super::Book;
-use starbridge_ports::{AdmissionChange, Append, KeptKey, PoolKey};
+use starbridge_flow::value::Text;
+use starbridge_ports::{AdmissionChange, Append, KeptKey, PoolKey, Waiter};
+
+/// The names that a waiter waits for, as far as they belong to no execution that is known.
+pub(in crate::admission) fn names(waiter: &Waiter) -> Vec<(Text, Text)> {
+    let unbound = waiter.open.iter().filter(|open| open.bound.is_none());
+    let names = unbound.filter_map(|open| {
+        let dependency = &open.dependency;
+        Some((dependency.flow.clone()?, dependency.execution.clone()))
+    });
+    names.collect()
+}
 
 impl Book {
     /// What was decided since the last append, as one append.
@@ -25,6 +36,10 @@ impl Book {
             }
         }
         for (execution, changed) in &self.waiters {
+            self.waiting_change += i64::from(changed.now.is_some()) - i64::from(changed.before.is_some());
+            let now: Vec<_> = changed.now.iter().flat_map(names).collect();
+            let before = changed.before.iter().flat_map(names);
+            self.left_names.extend(before.filter(|name| !now.contains(name)));
             match &changed.now {
                 Some(now) if changed.before.as_ref() == Some(now) => {}
                 Some(now) => {

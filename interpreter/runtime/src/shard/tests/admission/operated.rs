@@ -94,6 +94,7 @@ impl World {
             cause: String::new(),
             retry_after: None,
             not_sent: false,
+            holder: None,
         };
         let _ = self.shard.signal(&execution, failed, self.now);
         self.settle();

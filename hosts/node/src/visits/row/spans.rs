@@ -1,0 +1,366 @@
+//! What a visit did with its time: its attempts, and the pauses between them.
+
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
+use starbridge_machine::{Event, EventId, EventKind, Failure};
+
+/// So many spans are kept of a visit: the latest.
+const MOST_SPANS: usize = 256;
+
+/// What a span is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanKind {
+    /// One try of the step, or of its undoing.
+    Attempt,
+    /// The pause before the next try.
+    Backoff,
+    /// A wait step waits.
+    Wait,
+    /// An operator is asked.
+    Manual,
+}
+
+impl SpanKind {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Attempt => "attempt",
+            Self::Backoff => "backoff",
+            Self::Wait => "wait",
+            Self::Manual => "manual",
+        }
+    }
+}
+
+/// How a span ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanEnd {
+    /// It goes on.
+    Open,
+    /// It ended well.
+    Done,
+    /// It failed.
+    Failed,
+    /// It was given up.
+    Cancelled,
+}
+
+impl SpanEnd {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Done => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A part of a visit's time.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// What it is.
+    pub kind: SpanKind,
+    /// The attempt, from 1; of a pause, the attempt after it.
+    pub attempt: u32,
+    /// Whether it belongs to the undoing of the step.
+    pub rollback: bool,
+    /// The event that it began with.
+    pub event: EventId,
+    /// When it began.
+    pub from: Timestamp,
+    /// When it ended.
+    pub to: Option<Timestamp>,
+    /// How it ended.
+    pub end: SpanEnd,
+    /// Until when a pause lasts.
+    pub due: Option<Timestamp>,
+    /// The latest call, and what was called.
+    pub call: Option<(EventId, Text)>,
+    /// The event that brought the result of that call.
+    pub result: Option<EventId>,
+    /// The event that ended the attempt.
+    pub last: Option<EventId>,
+    /// The worker that did it.
+    pub worker: Option<Text>,
+    /// Since when that worker had it.
+    pub held: Option<Timestamp>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+}
+
+impl Span {
+    fn begin(kind: SpanKind, attempt: u32, event: &Event) -> Self {
+        Self {
+            kind,
+            attempt,
+            rollback: event.rollback,
+            event: event.id,
+            from: event.time,
+            to: None,
+            end: SpanEnd::Open,
+            due: None,
+            call: None,
+            result: None,
+            last: None,
+            worker: None,
+            held: None,
+            failure: None,
+        }
+    }
+
+    fn close(&mut self, end: SpanEnd, event: &Event) {
+        self.end = end;
+        self.to = Some(event.time);
+        self.last = Some(event.id);
+    }
+
+    /// When it ended, or ends as far as is known.
+    pub fn until(&self, now: Timestamp) -> Timestamp {
+        self.to.unwrap_or(now).max(self.from)
+    }
+
+    /// It as JSON.
+    pub fn to_value(&self) -> Value {
+        let mut shape = Object::new();
+        let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));
+        set("kind", self.kind.as_str().into());
+        set("attempt", self.attempt.into());
+        set("status", self.end.as_str().into());
+        set("event", self.event.0.into());
+        set("startedTime", self.from.to_string().into());
+        set("endedTime", self.to.map(|to| to.to_string().into()).unwrap_or_default());
+        if self.rollback {
+            set("rollback", true.into());
+        }
+        if let Some(due) = self.due {
+            set("until", due.to_string().into());
+        }
+        if let Some((call, resource)) = &self.call {
+            set("callEvent", call.0.into());
+            set("resource", resource.clone().into());
+        }
+        if let Some(result) = self.result {
+            set("resultEvent", result.0.into());
+        }
+        if let Some(last) = self.last {
+            set("endEvent", last.0.into());
+        }
+        if let Some(worker) = &self.worker {
+            set("worker", worker.clone().into());
+        }
+        if let Some(held) = self.held {
+            set("heldTime", held.to_string().into());
+        }
+        if let Some(failure) = &self.failure {
+            set("error", failure.error.clone().into());
+            set("cause", failure.cause.clone().into());
+        }
+        shape.into()
+    }
+}
+
+/// The spans of a visit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spans {
+    all: Vec<Span>,
+    left_out: u64,
+}
+
+impl Spans {
+    pub(super) fn all(&self) -> &[Span] {
+        &self.all
+    }
+
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn push(&mut self, span: Span) {
+        if self.all.len() >= MOST_SPANS {
+            self.all.remove(0);
+            self.left_out += 1;
+        }
+        self.all.push(span);
+    }
+
+    /// The span that goes on.
+    fn open(&mut self) -> Option<&mut Span> {
+        self.all.last_mut().filter(|span| span.end == SpanEnd::Open)
+    }
+
+    fn close(&mut self, end: SpanEnd, event: &Event) {
+        if let Some(open) = self.open() {
+            open.close(end, event);
+        }
+    }
+
+    /// Takes the next event of the visit, or of its undoing.
+    pub(super) fn see(&mut self, event: &Event) {
+        match &event.detail {
+            EventKind::StepStarted { attempt, .. } => {
+                self.close(SpanEnd::Done, event);
+                self.push(Span::begin(SpanKind::Attempt, *attempt, event));
+            }
+            EventKind::TaskScheduled(call) => {
+                // What is undone has no `StepStarted` before its call in every history.
+                if self.open().is_none_or(|open| open.kind != SpanKind::Attempt) {
+                    self.close(SpanEnd::Done, event);
+                    self.push(Span::begin(SpanKind::Attempt, call.attempt, event));
+                }
+                if let Some(open) = self.open() {
+                    open.call = Some((event.id, call.resource.clone()));
+                    open.result = None;
+                }
+            }
+            EventKind::StepSucceeded { .. } | EventKind::RollbackSucceeded => self.close(SpanEnd::Done, event),
+            EventKind::StepFailed { failure, .. } | EventKind::RollbackFailed { failure, .. } => {
+                if let Some(open) = self.open() {
+                    open.failure = Some(failure.clone());
+                }
+                self.close(SpanEnd::Failed, event);
+            }
+            EventKind::RetryScheduled { attempt, due, .. } => {
+                self.pause(SpanKind::Backoff, *attempt, Some(*due), event)
+            }
+            EventKind::WaitStarted { until } => self.pause(SpanKind::Wait, 1, Some(*until), event),
+            EventKind::ManualRequested(_) => self.pause(SpanKind::Manual, 1, None, event),
+            EventKind::TimerFired { .. } | EventKind::ManualResolved(_) => {
+                if self.open().is_some_and(|open| open.kind != SpanKind::Attempt) {
+                    self.close(SpanEnd::Done, event);
+                }
+            }
+            EventKind::TaskCancelled { .. } => self.close(SpanEnd::Cancelled, event),
+            EventKind::StepExited { .. } => self.close(SpanEnd::Done, event),
+            _ => self.result(event),
+        }
+    }
+
+    /// What came of a call.
+    fn result(&mut self, event: &Event) {
+        let Some(open) = self.open().filter(|open| open.kind == SpanKind::Attempt) else {
+            return;
+        };
+        match &event.detail {
+            EventKind::TaskSucceeded { worker, held_time, .. } => {
+                open.worker.clone_from(worker);
+                open.held = *held_time;
+            }
+            EventKind::TaskFailed { failure, .. } | EventKind::TaskSubmitFailed { failure, .. } => {
+                open.failure = Some(failure.clone());
+            }
+            EventKind::TaskTimedOut { .. } => {}
+            _ => return,
+        }
+        open.result = Some(event.id);
+    }
+
+    fn pause(&mut self, kind: SpanKind, attempt: u32, due: Option<Timestamp>, event: &Event) {
+        self.close(SpanEnd::Done, event);
+        let mut span = Span::begin(kind, attempt, event);
+        span.due = due;
+        self.push(span);
+    }
+
+    /// Nothing goes on any more.
+    pub(super) fn give_up(&mut self, time: Timestamp) {
+        if let Some(open) = self.open() {
+            open.end = SpanEnd::Cancelled;
+            open.to = Some(time);
+        }
+    }
+}
+
+/// How the iterations of a foreach, or the branches of a parallel, stand: a letter and an event for each.
+#[derive(Clone, Debug, Default)]
+pub struct Children {
+    /// The lowest bits say how it stands, the others are the number of the event that said so.
+    each: Vec<u64>,
+    /// How many items there are, where that is known.
+    pub total: Option<u64>,
+}
+
+/// How a child of a composite stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildStatus {
+    /// It has not begun.
+    None,
+    /// It has begun.
+    Running,
+    /// It is done.
+    Done,
+    /// It failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl ChildStatus {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 5] = [Self::None, Self::Running, Self::Done, Self::Failed, Self::Cancelled];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "notBegun",
+            Self::Running => "running",
+            Self::Done => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The letter for it in a map.
+    pub fn letter(self) -> char {
+        match self {
+            Self::None => '.',
+            Self::Running => 'r',
+            Self::Done => 's',
+            Self::Failed => 'f',
+            Self::Cancelled => 'c',
+        }
+    }
+}
+
+impl Children {
+    pub(in crate::visits) fn set(&mut self, number: u32, status: ChildStatus, event: EventId) {
+        let place = number as usize;
+        if self.each.len() <= place {
+            self.each.resize(place + 1, 0);
+        }
+        if let Some(child) = self.each.get_mut(place) {
+            *child = (event.0 << 3) | status as u64;
+        }
+    }
+
+    /// How many are known of.
+    pub fn len(&self) -> usize {
+        self.each.len()
+    }
+
+    /// Whether none has begun.
+    pub fn is_empty(&self) -> bool {
+        self.each.is_empty()
+    }
+
+    /// How each stands, and the event that said so.
+    pub fn each(&self) -> impl Iterator<Item = (ChildStatus, EventId)> + '_ {
+        self.each.iter().map(|child| {
+            let status = ChildStatus::ALL.get((child & 7) as usize).copied();
+            (status.unwrap_or(ChildStatus::None), EventId(child >> 3))
+        })
+    }
+
+    pub(in crate::visits) fn give_up(&mut self) {
+        for child in &mut self.each {
+            if *child & 7 == ChildStatus::Running as u64 {
+                *child = (*child & !7) | ChildStatus::Cancelled as u64;
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.each.len() * size_of::<u64>()
+    }
+}

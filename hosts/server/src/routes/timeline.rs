@@ -1,0 +1,182 @@
+//! An execution on a line of time: a lane for each visit, and what lies between.
+
+use super::route::Route;
+use super::steps::{AT, at};
+use crate::App;
+use crate::scope::Scope;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
+use starbridge_node::http::reading::Query;
+use starbridge_node::problem::{Answer, Problem};
+use starbridge_node::visits::{Row, SpanEnd, Visits};
+use std::collections::BTreeMap;
+
+type Parameters = axum::extract::Query<Vec<(String, String)>>;
+
+/// The route of the time line.
+pub(super) const ROUTES: &[Route] = &[Route {
+    method: "GET",
+    path: "/v1/executions/{id}/timeline",
+    scope: Some(Scope::Read),
+    summary: "Its visits on a line of time: a lane for each, with attempts, pauses and undoing; a foreach with many iterations has bands",
+    query: &[
+        ("from", "what ended before this time is left out (RFC 3339)"),
+        ("to", "what began at this time or later is left out (RFC 3339)"),
+        ("lanes", "how many at most: 1 to 1000, 200 where none is given"),
+        ("cursor", "`next` of the page before"),
+        AT,
+    ],
+    body: None,
+    answers: &[
+        (200, "the lanes", Some("Timeline")),
+        (404, "there is none", Some("Problem")),
+    ],
+    handler: Some(|| get(timeline)),
+}];
+
+/// A composite with more children has bands in place of a lane for each step inside.
+const CHILDREN: usize = 8;
+/// So many bands.
+const BANDS: u64 = 48;
+
+/// `GET /v1/executions/{id}/timeline`
+async fn timeline(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
+    let query = Query::of(query.0, &["from", "to", "lanes", "cursor", "at"])?;
+    let lanes = usize::try_from(query.number("lanes", 200, 1, 1000)?).unwrap_or(200);
+    let after = query.number("cursor", 0, 0, u64::MAX)?;
+    let (from, to, at) = (query.time("from")?, query.time("to")?, at(&query)?);
+    let make_of = app.clone();
+    let make = move || {
+        let folded = make_of.folds.get(&make_of.node, &id, at)?;
+        let visits = folded.visits();
+        let is_now = folded.fold.last == folded.end && !folded.ended;
+        let now = if is_now { make_of.node.now() } else { visits.time() };
+        let window = Window {
+            from: from
+                .or_else(|| visits.rows().map(Row::entered_time).min())
+                .unwrap_or(now),
+            to: to.unwrap_or(now),
+            now,
+        };
+        Ok::<_, Problem>(window.shown(&visits, after, lanes))
+    };
+    app.answers.room().write_all(StatusCode::OK, make).await
+}
+
+/// The time that is shown.
+struct Window {
+    from: Timestamp,
+    to: Timestamp,
+    /// What goes on, goes on until now.
+    now: Timestamp,
+}
+
+impl Window {
+    fn has(&self, from: Timestamp, to: Timestamp) -> bool {
+        to >= self.from && from <= self.to
+    }
+
+    fn has_row(&self, row: &Row) -> bool {
+        let undone = row
+            .spans()
+            .last()
+            .map_or(row.entered_time(), |span| span.until(self.now));
+        let end = row.ended_time().unwrap_or(self.now).max(undone);
+        self.has(row.entered_time(), end)
+    }
+
+    fn shown(&self, visits: &Visits, after: u64, most: usize) -> Value {
+        let crowded: Vec<&Row> = visits
+            .rows()
+            .filter(|row| row.children().is_some_and(|children| children.len() > CHILDREN))
+            .collect();
+        let around = |row: &Row| crowded.iter().copied().find(|composite| is_inside(row, composite));
+        let mut lanes = Vec::new();
+        let mut next = None;
+        for row in visits.rows().filter(|row| row.event() > after && self.has_row(row)) {
+            if around(row).is_some() {
+                continue;
+            }
+            if lanes.len() == most {
+                next = lanes.last().map(|(event, _)| *event);
+                break;
+            }
+            let mut lane = self.lane(row);
+            if crowded.iter().any(|composite| composite.event() == row.event()) {
+                lane.insert("bands".into(), self.bands(visits, row).into());
+            }
+            lanes.push((row.event(), lane));
+        }
+        let lanes: Vec<Value> = lanes.into_iter().map(|(_, lane)| lane.into()).collect();
+        let mut shape = Object::new();
+        shape.insert("from".into(), self.from.to_string().into());
+        shape.insert("to".into(), self.to.to_string().into());
+        shape.insert("items".into(), lanes.into());
+        shape.insert("next".into(), next.map(Value::from).unwrap_or_default());
+        shape.into()
+    }
+
+    fn lane(&self, row: &Row) -> Object {
+        let spans = row.spans().iter();
+        let spans = spans.filter(|span| self.has(span.from, span.until(self.now)));
+        let spans: Vec<Value> = spans.map(|span| span.to_value()).collect();
+        let mut lane = Object::new();
+        let mut set = |key: &str, value: Value| drop(lane.insert(key.into(), value));
+        set("event", row.event().into());
+        set("step", Text::from(row.step()).into());
+        set("path", row.path().clone());
+        set("status", Text::from(row.status()).into());
+        set("enteredTime", row.entered_time().to_string().into());
+        let ended = row.ended_time().map(|ended| ended.to_string().into());
+        set("endedTime", ended.unwrap_or_default());
+        set("spans", spans.into());
+        if let Some(children) = row.children() {
+            set("children", (children.len() as u64).into());
+        }
+        lane
+    }
+
+    /// How many visits inside of a composite went on, and how many of these failed, in each part of the window.
+    fn bands(&self, visits: &Visits, composite: &Row) -> Vec<Value> {
+        let whole = self.to.since(self.from).0.max(1);
+        let band = |time: Timestamp| time.since(self.from).0.saturating_mul(BANDS) / whole;
+        let mut counts = vec![(0_u64, 0_u64); usize::try_from(BANDS).unwrap_or(0)];
+        let inside = visits.rows().filter(|row| is_inside(row, composite));
+        for row in inside {
+            // A visit has several spans in a band: it counts once.
+            let mut met = BTreeMap::new();
+            for span in row.spans() {
+                let until = span.until(self.now);
+                if self.has(span.from, until) {
+                    let last = band(until).min(BANDS - 1);
+                    for at in band(span.from).min(last)..=last {
+                        *met.entry(at).or_insert(false) |= span.end == SpanEnd::Failed;
+                    }
+                }
+            }
+            for (at, failed) in met {
+                if let Some(count) = counts.get_mut(usize::try_from(at).unwrap_or(usize::MAX)) {
+                    count.0 += 1;
+                    count.1 += u64::from(failed);
+                }
+            }
+        }
+        let each = counts
+            .into_iter()
+            .map(|(all, failed)| Value::from(vec![all.into(), failed.into()]));
+        each.collect()
+    }
+}
+
+/// Whether a visit is inside of a composite: its path is longer by an item of the composite's step.
+fn is_inside(row: &Row, composite: &Row) -> bool {
+    let (Some(path), Some(around)) = (row.path().as_array(), composite.path().as_array()) else {
+        return false;
+    };
+    let (path, around) = (path.values(), around.values());
+    let item = path.get(around.len()).and_then(|item| item.get("step")?.as_str());
+    path.starts_with(around) && item == Some(composite.step()) && row.event() > composite.event()
+}

@@ -8,10 +8,11 @@ create table meta (
 );
 insert into meta values ('store', 'starbridge'), ('shards', '256');
 
--- Each stay of a process: it is over once its writers are.
+-- Each stay of a process: it is over once its writers are. A process that loses its connection makes another stay.
 create table nodes (
     incarnation bigint generated always as identity primary key,
     name text not null,
+    process uuid not null,
     address text,
     certificate text,
     version text not null,
@@ -80,8 +81,9 @@ create table executions (
     watched boolean not null,
     -- The format of its history, where that is not the first one.
     format integer,
-    -- Why it is not moving.
+    -- Why it is not moving, and what of: a key, a queue, a step, an execution. Nothing while it is awake.
     reason smallint,
+    reason_of text collate "C",
     -- JSON: since when, by whom and why, while it is paused.
     paused text
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
@@ -98,6 +100,7 @@ create index executions_broken on executions (number) where broken is not null;
 create index executions_of_parent on executions (parent_execution, number) where parent_execution is not null;
 create index executions_of_root on executions (root, number) where root is not null;
 create index executions_reason on executions (reason, number) where reason is not null and ended is null;
+create index executions_reason_of on executions (reason, reason_of, number) where reason is not null and ended is null;
 
 -- The words for codes, for people.
 create table statuses (

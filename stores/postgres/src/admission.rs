@@ -236,6 +236,10 @@ pub(crate) async fn waiters_before(
     number(session, sql, &values).await
 }
 
+pub(crate) async fn count_waiters(session: &Session) -> Result<u64, Failure> {
+    number(session, "select count(*) from waiters", &[]).await
+}
+
 pub(crate) async fn last_waiter(session: &Session) -> Result<(u64, u64), Failure> {
     let sql = "select coalesce((select max(number) from waiters), 0),
         coalesce((select max(claim) from waiters where claim is not null), 0)";

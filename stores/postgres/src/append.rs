@@ -18,7 +18,14 @@ use starbridge_ports::{
 use std::borrow::Cow;
 
 /// The executions that have a name, or a key that a second start may not have.
-type Holders<'a> = FxHashMap<(&'a str, &'a str), (Text, u64)>;
+type Holders<'a> = FxHashMap<(&'a str, &'a str), Holder>;
+
+/// An execution that has something only one may have.
+struct Holder {
+    id: Text,
+    version: u64,
+    name: Text,
+}
 
 /// A batch while it is decided.
 struct Plan<'a, 'w> {
@@ -130,13 +137,15 @@ impl<'a> Wanted<'a> {
     }
 
     async fn ask(&self, session: &Session, plan: &mut Plan<'a, '_>) -> Result<(), Failure> {
-        const NAMES: &str = "select w.place, e.id, e.version from unnest($1::text[], $2::text[]) with ordinality
+        const NAMES: &str =
+            "select w.place, e.id, e.version, e.name from unnest($1::text[], $2::text[]) with ordinality
                 as w (flow, name, place) join executions e on e.flow = w.flow and e.name = w.name
             union all
-            select w.place, e.id, e.version from unnest($1::text[], $2::text[]) with ordinality
+            select w.place, e.id, e.version, e.id from unnest($1::text[], $2::text[]) with ordinality
                 as w (flow, name, place) join executions e on e.id = w.name
             where e.flow = w.flow and e.name is null";
-        const KEYS: &str = "select w.place, e.id, e.version from unnest($1::text[], $2::text[]) with ordinality
+        const KEYS: &str = "select w.place, e.id, e.version, coalesce(e.name, e.id)
+                from unnest($1::text[], $2::text[]) with ordinality
                 as w (flow, key, place) join executions e on e.flow = w.flow and e.once_key = w.key";
         let ids = column(&self.heads, |id| Str(id));
         let parts =
@@ -174,7 +183,12 @@ impl<'a> Wanted<'a> {
             for row in answers.next().unwrap_or_default() {
                 let place = usize::try_from(row.get::<_, i64>(0)).unwrap_or_default();
                 if let Some(pair) = place.checked_sub(1).and_then(|place| pairs.get(place)) {
-                    holders.insert(*pair, (record::text(&row, 1), row.get::<_, i64>(2).unsigned_abs()));
+                    let holder = Holder {
+                        id: record::text(&row, 1),
+                        version: row.get::<_, i64>(2).unsigned_abs(),
+                        name: record::text(&row, 3),
+                    };
+                    holders.insert(*pair, holder);
                 }
             }
         }
@@ -232,6 +246,7 @@ impl<'a> Plan<'a, '_> {
                 return Some(Refusal::Exists {
                     execution: append.execution.clone(),
                     version: head.version,
+                    keyed: None,
                 });
             }
             (Some(head), _) if head.last == append.expected.0 => Some(self.append_existing(append, head)),
@@ -279,8 +294,8 @@ impl<'a> Plan<'a, '_> {
         self.counts[head.status] -= 1;
         self.heads.insert(&append.execution, None);
         // Its name and key are free, also if its id is taken anew.
-        self.names.retain(|_, holder| holder.0 != append.execution);
-        self.keys.retain(|_, holder| holder.0 != append.execution);
+        self.names.retain(|_, holder| holder.id != append.execution);
+        self.keys.retain(|_, holder| holder.id != append.execution);
         self.segment.audit.extend(&append.audit);
     }
 
@@ -291,10 +306,15 @@ impl<'a> Plan<'a, '_> {
             .as_ref()
             .and_then(|key| self.keys.get(&(record.flow.as_str(), key.as_str())));
         let name = self.names.get(&(record.flow.as_str(), name));
-        let (id, version) = key.or(name)?;
+        let Holder {
+            id,
+            version,
+            name: known,
+        } = key.or(name)?;
         Some(Refusal::Exists {
             execution: id.clone(),
             version: self.head(id).map_or(*version, |head| head.version),
+            keyed: key.is_some().then(|| known.clone()),
         })
     }
 
@@ -308,10 +328,14 @@ impl<'a> Plan<'a, '_> {
             if let Some(refusal) = self.taken(record, name) {
                 return Err(refusal);
             }
-            let holder = (append.execution.clone(), record.version);
-            self.names.insert((&record.flow, name), holder.clone());
+            let holder = || Holder {
+                id: append.execution.clone(),
+                version: record.version,
+                name: name.into(),
+            };
+            self.names.insert((&record.flow, name), holder());
             if let Some(key) = &record.once_key {
-                self.keys.insert((&record.flow, key), holder);
+                self.keys.insert((&record.flow, key), holder());
             }
         }
         let number = *self.next;

@@ -29,6 +29,7 @@ mod open;
 mod owner;
 mod queueing;
 mod readers;
+mod reasons;
 mod record;
 mod retention;
 mod segment;
@@ -55,7 +56,7 @@ use starbridge_ports::{
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
     KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
     Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
-    Turn, Waiter, Waiters,
+    Turn, Waiter, Waiters, WaitingReason,
 };
 use std::sync::Arc;
 use write::Work;
@@ -210,6 +211,10 @@ impl Listing for PostgresStore {
         Ok(self.shared.counted())
     }
 
+    fn reason_counts(&self) -> Result<Option<Vec<(WaitingReason, u64)>>, StoreError> {
+        self.read(async |session| reasons::counts(session).await).map(Some)
+    }
+
     fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
         self.read(async |session| load::turn_of(session, execution, event).await)
     }
@@ -237,6 +242,19 @@ impl Retention for PostgresStore {
 impl Queueing for PostgresStore {
     fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
         self.read(async |session| queueing::next(session, queue, limit).await)
+    }
+
+    fn task_of(
+        &self,
+        execution: &str,
+        call: Option<EventId>,
+    ) -> Result<Option<(QueuedTask, Option<TaskLease>)>, StoreError> {
+        self.read(async |session| queueing::of_execution(session, execution, call).await)
+    }
+
+    fn tasks_before(&self, task: &QueuedTask, most: u64) -> Result<Option<u64>, StoreError> {
+        self.read(async |session| queueing::before(session, task, most).await)
+            .map(Some)
     }
 
     fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
@@ -313,6 +331,10 @@ impl Admissions for PostgresStore {
 
     fn last_waiter(&self) -> Result<(u64, u64), StoreError> {
         self.read(async |session| admission::last_waiter(session).await)
+    }
+
+    fn count_waiters(&self) -> Result<u64, StoreError> {
+        self.read(async |session| admission::count_waiters(session).await)
     }
 
     fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {

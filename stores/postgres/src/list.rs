@@ -5,7 +5,7 @@ use crate::fault::Failure;
 use crate::record::{COLUMNS, from_row, text};
 use crate::session::{Owned, Param, Session};
 use starbridge_flow::value::Text;
-use starbridge_ports::{Listed, Page, Query, StoreError, code_of};
+use starbridge_ports::{Listed, Page, Query, StoreError, WaitingReason, code_of};
 
 pub(crate) async fn named(session: &Session, flow: &str, name: &str) -> Result<Option<Text>, Failure> {
     let asked = "select id from executions where flow = $1 and name = $2
@@ -68,6 +68,19 @@ impl<'a> Terms<'a> {
     }
 }
 
+/// What is awake has no reason in its row: it would be written with each turn that waits. The statuses are those of what has not
+/// begun.
+pub(crate) const RUNNING: &str = "e.awake and e.reason is null and e.ended is null and e.status not in (0, 11, 12)";
+
+fn reasons(reasons: &[WaitingReason]) -> String {
+    let stored = reasons.iter().filter(|reason| **reason != WaitingReason::Running);
+    let stored: Vec<String> = stored.map(|reason| reason.number().to_string()).collect();
+    let stored = (!stored.is_empty()).then(|| format!("e.reason in ({}) and e.ended is null", stored.join(", ")));
+    let running = reasons.contains(&WaitingReason::Running).then(|| RUNNING.to_owned());
+    let ways: Vec<String> = stored.into_iter().chain(running).collect();
+    format!("({})", ways.join(" or "))
+}
+
 /// The query. It asks for one row more, to know whether there is a next page.
 fn select(query: &Query, before: Option<i64>) -> (String, Vec<Owned<'_>>) {
     let mut terms = Terms::default();
@@ -91,8 +104,14 @@ fn select(query: &Query, before: Option<i64>) -> (String, Vec<Owned<'_>>) {
         terms.all.push(format!("e.status in ({statuses})"));
     }
     if !query.reasons.is_empty() {
-        let reasons = codes(query.reasons.iter().map(|reason| reason.number().to_string()).collect());
-        terms.all.push(format!("e.reason in ({reasons}) and e.ended is null"));
+        terms.all.push(reasons(&query.reasons));
+    }
+    if let Some(of) = &query.reason_of {
+        terms.is(
+            "e.reason is not null and e.ended is null and e.reason_of",
+            "=",
+            same(of),
+        );
     }
     if query.broken {
         terms.all.push("e.broken is not null".to_owned());

@@ -127,7 +127,7 @@ async fn take(
         });
     }
     let is_new = migrate::bring_up(session, schema).await?;
-    let seat = owner::join(session, &settings.node).await?;
+    let seat = owner::join(session, &settings.node, None).await?;
     Ok((warnings, is_new, seat))
 }
 

@@ -4,7 +4,7 @@
 //! stood still may come back after its session ended. So each append also locks the row of its writer, and writes nothing if
 //! that is over: whoever takes the store ends all writers before, which waits for appends under way.
 
-use crate::checks::{backend, moment};
+use crate::checks::moment;
 use crate::fault::Failure;
 use crate::session::Session;
 use starbridge_flow::fnv::fnv1a_32;
@@ -15,9 +15,12 @@ use tokio_postgres::error::SqlState;
 pub(crate) struct Seat {
     /// The number of the stay.
     pub incarnation: i64,
-    /// The server's process of the connection that writes, and when it began.
-    pub backend: (i32, String),
+    /// What all stays of this process have in common, and no other's.
+    pub process: String,
 }
+
+/// The server's process of a connection, and when it began.
+pub(crate) type Backend = (i32, String);
 
 /// Begins each append: names its transaction, and fails if the writer is over.
 pub(crate) const FENCE: &str = "select pg_current_xact_id()::text::bigint, 1 / (select count(*) from
@@ -71,23 +74,25 @@ pub(crate) async fn unlock(session: &Session, schema: &str) {
     let _ = session.query("select pg_advisory_unlock($1)", &[&key(schema)]).await;
 }
 
-/// Begins a stay: ends all others, which waits for their appends under way.
-pub(crate) async fn join(session: &Session, node: &str) -> Result<Seat, Failure> {
+/// Begins a stay: ends all others, which waits for their appends under way. `former`: the one of this process before.
+pub(crate) async fn join(session: &Session, node: &str, former: Option<&Seat>) -> Result<Seat, Failure> {
     session.run("begin").await?;
-    let joined = seat(session, node).await;
+    let joined = seat(session, node, former).await;
     session.run(if joined.is_ok() { "commit" } else { "rollback" }).await?;
     joined
 }
 
-async fn seat(session: &Session, node: &str) -> Result<Seat, Failure> {
+async fn seat(session: &Session, node: &str, former: Option<&Seat>) -> Result<Seat, Failure> {
     session
         .execute("update writers set over = true where not over", &[])
         .await?;
-    let made = "insert into nodes (name, version, joined) values ($1, $2, $3) returning incarnation";
+    let made = "insert into nodes (name, version, joined, process)
+        values ($1, $2, $3, coalesce($4::text::uuid, gen_random_uuid())) returning incarnation, process::text";
+    let process = former.map(|former| former.process.as_str());
     let row = session
-        .only(made, &[&node, &env!("CARGO_PKG_VERSION"), &moment()])
+        .only(made, &[&node, &env!("CARGO_PKG_VERSION"), &moment(), &process])
         .await?;
-    let incarnation: i64 = row.get(0);
+    let (incarnation, process): (i64, String) = (row.get(0), row.get(1));
     session
         .execute("insert into writers values ($1, 0, false)", &[&incarnation])
         .await?;
@@ -101,26 +106,22 @@ async fn seat(session: &Session, node: &str) -> Result<Seat, Failure> {
             &[&incarnation],
         )
         .await?;
-    Ok(Seat {
-        incarnation,
-        backend: backend(session).await?,
-    })
+    Ok(Seat { incarnation, process })
 }
 
 /// Ends the server's process of a connection that is gone: the server may not have seen that, and what it does is waited for.
-pub(crate) async fn end_former(session: &Session, former: &Seat) -> Result<(), Failure> {
+pub(crate) async fn end_former(session: &Session, former: &Backend) -> Result<(), Failure> {
     let ends = "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
         where pid = $1 and backend_start::text = $2 and usename = current_user";
-    session.query(ends, &[&former.backend.0, &former.backend.1]).await?;
+    session.query(ends, &[&former.0, &former.1]).await?;
     Ok(())
 }
 
-/// The number of the latest stay.
-pub(crate) async fn latest(session: &Session) -> Result<i64, Failure> {
-    let row = session
-        .only("select coalesce(max(incarnation), 0) from nodes", &[])
-        .await?;
-    Ok(row.get(0))
+/// Whether the latest stay is one of this process. It may be one that it does not know, because nobody answered when it began.
+pub(crate) async fn is_latest(session: &Session, seat: &Seat) -> Result<bool, Failure> {
+    let asked = "select process::text from nodes order by incarnation desc limit 1";
+    let row = session.first(asked, &[]).await?;
+    Ok(row.is_some_and(|row| row.get::<_, &str>(0) == seat.process))
 }
 
 /// What became of a transaction.
@@ -151,11 +152,21 @@ pub(crate) async fn fate(session: &Session, transaction: i64) -> Result<Fate, Fa
 }
 
 /// What became of an append. Its number alone may be another's by now; but it locked the row of its writer, and that stays to
-/// be seen with all else that it wrote.
-pub(crate) async fn fate_of_append(session: &Session, seat: &Seat, transaction: i64) -> Result<Fate, Failure> {
-    let asked = "select 1 from writers where incarnation = $1 and xmax::text::bigint = $2::bigint % 4294967296";
-    match session.first(asked, &[&seat.incarnation, &transaction]).await? {
-        Some(_) => fate(session, transaction).await,
-        None => Ok(Fate::NotDone),
+/// be seen with all else that it wrote, as long as nothing is written under another stay. `wrote`: whether an append before it
+/// locked that row and was committed.
+pub(crate) async fn fate_of_append(
+    session: &Session,
+    seat: &Seat,
+    transaction: i64,
+    wrote: bool,
+) -> Result<Fate, Failure> {
+    let asked = "select xmax::text::bigint from writers where incarnation = $1";
+    let locked = session.first(asked, &[&seat.incarnation]).await?;
+    match locked.map(|row| row.get::<_, i64>(0)) {
+        Some(by) if by == transaction % (1 << 32) => fate(session, transaction).await,
+        // Whoever tidied the table up has taken the mark away.
+        Some(0) if wrote => Ok(Fate::Forgotten),
+        Some(_) => Ok(Fate::NotDone),
+        None => Ok(Fate::Forgotten),
     }
 }

@@ -1,9 +1,9 @@
 //! Queues: waiting tasks and dead tasks.
 
-use crate::codec::{Str, event, rows};
+use crate::codec::{Str, big, event, rows};
 use crate::fault::Failure;
 use crate::load::event_at;
-use crate::record::{long_text, text, time};
+use crate::record::{long_text, optional_text, text, time};
 use crate::session::{Param, Session};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
@@ -56,15 +56,59 @@ pub(crate) async fn leased(session: &Session) -> Result<Vec<(QueuedTask, TaskLea
         "select {TASK}, t.worker, t.held, t.lease_ms from tasks t join executions e on e.number = t.number
             where t.worker is not null order by t.number, t.call"
     );
-    let leased = |row: &Row| -> Result<(QueuedTask, TaskLease), Failure> {
-        let lease = TaskLease {
-            worker: text(row, 11),
-            held: time(row, 12).unwrap_or_default(),
-            heartbeat: span(row, 13).unwrap_or_default(),
-        };
-        Ok((task(row)?, lease))
+    let rows = session.query(&sql, &[]).await?;
+    let held = rows.iter().filter_map(|row| lease(row).map(|lease| (row, lease)));
+    held.map(|(row, lease)| Ok((task(row)?, lease))).collect()
+}
+
+/// The lease of a task, after the columns of [`TASK`].
+fn lease(row: &Row) -> Option<TaskLease> {
+    optional_text(row, 11).map(|worker| TaskLease {
+        worker,
+        held: time(row, 12).unwrap_or_default(),
+        heartbeat: span(row, 13).unwrap_or_default(),
+    })
+}
+
+/// A task of an execution without its message: the first that nobody holds, or else the first.
+pub(crate) async fn of_execution(
+    session: &Session,
+    execution: &str,
+    call: Option<EventId>,
+) -> Result<Option<(QueuedTask, Option<TaskLease>)>, Failure> {
+    let columns = TASK.replace("t.message", "''::bytea");
+    let sql = format!(
+        "select {columns}, t.worker, t.held, t.lease_ms from executions e join tasks t on t.number = e.number
+            where e.id = $1 and ($2::integer is null or t.call = $2)
+            order by t.worker is not null, t.call limit 1"
+    );
+    let call = call.map(|call| event(call.0));
+    let Some(row) = session.first(&sql, &[&Str(execution), &call]).await? else {
+        return Ok(None);
     };
-    session.query(&sql, &[]).await?.iter().map(leased).collect()
+    Ok(Some((task(&row)?, lease(&row))))
+}
+
+/// How many tasks are taken before this one, counted up to `most`.
+pub(crate) async fn before(session: &Session, task: &QueuedTask, most: u64) -> Result<u64, Failure> {
+    // The larger priority goes first. So each term is a range of the index of what waits.
+    let asked = "select count(*) from (
+            (select 1 from tasks where worker is null and queue = $1 and priority > $2 limit $7)
+            union all
+            (select 1 from tasks where worker is null and queue = $1 and priority = $2
+                and (round, ordered, number, call)
+                    < ($3, $4, coalesce((select number from executions where id = $5), 0), $6) limit $7)
+            limit $7) as before";
+    let values: [Param<'_>; 7] = [
+        &Str(&task.queue),
+        &i16::from(task.priority),
+        &big(task.virtual_time),
+        &task.order.0,
+        &Str(&task.execution),
+        &event(task.call.0),
+        &big(most),
+    ];
+    Ok(session.only(asked, &values).await?.get::<_, i64>(0).unsigned_abs())
 }
 
 pub(crate) async fn depths(session: &Session) -> Result<Vec<Depth>, Failure> {

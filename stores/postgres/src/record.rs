@@ -8,14 +8,15 @@ use serde::de::DeserializeOwned;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
-use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, STATUS_CODES, WaitingReason, code_of, shard_of};
+use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, RecordedWait, STATUS_CODES, code_of, shard_of};
 use std::borrow::Cow;
 use tokio_postgres::Row;
 
 /// The columns of a record, as [`from_row`] reads them, of the table `e`.
 pub(crate) const COLUMNS: &str = "e.number, e.id, e.flow, e.version, e.name, e.status, e.awake, e.wake_at, e.started, e.ended,
     e.labels, e.parent_execution, e.parent_event, e.root, e.depth, e.awaited, e.error, e.cause, e.step, e.attempts,
-    e.broken_since, e.broken, e.failed_undo, e.forked, e.requested, e.once_key, e.priority, e.order_time, e.paused, e.watched";
+    e.broken_since, e.broken, e.failed_undo, e.forked, e.requested, e.once_key, e.priority, e.order_time, e.paused, e.watched,
+    e.reason, e.reason_of";
 
 /// A text that is always there.
 pub(crate) fn text(row: &Row, column: usize) -> Text {
@@ -97,6 +98,11 @@ pub(crate) fn from_row(row: &Row) -> Result<(i64, Text, ExecutionRecord), Failur
         attempts: row.get::<_, i32>(19).unsigned_abs(),
         broken,
         paused: json(row, 28)?,
+        waits: RecordedWait::read(
+            row.get::<_, Option<i16>>(30)
+                .and_then(|reason| u8::try_from(reason).ok()),
+            optional_text(row, 31),
+        ),
     };
     Ok((row.get(0), id, record))
 }
@@ -161,7 +167,11 @@ fn changing<'a, R>(rows: &'a [R], of: impl Fn(&'a R) -> &'a ExecutionRecord) -> 
         column(&records, |record| to_json(record.rollback.as_ref())),
         column(&records, |record| to_json(record.paused.as_ref())),
         column(&records, |record| {
-            record.waiting_reason().map(WaitingReason::number).map(i16::from)
+            record.stored_reason().map(|(reason, _)| i16::from(reason.number()))
+        }),
+        column(&records, |record| {
+            let of = record.stored_reason().and_then(|(_, of)| of);
+            of.map(|of| Str(of))
         }),
         column(&records, |record| record.watched),
         column(&records, |record| record.priority.map(i16::from)),
@@ -172,12 +182,12 @@ fn changing<'a, R>(rows: &'a [R], of: impl Fn(&'a R) -> &'a ExecutionRecord) -> 
 const CHANGE: &str = "update executions as e set version = c.version, status = c.status, awake = c.awake, wake_at = c.wake_at,
         ended = c.ended, awaited = c.awaited, error = c.error, cause = c.cause, step = c.step, attempts = c.attempts,
         broken_since = c.broken_since, broken = c.broken, failed_undo = c.failed_undo, paused = c.paused, reason = c.reason,
-        watched = c.watched, priority = c.priority, order_time = c.order_time, started = coalesce(c.started, e.started)
+        reason_of = c.reason_of, watched = c.watched, priority = c.priority, order_time = c.order_time, started = coalesce(c.started, e.started)
     from unnest($1::bigint[], $2::smallint[], $3::boolean[], $4::bigint[], $5::bigint[], $6::boolean[], $7::text[], $8::text[],
-        $9::text[], $10::integer[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::smallint[], $16::boolean[],
-        $17::smallint[], $18::bigint[], $19::bigint[], $20::bigint[])
+        $9::text[], $10::integer[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::smallint[], $16::text[],
+        $17::boolean[], $18::smallint[], $19::bigint[], $20::bigint[], $21::bigint[])
         as c (version, status, awake, wake_at, ended, awaited, error, cause, step, attempts, broken_since, broken, failed_undo,
-            paused, reason, watched, priority, order_time, number, started)
+            paused, reason, reason_of, watched, priority, order_time, number, started)
     where e.number = c.number";
 
 pub(crate) fn change<'a>(rows: &'a [ChangedRow<'_>]) -> Sent<'a> {
@@ -188,13 +198,13 @@ pub(crate) fn change<'a>(rows: &'a [ChangedRow<'_>]) -> Sent<'a> {
 }
 
 const START: &str = "insert into executions (version, status, awake, wake_at, ended, awaited, error, cause, step, attempts,
-        broken_since, broken, failed_undo, paused, reason, watched, priority, order_time, number, id, shard, flow, name, started,
+        broken_since, broken, failed_undo, paused, reason, reason_of, watched, priority, order_time, number, id, shard, flow, name, started,
         requested, labels, parent_execution, parent_event, root, depth, forked, once_key)
     select * from unnest($1::bigint[], $2::smallint[], $3::boolean[], $4::bigint[], $5::bigint[], $6::boolean[], $7::text[],
         $8::text[], $9::text[], $10::integer[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::smallint[],
-        $16::boolean[], $17::smallint[], $18::bigint[], $19::bigint[], $20::text[], $21::smallint[], $22::text[], $23::text[],
-        $24::bigint[], $25::bigint[], $26::text[], $27::text[], $28::bigint[], $29::text[], $30::integer[], $31::text[],
-        $32::text[])";
+        $16::text[], $17::boolean[], $18::smallint[], $19::bigint[], $20::bigint[], $21::text[], $22::smallint[], $23::text[],
+        $24::text[], $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::bigint[], $30::text[], $31::integer[],
+        $32::text[], $33::text[])";
 
 pub(crate) fn start<'a>(rows: &'a [NewRow<'_>]) -> Sent<'a> {
     let mut values = changing(rows, |row| &row.record);

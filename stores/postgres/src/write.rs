@@ -1,9 +1,10 @@
 //! The connection that writes.
 
+use crate::checks::backend;
 use crate::fault::{Failure, said};
 use crate::head::Heads;
 use crate::link::Link;
-use crate::owner::{self, FENCE, Fate, Seat};
+use crate::owner::{self, Backend, FENCE, Fate, Seat};
 use crate::session::{Param, Session};
 use crate::wait::{Pending, all_in_order, wait};
 use futures_util::future::join;
@@ -31,6 +32,10 @@ pub(crate) struct Writer {
     /// `None` after it was lost.
     session: Option<Session>,
     seat: Seat,
+    /// Whether something was committed from this seat.
+    wrote: bool,
+    /// The server's processes of this connection and of those that were lost before it: one of them may still hold the lock.
+    backends: Vec<Backend>,
     node: String,
     heads: Heads,
     next: i64,
@@ -85,9 +90,12 @@ impl Writer {
             )
             .await?;
         let counts = count(&session).await?;
+        let backends = vec![backend(&session).await?];
         Ok(Self {
             session: Some(session),
             seat,
+            wrote: false,
+            backends,
             node,
             heads: Heads::default(),
             next: row.get(0),
@@ -128,6 +136,7 @@ impl Writer {
         match wait(session.run("commit")) {
             Ok(()) => {
                 self.last = Some(transaction);
+                self.wrote = true;
                 self.counts = counts;
                 self.session = Some(session);
                 Attempt::Done(done)
@@ -234,49 +243,64 @@ impl Writer {
     /// knows of its executions must still be so.
     fn rejoin(&mut self, link: &Link) -> Result<Session, NoSession> {
         let session = link.connect()?;
-        wait(async {
-            if !session.takes_writes().await {
-                return Err(NoSession::Away("it takes no writes yet".to_owned()));
-            }
-            owner::end_former(&session, &self.seat).await?;
-            if let Some(who) = owner::lock(&session, link.schema()).await? {
-                let why = format!("while the database was away, {who} has taken the store");
-                return Err(NoSession::Broken(StoreError::Unavailable(why)));
-            }
-            let gone = |why: &str| NoSession::Broken(StoreError::Unavailable(why.to_owned()));
-            if owner::latest(&session).await? != self.seat.incarnation {
-                return Err(gone(
-                    "another process had the store while the database was away: start again",
-                ));
-            }
-            // Before anything is written here: after a crash the numbers of transactions that left nothing are given again.
-            let unsettled = match self.unsettled {
-                Some(transaction) => Some((transaction, owner::fate_of_append(&session, &self.seat, transaction).await?)),
-                None => None,
-            };
-            self.seat = owner::join(&session, &self.node).await?;
-            if let Some(last) = self.last
-                && owner::fate(&session, last).await? == Fate::NotDone
-            {
-                return Err(gone(
-                    "the database has come back without what was acknowledged last: another one took over that was behind, or \
-                     it was restored; start again to go on from what it has",
-                ));
-            }
-            if let Some((transaction, fate)) = unsettled {
-                self.fates.insert(transaction, fate);
-                if fate == Fate::Committed {
-                    self.last = Some(transaction);
-                }
-                self.counts = count(&session).await?;
-                self.unsettled = None;
-            }
-            session.prepare([FENCE]).await.map_err(Failure::from)?;
-            Ok(())
-        })?;
+        wait(self.take_back(&session, link))?;
         self.heads.clear();
         Ok(session)
     }
+
+    async fn take_back(&mut self, session: &Session, link: &Link) -> Result<(), NoSession> {
+        if !session.takes_writes().await {
+            return Err(NoSession::Away("it takes no writes yet".to_owned()));
+        }
+        for former in &self.backends {
+            owner::end_former(session, former).await?;
+        }
+        let mine = backend(session).await?;
+        self.backends.push(mine.clone());
+        if let Some(who) = owner::lock(session, link.schema()).await? {
+            let why = format!("while the database was away, {who} has taken the store");
+            return Err(gone(&why));
+        }
+        if !owner::is_latest(session, &self.seat).await? {
+            return Err(gone(
+                "another process had the store while the database was away: start again",
+            ));
+        }
+        self.settle_all(session).await?;
+        self.seat = owner::join(session, &self.node, Some(&self.seat)).await?;
+        self.wrote = false;
+        self.backends = vec![mine];
+        session.prepare([FENCE]).await.map_err(Failure::from)?;
+        Ok(())
+    }
+
+    /// What became of what was committed last. This is asked before anything is written on a new connection: after a crash the
+    /// numbers of transactions that left nothing are given again.
+    async fn settle_all(&mut self, session: &Session) -> Result<(), NoSession> {
+        if let Some(transaction) = self.unsettled {
+            let fate = owner::fate_of_append(session, &self.seat, transaction, self.wrote).await?;
+            self.counts = count(session).await?;
+            self.fates.insert(transaction, fate);
+            self.unsettled = None;
+            if fate == Fate::Committed {
+                self.last = Some(transaction);
+            }
+        }
+        if let Some(last) = self.last
+            && owner::fate(session, last).await? == Fate::NotDone
+        {
+            return Err(gone(
+                "the database has come back without what was acknowledged last: another one took over that was behind, or \
+                 it was restored; start again to go on from what it has",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The store is not this process's any more.
+fn gone(why: &str) -> NoSession {
+    NoSession::Broken(StoreError::Unavailable(why.to_owned()))
 }
 
 async fn count(session: &Session) -> Result<Counts, Failure> {

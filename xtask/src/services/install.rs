@@ -3,7 +3,7 @@
 use crate::process::{self, program as command, succeeds_within};
 use crate::tools;
 use starbridge_services::Kind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long an installation may take.
@@ -28,10 +28,26 @@ fn redis() -> Result<PathBuf, String> {
 /// The server itself: Debian keeps it off the path, by its version.
 fn postgres() -> Result<PathBuf, String> {
     const NAME: &str = "postgresql-15";
-    of_debian(NAME, || {
+    let found = || {
         let program = PathBuf::from("/usr/lib/postgresql/15/bin/postgres");
         program.is_file().then_some(program)
-    })
+    };
+    if found().is_none() {
+        let folder = Path::new("/etc/postgresql-common");
+        // Tests make their own; this is what Debian asks before it makes one. Where it can't be written, nothing can be installed.
+        let _ = without_own_cluster(folder);
+    }
+    of_debian(NAME, found)
+}
+
+/// Says that the package of a server makes no database of its own, unless somebody has said something about that already.
+fn without_own_cluster(folder: &Path) -> std::io::Result<()> {
+    let file = folder.join("createcluster.conf");
+    if file.exists() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(file, "create_main_cluster = false\n")
 }
 
 /// A program of a package of Debian.

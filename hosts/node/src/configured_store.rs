@@ -25,6 +25,7 @@ fn open_database(config: &Config) -> Result<Opened, String> {
         password: config.store_password()?,
         schema: config.store.schema.clone(),
         node: crate::system::process_name(),
+        require_synchronous: config.store.require_synchronous,
         ..PostgresSettings::default()
     };
     let store = PostgresStore::open(&settings).map_err(|error| error.to_string())?;

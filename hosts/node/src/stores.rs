@@ -66,7 +66,7 @@ pub fn open_to_serve(path: &Path, accept_lost_log: bool) -> Result<Opened, Strin
 fn open(path: &Path, accept_lost_log: bool) -> Result<starbridge_sqlite::SqliteStore, String> {
     if let Some((scheme, _)) = path.to_str().and_then(|text| text.split_once("://")) {
         return Err(format!(
-            "a store is a file here, and `{scheme}://…` is none: a database is for `starbridge serve`, so start the flow there"
+            "a store is a file, and `{scheme}://…` is none: only `starbridge serve` takes a database, `postgres://…`; start the flow there"
         ));
     }
     if path.is_dir() {

@@ -3,6 +3,7 @@
 use crate::fault::Failure;
 use crate::open::OpenError;
 use crate::session::Session;
+use crate::settings::PostgresSettings;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio_postgres::Row;
 
@@ -20,20 +21,30 @@ const ASKED: &str = "select current_setting('server_version_num')::integer, curr
     has_database_privilege(current_database(), 'create'),
     (select has_schema_privilege(oid, 'usage') and has_schema_privilege(oid, 'create')
         from pg_catalog.pg_namespace where nspname = $1),
-    (select count(*) from pg_catalog.pg_stat_replication) > 0 and current_setting('synchronous_standby_names') = '',
     current_setting('server_version'), current_user::text, current_database()::text";
+
+/// Whether no standby waits for commits, and whether there is one.
+const STANDBYS: &str = "select current_setting('synchronous_standby_names') = '',
+    (select count(*) from pg_catalog.pg_stat_replication) > 0";
 
 /// Warnings; an error if the database is not fit.
 pub(crate) async fn check(
     session: &Session,
     place: &str,
-    schema: &str,
-    readers: usize,
+    settings: &PostgresSettings,
 ) -> Result<Vec<String>, OpenError> {
+    let schema = &settings.schema;
     let before = now();
     let row = session.only(ASKED, &[&schema]).await.map_err(OpenError::from)?;
     let between = (before + now()) / 2;
-    let why = unfit(&row, schema, readers);
+    let mut why = unfit(&row, schema, settings.readers);
+    let (alone, may_lose) = standbys(session).await.map_err(OpenError::from)?;
+    if settings.require_synchronous && alone {
+        why.push(
+            "no standby is synchronous, and `store.require_synchronous` wants one: set `synchronous_standby_names`"
+                .to_owned(),
+        );
+    }
     if !why.is_empty() {
         return Err(OpenError::Unfit {
             place: place.to_owned(),
@@ -49,7 +60,7 @@ pub(crate) async fn check(
             if off > 0 { "before" } else { "behind" }
         ));
     }
-    if row.get::<_, bool>(12) {
+    if may_lose {
         warnings.push(
             "the database has standbys, and none of them is synchronous: what was acknowledged is lost if one takes over \
              before it has it; set `synchronous_standby_names`"
@@ -59,6 +70,13 @@ pub(crate) async fn check(
     Ok(warnings)
 }
 
+/// Whether no standby is synchronous, and whether that may lose what was acknowledged, because one that is not may take over.
+pub(crate) async fn standbys(session: &Session) -> Result<(bool, bool), Failure> {
+    let row = session.only(STANDBYS, &[]).await?;
+    let (alone, some): (bool, bool) = (row.get(0), row.get(1));
+    Ok((alone, alone && some))
+}
+
 /// What is wrong with it, each with what to do.
 fn unfit(row: &Row, schema: &str, readers: usize) -> Vec<String> {
     let mut why = Vec::new();
@@ -66,7 +84,7 @@ fn unfit(row: &Row, schema: &str, readers: usize) -> Vec<String> {
     if version < VERSION {
         why.push(format!(
             "it is PostgreSQL {}: version 14 is the oldest that will do",
-            row.get::<_, &str>(13)
+            row.get::<_, &str>(12)
         ));
     }
     if encoding != "UTF8" {
@@ -105,7 +123,7 @@ fn unfit(row: &Row, schema: &str, readers: usize) -> Vec<String> {
             "it has {left} connections left, and {wanted} are needed: raise `max_connections`, or end others"
         ));
     }
-    let (role, database): (&str, &str) = (row.get(14), row.get(15));
+    let (role, database): (&str, &str) = (row.get(13), row.get(14));
     match row.get::<_, Option<bool>>(11) {
         Some(true) => {}
         Some(false) => why.push(format!(

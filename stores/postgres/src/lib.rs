@@ -131,6 +131,10 @@ impl History for PostgresStore {
         self.shared.is_away()
     }
 
+    fn may_lose(&self) -> Result<Option<bool>, StoreError> {
+        self.read(async |session| checks::standbys(session).await.map(|(_, may_lose)| Some(may_lose)))
+    }
+
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         self.write(async |work| append::append(work, batch).await)
     }

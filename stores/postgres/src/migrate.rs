@@ -52,6 +52,9 @@ async fn bring_up_by(session: &Session, schema: &str, migrations: &[&str]) -> Re
         Found::Foreign => return Err(OpenError::Foreign(schema.to_owned())),
         found => found == Found::Nothing,
     };
+    if !is_new && !missing(session, migrations).await? {
+        return Ok(false);
+    }
     session.run("begin").await.map_err(Failure::from)?;
     let brought = steps(session, schema, migrations, is_new).await;
     let end = if brought.is_ok() { "commit" } else { "rollback" };
@@ -59,9 +62,31 @@ async fn bring_up_by(session: &Session, schema: &str, migrations: &[&str]) -> Re
     brought.map(|()| is_new)
 }
 
-async fn steps(session: &Session, schema: &str, migrations: &[&str], is_new: bool) -> Result<(), OpenError> {
+/// Whether a store has not all of this: steps, or words for codes. An error if it is none that these steps made.
+async fn missing(session: &Session, migrations: &[&str]) -> Result<bool, OpenError> {
     let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
-    let mut kept = Vec::new();
+    let asked = "select number, checksum, (select count(*) from statuses), (select count(*) from event_types),
+        (select count(*) from detail_members) from migrations order by number";
+    let kept = session.query(asked, &[]).await.map_err(Failure::from)?;
+    if let Some(found) = kept.last().map(|row| row.get(0)).filter(|found| *found > known) {
+        return Err(OpenError::Newer { found, known });
+    }
+    let mut words = true;
+    for row in &kept {
+        let number: i64 = row.get(0);
+        let step = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+        let is_same = |sql: &&str| checksum(sql) == row.get::<_, &str>(1);
+        if !step.and_then(|step| migrations.get(step)).is_some_and(is_same) {
+            return Err(OpenError::Altered(number));
+        }
+        let wanted = [STATUS_CODES.len(), SHORT_TYPES.len(), SHORT_KEYS.len()];
+        let has = |column: usize| usize::try_from(row.get::<_, i64>(column)).unwrap_or_default();
+        words = (2..).zip(wanted).all(|(column, wanted)| has(column) >= wanted);
+    }
+    Ok(kept.len() < migrations.len() || !words)
+}
+
+async fn steps(session: &Session, schema: &str, migrations: &[&str], is_new: bool) -> Result<(), OpenError> {
     if is_new {
         // Who may not make schemas may be given one.
         let there = session
@@ -75,33 +100,18 @@ async fn steps(session: &Session, schema: &str, migrations: &[&str], is_new: boo
         }
         let made = "create table migrations (number bigint primary key, checksum text not null, time bigint not null)";
         session.run(made).await.map_err(Failure::from)?;
-    } else {
-        let rows = session
-            .query("select number, checksum from migrations order by number", &[])
-            .await;
-        let rows = rows.map_err(Failure::from)?;
-        kept = rows
-            .iter()
-            .map(|row| (row.get::<_, i64>(0), row.get::<_, String>(1)))
-            .collect();
     }
-    if let Some(&(found, _)) = kept.last().filter(|(found, _)| *found > known) {
-        return Err(OpenError::Newer { found, known });
-    }
-    for (number, sql) in (1..).zip(migrations) {
-        let checksum = checksum(sql);
-        match kept.iter().find(|(kept, _)| *kept == number) {
-            Some((_, was)) if *was == checksum => {}
-            Some(_) => return Err(OpenError::Altered(number)),
-            None => {
-                session.run(sql).await.map_err(Failure::from)?;
-                let note = "insert into migrations values ($1, $2, (extract(epoch from now()) * 1000)::bigint)";
-                session
-                    .execute(note, &[&number, &checksum])
-                    .await
-                    .map_err(Failure::from)?;
-            }
-        }
+    let last = session
+        .only("select coalesce(max(number), 0) from migrations", &[])
+        .await?;
+    let last: i64 = last.get(0);
+    for (number, sql) in (1..).zip(migrations).filter(|(number, _)| *number > last) {
+        session.run(sql).await.map_err(Failure::from)?;
+        let note = "insert into migrations values ($1, $2, (extract(epoch from now()) * 1000)::bigint)";
+        session
+            .execute(note, &[&number, &checksum(sql)])
+            .await
+            .map_err(Failure::from)?;
     }
     name_codes(session).await?;
     Ok(())

@@ -119,7 +119,7 @@ async fn take(
     settings: &PostgresSettings,
 ) -> Result<(Vec<String>, bool, owner::Seat), OpenError> {
     let schema = &settings.schema;
-    let warnings = checks::check(session, link.place(), schema, settings.readers).await?;
+    let warnings = checks::check(session, link.place(), settings).await?;
     if let Some(who) = owner::lock(session, schema).await? {
         return Err(OpenError::Taken {
             place: link.place().to_owned(),
@@ -144,8 +144,11 @@ fn unreached(place: &str, failure: Failure) -> OpenError {
         Some("53300") => "it has no connection left: raise `max_connections`, or use fewer".to_owned(),
         Some("57P03") => "it begins or ends just now: try again in a moment".to_owned(),
         Some("0A000" | "08P01") => "it does not take this protocol: is a pooler in between?".to_owned(),
-        _ if error.to_string().contains("password") => {
+        _ if said(&error).contains("password missing") => {
             "it wants a password, and there is none: set `store.password` or `PGPASSWORD`".to_owned()
+        }
+        _ if said(&error).contains("not support TLS") => {
+            "`sslmode=require` in the URL wants encryption, and the server has none".to_owned()
         }
         _ if said(&error).contains("ertificate") => {
             "its certificate is not trusted: name one that is with `sslrootcert=FILE` in the URL".to_owned()

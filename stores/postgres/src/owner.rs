@@ -83,9 +83,6 @@ pub(crate) async fn join(session: &Session, node: &str, former: Option<&Seat>) -
 }
 
 async fn seat(session: &Session, node: &str, former: Option<&Seat>) -> Result<Seat, Failure> {
-    session
-        .execute("update writers set over = true where not over", &[])
-        .await?;
     let made = "insert into nodes (name, version, joined, process)
         values ($1, $2, $3, coalesce($4::text::uuid, gen_random_uuid())) returning incarnation, process::text";
     let process = former.map(|former| former.process.as_str());
@@ -93,19 +90,14 @@ async fn seat(session: &Session, node: &str, former: Option<&Seat>) -> Result<Se
         .only(made, &[&node, &env!("CARGO_PKG_VERSION"), &moment(), &process])
         .await?;
     let (incarnation, process): (i64, String) = (row.get(0), row.get(1));
-    session
-        .execute("insert into writers values ($1, 0, false)", &[&incarnation])
-        .await?;
-    let take = "update shards set incarnation = $1, epoch = epoch + 1";
-    session.execute(take, &[&incarnation]).await?;
     // A writer that is not there is as one that is over.
-    session.execute("delete from writers where over", &[]).await?;
-    session
-        .execute(
-            "delete from nodes where incarnation < $1::bigint - 1000",
-            &[&incarnation],
-        )
-        .await?;
+    let take = format!(
+        "update writers set over = true where not over; delete from writers where over;
+         insert into writers values ({incarnation}, 0, false);
+         update shards set incarnation = {incarnation}, epoch = epoch + 1;
+         delete from nodes where incarnation < {incarnation} - 1000"
+    );
+    session.run(&take).await?;
     Ok(Seat { incarnation, process })
 }
 

@@ -17,6 +17,8 @@ pub struct PostgresSettings {
     pub node: String,
     /// How many connections read at most.
     pub readers: usize,
+    /// Whether a database without a synchronous standby is refused.
+    pub require_synchronous: bool,
 }
 
 impl Default for PostgresSettings {
@@ -27,6 +29,7 @@ impl Default for PostgresSettings {
             schema: "starbridge".to_owned(),
             node: String::new(),
             readers: 8,
+            require_synchronous: false,
         }
     }
 }

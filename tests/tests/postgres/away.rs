@@ -98,6 +98,26 @@ fn a_connection_that_is_ended_is_replaced() {
     assert_eq!(patient.load_whole("a").unwrap().unwrap().turns.len(), 11);
 }
 
+/// The connection was lost as a new stay began, and nobody answered: the process knows that stay as its own.
+#[test]
+fn a_stay_that_nobody_answered_for_is_the_process_s_own() {
+    let stand = Stand::start();
+    let settings = stand.settings();
+    let store = PostgresStore::open(&settings).unwrap();
+    let patient = store.patient();
+    assert_eq!(patient.append(&[start("a")]), Ok(vec![]));
+    let schema = &settings.schema;
+    stand.sql(&format!(
+        "delete from {schema}.writers;
+         insert into {schema}.nodes (name, version, joined, process)
+            select name, version, joined, process from {schema}.nodes order by incarnation desc limit 1;
+         insert into {schema}.writers select max(incarnation), 0, false from {schema}.nodes;
+         select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'starbridge%'"
+    ));
+    assert_eq!(patient.append(&[more("a", 2, 1)]), Ok(vec![]));
+    assert_eq!(stand.sql(&format!("select count(*) from {schema}.writers")), "1");
+}
+
 /// While the database was away, somebody else had the store: what this process knows is no longer so.
 #[test]
 fn a_store_that_somebody_else_had_meanwhile_is_given_up() {

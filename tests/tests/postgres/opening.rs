@@ -112,6 +112,34 @@ fn a_server_that_may_lose_commits_is_refused() {
 }
 
 #[test]
+fn a_server_without_a_synchronous_standby_is_refused_where_one_is_wanted() {
+    let stand = Stand::start();
+    let settings = PostgresSettings {
+        require_synchronous: true,
+        ..stand.settings()
+    };
+    assert!(refused(&settings).contains("no standby is synchronous"));
+    let store = PostgresStore::open(&stand.settings()).unwrap();
+    // Nobody may take over, so nothing is lost.
+    assert_eq!(store.may_lose(), Ok(Some(false)));
+}
+
+#[test]
+fn a_standby_is_refused() {
+    let mut stand = Stand::start();
+    let settings = stand.settings();
+    drop(PostgresStore::open(&settings).unwrap());
+    stand.service.stop();
+    std::fs::write(stand.service.folder().join("data/standby.signal"), "").unwrap();
+    stand.service.start_again();
+    let said = refused(&settings);
+    assert!(
+        said.contains("it is a standby") && said.contains("target_session_attrs"),
+        "{said}"
+    );
+}
+
+#[test]
 fn too_few_connections_are_told_at_the_start() {
     let stand = Stand::start_with(&["-c", "max_connections=6", "-c", "max_wal_senders=0"]);
     let settings = PostgresSettings {

@@ -19,6 +19,8 @@ pub struct StoreConfig {
     pub password: String,
     /// A file with the password, and nothing else.
     pub password_file: PathBuf,
+    /// Whether a database without a synchronous standby is refused.
+    pub require_synchronous: bool,
 }
 
 impl Default for StoreConfig {
@@ -29,6 +31,7 @@ impl Default for StoreConfig {
             schema: "starbridge".to_owned(),
             password: String::new(),
             password_file: PathBuf::new(),
+            require_synchronous: false,
         }
     }
 }

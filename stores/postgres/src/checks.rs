@@ -1,7 +1,7 @@
 //! Whether a database is fit for a store: looked at once, when it is opened.
 
 use crate::fault::Failure;
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 use crate::session::Session;
 use crate::settings::PostgresSettings;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -141,13 +141,6 @@ fn unfit(row: &Row, schema: &str, readers: usize) -> Vec<String> {
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-impl OpenError {
-    /// Whether another process has the store.
-    pub fn is_taken(&self) -> bool {
-        matches!(self, Self::Taken { .. })
-    }
 }
 
 /// Where the time is asked for again: the start of a node is noted by it.

@@ -26,7 +26,9 @@ mod load;
 mod migrate;
 mod notices;
 mod open;
+mod open_error;
 mod owner;
+mod parts;
 mod queueing;
 mod readers;
 mod reasons;
@@ -42,7 +44,7 @@ mod wait;
 mod write;
 
 pub use head::MAX_EVENTS;
-pub use open::OpenError;
+pub use open_error::OpenError;
 pub use settings::PostgresSettings;
 
 use fault::Failure;

@@ -1,7 +1,7 @@
 //! Migrating a store to the current format: numbered SQL files, each run once, all in one transaction.
 
 use crate::fault::Failure;
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 use crate::session::{Owned, Sent, Session};
 use starbridge_flow::fnv::fnv1a_64;
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};

@@ -1,7 +1,7 @@
 //! Changes of tasks in queues and of dead tasks.
 
 use crate::codec::{Str, big, event};
-use crate::segment::by_bytes;
+use crate::parts::by_bytes;
 use crate::session::{Owned, Sent, column};
 use starbridge_ports::{DeadTask, QueuedTask, TaskLease, TaskLeaseChange};
 

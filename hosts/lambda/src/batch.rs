@@ -7,7 +7,7 @@ use crate::environment::{Invocation, Running};
 use axum::http::Method;
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Array, Object, Text, Value};
-use starbridge_node::problem::SET_ASIDE;
+use starbridge_node::problem::{INVALID_TOKEN, SET_ASIDE};
 use starbridge_runtime::{Reply, read_entry};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -151,7 +151,9 @@ async fn resume(running: &Running, continuation: Continuation) -> Result<(), Tro
 async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Result<(), Trouble> {
     let entry = Value::from(message.clone());
     let (token, report) = read_entry(&entry).map_err(Trouble::Bad)?;
-    let answer = running.node.report(token, report).await.map_err(Failure::from)?;
+    let invalid = || Trouble::Bad(INVALID_TOKEN.to_owned());
+    let call = running.node.verify(&token).map_err(|_| invalid())?;
+    let answer = running.node.report(call, report).await.map_err(Failure::from)?;
     match answer.await {
         // A message that comes twice or too late changes nothing, however often it comes.
         Ok(Reply::Taken | Reply::Left | Reply::AlreadyCompleted | Reply::TimedOut) => Ok(()),
@@ -160,9 +162,7 @@ async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Res
             _ => Err(Trouble::Again("the execution is being worked on elsewhere".to_owned())),
         },
         Ok(Reply::SetAside) => Err(Trouble::Bad(SET_ASIDE.to_owned())),
-        Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_)) => Err(Trouble::Bad(
-            "the token is not one of ours, or its execution is gone".to_owned(),
-        )),
+        Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_)) => Err(invalid()),
         Err(_) => Err(Trouble::Again(
             "the interpreter came to its end in the middle of it".to_owned(),
         )),

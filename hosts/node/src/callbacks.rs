@@ -2,7 +2,7 @@
 
 use crate::node::NotTaken;
 use crate::offload;
-use crate::problem::{Answer, Problem, whole};
+use crate::problem::{Answer, INVALID_TOKEN, Problem, whole};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use starbridge_flow::value::{Object, Value};
-use starbridge_runtime::{Command, Reply, Report, TokenKeys, read_entry, read_report};
+use starbridge_runtime::{Command, Reply, Report, SignedCall, TokenKeys, read_entry, read_report};
 use std::future::Future;
 use std::net::IpAddr;
 use tokio::sync::{mpsc, oneshot};
@@ -19,19 +19,17 @@ use tokio::sync::{mpsc, oneshot};
 /// The result of handing in a report: a receiver for what became of it, once that is durable.
 pub type ReportOutcome = Result<oneshot::Receiver<Reply>, NotTaken>;
 
-/// Takes reports.
+/// Takes reports: [`Reports::verify`] first, then [`Reports::hand_in`].
 pub trait Reports: Clone + Send + Sync + 'static {
-    /// Hands in a report, in the order of calls.
-    fn hand_in(&self, token: String, report: Report) -> impl Future<Output = ReportOutcome> + Send;
-
-    /// Checks a token before its report is handed in. A server counts wrong tokens for each sender here.
+    /// The call that a token was signed for. A server counts wrong tokens for each sender here.
     ///
     /// # Errors
     ///
-    /// The problem to answer with, if the sender has sent too many wrong tokens.
-    fn check(&self, _token: &str, _from: Option<Client>) -> Result<(), Problem> {
-        Ok(())
-    }
+    /// The problem to answer with, if the token is not one of ours.
+    fn verify(&self, token: &str, from: Option<Client>) -> Result<SignedCall, Problem>;
+
+    /// Hands in the report of a call, in the order in which this is called.
+    fn hand_in(&self, call: SignedCall, report: Report) -> impl Future<Output = ReportOutcome> + Send;
 }
 
 /// The sender of a request. It is an extension of requests whose senders are told apart.
@@ -48,16 +46,15 @@ pub struct EngineReports {
 }
 
 impl Reports for EngineReports {
-    async fn hand_in(&self, token: String, report: Report) -> ReportOutcome {
+    fn verify(&self, token: &str, _from: Option<Client>) -> Result<SignedCall, Problem> {
+        self.tokens.verify(token).map_err(|_| invalid_token())
+    }
+
+    async fn hand_in(&self, call: SignedCall, report: Report) -> ReportOutcome {
         let (reply, answer) = oneshot::channel();
-        let Ok((execution, call)) = self.tokens.verify(&token) else {
-            // The receiver still exists.
-            let _ = reply.send(Reply::InvalidToken);
-            return Ok(answer);
-        };
         let command = Command::Report {
-            execution: execution.into(),
-            call,
+            execution: call.execution,
+            call: call.call,
             report,
             reply,
         };
@@ -105,7 +102,7 @@ fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
 
 /// The problem of a token that this node has not signed, or whose task is gone.
 pub fn invalid_token() -> Problem {
-    Problem::missing("InvalidToken", "the token is not one of ours, or its execution is gone")
+    Problem::missing("InvalidToken", INVALID_TOKEN)
 }
 
 fn bad_report(detail: impl Into<String>) -> Problem {
@@ -115,12 +112,18 @@ fn bad_report(detail: impl Into<String>) -> Problem {
 async fn report<R: Reports>(
     State(reports): State<R>,
     Path((token, verb)): Path<(String, String)>,
+    verified: Option<Extension<SignedCall>>,
     body: Result<Bytes, BytesRejection>,
 ) -> Answer<StatusCode> {
+    // A server verifies the token before it reads the body.
+    let call = match verified {
+        Some(Extension(call)) => call,
+        None => reports.verify(&token, None)?,
+    };
     let body = whole(body)?;
     let report = offload::work(body.len(), move || read_report(&verb, &body)).await?;
     let report = report.map_err(bad_report)?;
-    answer(reply(reports.hand_in(token, report).await).await)
+    answer(reply(reports.hand_in(call, report).await).await)
 }
 
 /// Takes `{"reports": [{token, output | error, cause? | heartbeat: true}]}`. The answers are in the same order.
@@ -146,8 +149,8 @@ async fn batch<R: Reports>(
     let mut under_way = Vec::new();
     for entry in entries.values() {
         under_way.push(match read_entry(entry) {
-            Ok((token, report)) => match reports.check(&token, from) {
-                Ok(()) => Ok(reports.hand_in(token, report).await),
+            Ok((token, report)) => match reports.verify(&token, from) {
+                Ok(call) => Ok(reports.hand_in(call, report).await),
                 Err(problem) => Err(problem),
             },
             Err(detail) => Err(bad_report(detail)),

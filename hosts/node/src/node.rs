@@ -66,7 +66,7 @@ use starbridge_ports::{AuditEntry, Clock, Secrets, Store};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
     AdmissionHandle, AdmissionSettings, Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report,
-    ResourceMap, SecretUse, Snapshot, StartFailure, StartRequest, TokenKeys, Vault,
+    ResourceMap, SecretUse, SignedCall, Snapshot, StartFailure, StartRequest, TokenError, TokenKeys, Vault,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -316,9 +316,13 @@ impl Node {
         Ok(answer)
     }
 
-    /// Whether this node signed a task token, whatever became of the task.
-    pub fn is_task_token(&self, token: &str) -> bool {
-        self.tokens.verify(token).is_ok()
+    /// The call that a task token was signed for, whatever became of its task.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenError`] if no key of this node signed it.
+    pub fn verify(&self, token: &str) -> Result<SignedCall, TokenError> {
+        self.tokens.verify(token)
     }
 
     /// A key for this purpose, made of the one that signs task tokens: it stays the same until that one is changed.
@@ -326,24 +330,19 @@ impl Node {
         self.tokens.derived(purpose)
     }
 
-    /// Hands in a report. The receiver gets what became of it, once that is durable.
+    /// Hands in the report of a call. The receiver gets what became of it, once that is durable.
     ///
     /// # Errors
     ///
     /// [`NotTaken`] if the node is busy or stopping.
-    pub async fn report(&self, token: String, report: Report) -> Result<oneshot::Receiver<Reply>, NotTaken> {
+    pub async fn report(&self, call: SignedCall, report: Report) -> Result<oneshot::Receiver<Reply>, NotTaken> {
+        let SignedCall { execution, call } = call;
         let (reply, answer) = oneshot::channel();
-        let Ok((execution, call)) = self.tokens.verify(&token) else {
-            // The receiver still exists.
-            let _ = reply.send(Reply::InvalidToken);
-            return Ok(answer);
-        };
         // Heartbeats for leases are not events: the queues know which worker holds the task.
-        if report == Report::Heartbeat && self.heartbeat((Text::from(execution.as_str()), call)).await {
+        if report == Report::Heartbeat && self.heartbeat((execution.clone(), call)).await {
             let _ = reply.send(Reply::Taken);
             return Ok(answer);
         }
-        let execution = Text::from(execution);
         let command = Command::Report {
             execution: execution.clone(),
             call,

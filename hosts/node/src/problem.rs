@@ -13,6 +13,9 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Rejection;
 use starbridge_ports::StoreError;
 
+/// Why a report with a token that is not ours changes nothing.
+pub const INVALID_TOKEN: &str = "the token is not one of ours, or its execution is gone";
+
 /// The detail of problems with an execution that is set aside.
 pub const SET_ASIDE: &str = "the execution is set aside, because going on with it failed several times in a row: this can be sent \
                              again once an operator lets it go on (`starbridge redrive`), and is for nothing if they stop it";

@@ -24,6 +24,7 @@ use starbridge_flow::value::Text;
 use starbridge_node::callbacks::{Client, invalid_token};
 use starbridge_node::config::TokenConfig;
 use starbridge_node::problem::Problem;
+use starbridge_runtime::SignedCall;
 use std::net::{IpAddr, SocketAddr};
 
 /// The SHA-256 of a token; the token itself is not kept.
@@ -181,9 +182,10 @@ pub async fn check(
         let parameters = request.extract_parts::<RawPathParams>().await;
         let token = parameters.iter().flatten().find(|(name, _)| *name == "token");
         let token = token.map(|(_, token)| token).unwrap_or_default();
-        if let Err(problem) = check_task_token(&app, token, Some(Client(client(&request)))) {
-            return problem.into_response();
-        }
+        match verify_task_token(&app, token, Some(Client(client(&request)))) {
+            Ok(call) => request.extensions_mut().insert(call),
+            Err(problem) => return problem.into_response(),
+        };
     }
     next.run(request).await
 }
@@ -223,16 +225,13 @@ pub(crate) fn sender(app: &App, from: SocketAddr, request: &Request) -> IpAddr {
     client_address(from.ip(), request.headers(), &app.trusted_proxies)
 }
 
-/// Counts a task token that is not ours, for its sender.
+/// The call that a task token was signed for. One that is not ours counts as a failure of its sender.
 ///
 /// # Errors
 ///
-/// The problem to answer with, if the sender has sent too many wrong tokens.
-pub fn check_task_token(app: &App, token: &str, from: Option<Client>) -> Result<(), Problem> {
-    if app.node.is_task_token(token) {
-        return Ok(());
-    }
-    Err(match from {
+/// The problem to answer with: the token is not ours, or the sender has sent too many wrong ones.
+pub fn verify_task_token(app: &App, token: &str, from: Option<Client>) -> Result<SignedCall, Problem> {
+    app.node.verify(token).map_err(|_| match from {
         Some(Client(from)) => failed(app, from, invalid_token()),
         None => invalid_token(),
     })

@@ -9,16 +9,16 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use starbridge_node::callbacks::{self, Client, ReportOutcome, Reports};
 use starbridge_node::problem::Problem;
-use starbridge_runtime::Report;
+use starbridge_runtime::{Report, SignedCall};
 use std::net::SocketAddr;
 
 impl Reports for App {
-    async fn hand_in(&self, token: String, report: Report) -> ReportOutcome {
-        self.node.report(token, report).await
+    fn verify(&self, token: &str, from: Option<Client>) -> Result<SignedCall, Problem> {
+        access::verify_task_token(self, token, from)
     }
 
-    fn check(&self, token: &str, from: Option<Client>) -> Result<(), Problem> {
-        access::check_task_token(self, token, from)
+    async fn hand_in(&self, call: SignedCall, report: Report) -> ReportOutcome {
+        self.node.report(call, report).await
     }
 }
 

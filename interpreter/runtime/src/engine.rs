@@ -11,6 +11,8 @@ mod quiescence;
 #[cfg(test)]
 mod scripted_store;
 mod sleepers;
+#[cfg(test)]
+mod tests;
 mod waiters;
 pub(crate) mod writer;
 

@@ -90,4 +90,4 @@ pub use shard::{
 };
 pub use starts::{note_end, note_start, note_stopping};
 pub use stored_events::{each_stored_event, each_stored_event_from, read_stored, stored_events};
-pub use tokens::{TokenError, TokenKeys};
+pub use tokens::{SignedCall, TokenError, TokenKeys};

@@ -8,6 +8,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use starbridge_flow::hex;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Reference};
 
 /// The largest length of a token, in bytes.
@@ -27,6 +28,15 @@ pub struct TokenKeys {
 pub enum TokenError {
     /// No key of ours signed it.
     Invalid,
+}
+
+/// The call that a token was signed for. Only [`TokenKeys::verify`] makes one of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedCall {
+    /// The execution's id.
+    pub execution: Text,
+    /// The event that scheduled the call.
+    pub call: EventId,
 }
 
 impl TokenKeys {
@@ -69,11 +79,8 @@ impl TokenKeys {
         }
         let mut referred = None;
         for token in candidates(text) {
-            if let Ok((execution, call)) = self.verify(token) {
-                let reference = Reference::Token {
-                    execution: execution.into(),
-                    call,
-                };
+            if let Ok(SignedCall { execution, call }) = self.verify(token) {
+                let reference = Reference::Token { execution, call };
                 let so_far: &str = referred.as_deref().unwrap_or(text);
                 referred = Some(so_far.replace(token, &reference.text()));
             }
@@ -81,12 +88,12 @@ impl TokenKeys {
         referred
     }
 
-    /// The execution and the call that a token was signed for.
+    /// The call that a token was signed for.
     ///
     /// # Errors
     ///
     /// [`TokenError::Invalid`] if no key of ours signed it.
-    pub fn verify(&self, token: &str) -> Result<(String, EventId), TokenError> {
+    pub fn verify(&self, token: &str) -> Result<SignedCall, TokenError> {
         let (body, mac) = token.split_once('.').ok_or(TokenError::Invalid)?;
         if token.len() > MAX_TOKEN_BYTES {
             return Err(TokenError::Invalid);
@@ -109,7 +116,10 @@ impl TokenKeys {
         }
         let (execution, call) = body.rsplit_once('/').ok_or(TokenError::Invalid)?;
         let call = call.parse().map_err(|_| TokenError::Invalid)?;
-        Ok((execution.to_owned(), EventId(call)))
+        Ok(SignedCall {
+            execution: execution.into(),
+            call: EventId(call),
+        })
     }
 }
 
@@ -147,7 +157,11 @@ mod tests {
         let new = [2; 32];
         let token = TokenKeys::new(vec![old]).sign("e/1", EventId(7));
         let both = TokenKeys::new(vec![new, old]);
-        assert_eq!(both.verify(&token), Ok(("e/1".to_owned(), EventId(7))));
+        let signed = SignedCall {
+            execution: "e/1".into(),
+            call: EventId(7),
+        };
+        assert_eq!(both.verify(&token), Ok(signed));
         assert_eq!(TokenKeys::new(vec![new]).verify(&token), Err(TokenError::Invalid));
         for index in 0..token.len() {
             let mut forged = token.clone().into_bytes();

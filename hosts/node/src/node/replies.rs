@@ -2,7 +2,7 @@
 //! durable.
 
 use super::{Node, NotTaken};
-use crate::problem::SET_ASIDE;
+use crate::problem::{INVALID_TOKEN, SET_ASIDE};
 use starbridge_ports::{Backoff, ReplyMessage, ReplySource};
 use starbridge_runtime::{Reply, read_entry};
 use std::sync::Arc;
@@ -72,7 +72,10 @@ impl Node {
         let read = serde_json::from_str(&message.body).map_err(|error| format!("it is no JSON: {error}"));
         match read.and_then(|entry| read_entry(&entry)) {
             Err(reason) => Ok(Err(reason)),
-            Ok((token, report)) => self.report(token, report).await.map(Ok),
+            Ok((token, report)) => match self.verify(&token) {
+                Ok(call) => self.report(call, report).await.map(Ok),
+                Err(_) => Ok(Err(INVALID_TOKEN.to_owned())),
+            },
         }
     }
 
@@ -83,7 +86,7 @@ impl Node {
                 // A message that comes twice or too late changes nothing, however often it comes.
                 Ok(Reply::Taken | Reply::AlreadyCompleted | Reply::TimedOut) => ReplyOutcome::Done,
                 Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_)) => {
-                    ReplyOutcome::Bad("the token is not one of ours, or its execution is gone".to_owned())
+                    ReplyOutcome::Bad(INVALID_TOKEN.to_owned())
                 }
                 // It goes to the dead-letter queue, from which it can be sent again.
                 Ok(Reply::SetAside) => ReplyOutcome::Bad(SET_ASIDE.to_owned()),

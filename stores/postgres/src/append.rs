@@ -87,6 +87,7 @@ pub(crate) async fn append(work: &mut Work<'_>, batch: &[Append]) -> Result<Vec<
         }
     }
     work.session.execute_all(&sent).await?;
+    #[expect(clippy::iter_over_hash_type, reason = "their order does not matter")]
     for (id, head) in heads {
         // Those that ended are left out, since they are rarely written again.
         match head.filter(|head| !has_ended(head)) {

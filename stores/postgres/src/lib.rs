@@ -111,12 +111,14 @@ impl PostgresStore {
         &self.shared.warnings
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "whoever calls it makes it for that")]
     fn read<T>(&self, work: impl AsyncFn(&Session) -> Result<T, Failure>) -> Result<T, StoreError> {
-        self.shared.read(self.patient, work)
+        self.shared.read(self.patient, &work)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "whoever calls it makes it for that")]
     fn write<T>(&self, work: impl AsyncFn(&mut Work<'_>) -> Result<T, Failure>) -> Result<T, StoreError> {
-        self.shared.write(self.patient, work)
+        self.shared.write(self.patient, &work)
     }
 }
 

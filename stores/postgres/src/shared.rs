@@ -54,11 +54,11 @@ impl Shared {
     pub(crate) fn read<T>(
         &self,
         patient: bool,
-        work: impl AsyncFn(&Session) -> Result<T, Failure>,
+        work: &impl AsyncFn(&Session) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         loop {
             self.admit(patient)?;
-            match self.read_once(&work) {
+            match self.read_once(work) {
                 Err(Failure::Database(error)) if crate::fault::is_away(&error) => {
                     let why = said(&error);
                     self.link.went(&why);
@@ -88,14 +88,14 @@ impl Shared {
     pub(crate) fn write<T>(
         &self,
         patient: bool,
-        work: impl AsyncFn(&mut Work<'_>) -> Result<T, Failure>,
+        work: &impl AsyncFn(&mut Work<'_>) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         let mut unknown: Option<(i64, T)> = None;
         loop {
             self.admit(patient)?;
             let mut writer = self.writer();
             let why = match unknown.take() {
-                None => match writer.attempt(&self.link, &work) {
+                None => match writer.attempt(&self.link, work) {
                     Attempt::Done(done) => {
                         self.keep_counts(&writer);
                         return Ok(done);

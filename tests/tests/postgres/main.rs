@@ -2,6 +2,7 @@
 
 mod away;
 mod opening;
+mod plans;
 mod served;
 mod stand;
 mod suite;

@@ -7,8 +7,7 @@ use starbridge_tests::stores::{more, start};
 
 fn refused(settings: &PostgresSettings) -> String {
     let said = PostgresStore::open(settings)
-        .err()
-        .expect("it must not be opened")
+        .expect_err("it must not be opened")
         .to_string();
     assert!(!said.contains("hidden"), "{said}");
     said

@@ -1,13 +1,13 @@
 //! What every store must do, this one does too.
 
+use crate::plans;
 use crate::stand::{Stand, open};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{History, Listing, Store};
 use starbridge_postgres::PostgresStore;
 use starbridge_tests::stores::{Tried, cases, random, start};
 
-fn suite(again: bool) {
-    let stand = Stand::start();
+fn suite(stand: &Stand, again: bool) {
     for (name, case) in cases() {
         // More than a thousand starts: once is enough.
         if again && name == "names are found among many" {
@@ -23,12 +23,14 @@ fn suite(again: bool) {
 
 #[test]
 fn passes() {
-    suite(false);
+    let stand = Stand::start_with(&plans::SAID);
+    suite(&stand, false);
+    plans::are_those_of_full_tables(&stand);
 }
 
 #[test]
 fn passes_when_it_is_opened_anew_all_the_time() {
-    suite(true);
+    suite(&Stand::start(), true);
 }
 
 #[test]

@@ -40,8 +40,12 @@ fn task(row: &Row) -> Result<QueuedTask, Failure> {
     })
 }
 
+/// Tasks with their executions. Whatever is known of the tables, the tasks lead.
+const TASKS: &str =
+    "tasks t cross join lateral (select x.id from executions x where x.number = t.number offset 0) as e";
+
 async fn tasks(session: &Session, rest: &str, values: &[Param<'_>]) -> Result<Vec<QueuedTask>, Failure> {
-    let sql = format!("select {TASK} from tasks t join executions e on e.number = t.number where {rest}");
+    let sql = format!("select {TASK} from {TASKS} where {rest}");
     session.query(&sql, values).await?.iter().map(task).collect()
 }
 
@@ -53,7 +57,7 @@ pub(crate) async fn next(session: &Session, queue: &str, limit: usize) -> Result
 
 pub(crate) async fn leased(session: &Session) -> Result<Vec<(QueuedTask, TaskLease)>, Failure> {
     let sql = format!(
-        "select {TASK}, t.worker, t.held, t.lease_ms from tasks t join executions e on e.number = t.number
+        "select {TASK}, t.worker, t.held, t.lease_ms from {TASKS}
             where t.worker is not null order by t.number, t.call"
     );
     let rows = session.query(&sql, &[]).await?;

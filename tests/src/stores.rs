@@ -5,7 +5,7 @@ mod appending;
 mod bulk;
 mod looking;
 mod notices;
-mod operating;
+pub mod operating;
 mod queueing;
 pub mod random;
 mod starts;

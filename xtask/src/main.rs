@@ -20,7 +20,7 @@ usage: cargo xtask COMMAND
   fuzz [TARGET]… [--seconds N]      fuzzes these targets, or all, for 60 or N seconds each
   bench [-- ARGUMENT…]              all benchmarks; the arguments go to each (`--quick`)
   lambda [--arm64] [--s3]           the package of the function of AWS Lambda: deploy/bootstrap.zip
-  services [--only NAME]…           services for tests by hand, until interrupted: redis, ministack, moto
+  services [--only NAME]…           services for tests by hand, until interrupted: redis, postgres, ministack, moto
   generate                          writes the generated files anew
   conformance [PART OF A NAME]      the conformance cases whose file or name contains it, or all
   attack [--only NAME] [--slice] [--jobs N] [--list] [--release]

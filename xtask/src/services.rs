@@ -31,7 +31,7 @@ pub struct Suite {
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 9] = [
+pub const SUITES: [Suite; 10] = [
     Suite {
         name: "services",
         target: "services-service",
@@ -42,6 +42,12 @@ pub const SUITES: [Suite; 9] = [
         name: "redis",
         target: "redis-service",
         needs: &[Kind::Redis],
+        programs: false,
+    },
+    Suite {
+        name: "postgres",
+        target: "postgres-service",
+        needs: &[Kind::Postgres],
         programs: false,
     },
     Suite {
@@ -179,6 +185,7 @@ fn say(kind: Kind, service: &Service, program: &Path) {
     println!("export {}='{}'", kind.variable(), program.display());
     match kind {
         Kind::Redis => println!("export REDIS_URL={0} STARBRIDGE_REDIS_URL={0}", service.url()),
+        Kind::Postgres => println!("export STARBRIDGE_STORE_URL='{}'", service.url()),
         Kind::Ministack => println!(
             "export AWS_ENDPOINT_URL={} AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_REGION=us-east-1",
             service.url()

@@ -10,6 +10,7 @@ mod redis;
 mod retention;
 mod secrets;
 mod sqs;
+mod store;
 mod token_key;
 
 pub use admission::AdmissionConfig;
@@ -20,6 +21,7 @@ pub use retention::{AuditConfig, RetentionConfig};
 pub use secrets::SecretsConfig;
 pub use sqs::SqsConfig;
 pub use starbridge_connector_http::Network;
+pub use store::StoreConfig;
 
 use crate::aws;
 use crate::node::NodeSettings;
@@ -117,14 +119,6 @@ pub struct ServerConfig {
     pub followers: usize,
 }
 
-/// Settings of the store.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StoreConfig {
-    /// The path of the store's file.
-    pub path: PathBuf,
-}
-
 /// How executions run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -213,14 +207,6 @@ impl Default for ServerConfig {
             token_key: String::new(),
             waiters: 20_000,
             followers: 10_000,
-        }
-    }
-}
-
-impl Default for StoreConfig {
-    fn default() -> Self {
-        Self {
-            path: PathBuf::from("starbridge.db"),
         }
     }
 }
@@ -362,6 +348,7 @@ impl Config {
     pub fn to_toml(&self) -> String {
         let shown = Self {
             redis: self.redis.shown(),
+            store: self.store.shown(),
             ..self.clone()
         };
         toml::to_string(&shown).unwrap_or_default()
@@ -449,6 +436,7 @@ impl Config {
         let folder = &self.commands.folder;
         Ok(NodeSettings {
             store,
+            asked: None,
             resources: self.resource_map()?,
             limits: self.limits.clone(),
             owners: self.owners(),

@@ -1,6 +1,6 @@
 //! The parts of hosts: from the configuration to store, connectors and runtime. The only crate that knows them all.
 //!
-//! A server reads a [`config::Config`], opens a store ([`stores`], [`leased_store`]), and starts a [`node::Node`]. `exec` runs one
+//! A server reads a [`config::Config`], opens a store ([`configured_store`], [`stores`], [`leased_store`]), and starts a [`node::Node`]. `exec` runs one
 //! flow with a [`local::LocalRun`]. [`notify`] delivers notices, [`callbacks`] takes reports over [`http`], [`export`], [`replay`] and
 //! [`visits`] are for histories, [`problem`] and [`json`] are the forms of answers.
 //!
@@ -37,6 +37,7 @@ pub mod callbacks;
 mod clock;
 mod codes;
 pub mod config;
+pub mod configured_store;
 pub mod escaping;
 pub mod export;
 mod fit;

@@ -76,6 +76,8 @@ use tokio::sync::{Semaphore, oneshot, watch};
 pub struct NodeSettings {
     /// The store.
     pub store: Arc<dyn Store>,
+    /// The same store for those who answer requests, where it is another handle: one that does not wait while the store is away.
+    pub asked: Option<Arc<dyn Store>>,
     /// The resource map.
     pub resources: ResourceMap,
     /// The limits of data and definitions.
@@ -201,6 +203,7 @@ impl Node {
     /// thread.
     pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
         let (store, clock) = (settings.store.clone(), settings.clock.clone());
+        let asked = settings.asked.clone().unwrap_or_else(|| store.clone());
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
         let flows = match settings.leased {
@@ -246,7 +249,7 @@ impl Node {
             },
         )?;
         let node = Self {
-            store,
+            store: asked,
             flows,
             limits,
             tokens,
@@ -425,6 +428,11 @@ impl Node {
     /// The store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// Whether the store is away, and comes back by itself: until then requests are better turned away.
+    pub fn is_away(&self) -> bool {
+        self.store.is_away()
     }
 
     /// The flows that can be started.

@@ -13,6 +13,8 @@ pub fn in_memory() -> Arc<dyn Store> {
 pub struct Opened {
     /// The store itself.
     pub store: Arc<dyn Store>,
+    /// The handle for those who answer requests, where it is another one.
+    pub asked: Option<Arc<dyn Store>>,
     /// A line for people: that it was made, or what is in it.
     pub said: String,
 }
@@ -53,13 +55,19 @@ pub fn open_to_serve(path: &Path, accept_lost_log: bool) -> Result<Opened, Strin
         format!("opened {at}; executions in it: {all}, not ended: {open}")
     };
     let store = Arc::new(store);
-    Ok(Opened { store, said })
+    Ok(Opened {
+        store,
+        asked: None,
+        said,
+    })
 }
 
 #[cfg(feature = "sqlite")]
 fn open(path: &Path, accept_lost_log: bool) -> Result<starbridge_sqlite::SqliteStore, String> {
     if let Some((scheme, _)) = path.to_str().and_then(|text| text.split_once("://")) {
-        return Err(format!("a store is a file, and `{scheme}://…` is none"));
+        return Err(format!(
+            "a store is a file, and `{scheme}://…` is none: only `starbridge serve` takes a database, `postgres://…`; start the flow there"
+        ));
     }
     if path.is_dir() {
         let example = path.join("starbridge.db");
@@ -105,6 +113,7 @@ pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
 pub fn open_to_serve(path: &Path, _: bool) -> Result<Opened, String> {
     open_store(path).map(|store| Opened {
         store,
+        asked: None,
         said: String::new(),
     })
 }

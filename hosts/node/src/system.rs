@@ -14,6 +14,17 @@ use starbridge_runtime::{ExecutionSeed, StartRequest, TokenKeys, child_id};
 use std::sync::Mutex;
 use uuid::{ContextV7, Uuid};
 
+/// What this process is called among those of all machines: its machine and its number.
+#[cfg(feature = "postgres")]
+pub(crate) fn process_name() -> String {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let machine = match machine.trim() {
+        "" => "a machine",
+        named => named,
+    };
+    format!("{machine}/{}", std::process::id())
+}
+
 /// A new id and a new seed. The id is a UUID (version 7); that of a child follows from the call that starts it.
 pub fn new_seed(request: &StartRequest) -> ExecutionSeed {
     ExecutionSeed {

@@ -6,9 +6,7 @@ use axum::Router;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
-#[cfg(feature = "console")]
-use axum::response::IntoResponse;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use starbridge_node::callbacks::{self, Client, ReportOutcome, Reports};
 use starbridge_node::problem::Problem;
 use starbridge_runtime::{Report, SignedCall};
@@ -73,6 +71,11 @@ async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
+    // The process is well; who asks whether it lives must not end it.
+    if state.node.is_away() && path.as_ref().is_none_or(|path| path.as_str() != "/healthz") {
+        let detail = "the store can't be reached just now: try again in a moment";
+        return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "StoreUnavailable", detail).into_response();
+    }
     #[cfg(feature = "console")]
     if let Some(path) = path.as_ref().map(MatchedPath::as_str)
         && state.sessions.is_some()

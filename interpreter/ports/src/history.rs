@@ -433,6 +433,21 @@ impl StoredHistory {
 /// each execution it takes up, [`History::append`] for each batch of turns, and [`History::due`] when time has
 /// passed.
 pub trait History: Send + Sync {
+    /// Whether the store can't be reached just now, and comes back by itself: requests are better turned away until then.
+    fn is_away(&self) -> bool {
+        false
+    }
+
+    /// Whether what was acknowledged may be lost with a machine, because a copy that is behind may take over; `None` if there are
+    /// no copies to ask of.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    fn may_lose(&self) -> Result<Option<bool>, StoreError> {
+        Ok(None)
+    }
+
     /// Appends a batch atomically: when it returns, everything that was not refused is durable; on an error, nothing
     /// is. Returns the refusals, each with its position in the batch, in order. After a refusal, everything later in
     /// the batch for the same execution is refused too.

@@ -46,13 +46,13 @@ impl Guarded {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Asks it to end, and waits until it has; kills it if that takes too long.
+    /// Asks it to end by this signal, and waits until it has; kills it if that takes too long.
     #[expect(
         clippy::disallowed_methods,
         reason = "the standard library can't wait for a program and a time at once"
     )]
-    pub(crate) fn stop(mut self) {
-        signal("-TERM", &self.child.id().to_string());
+    pub(crate) fn stop(mut self, by: &str) {
+        signal(by, &self.child.id().to_string());
         let begun = std::time::Instant::now();
         while !self.is_over() && begun.elapsed() < STOP {
             std::thread::sleep(Duration::from_millis(20));

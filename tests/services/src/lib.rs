@@ -1,4 +1,4 @@
-//! Private copies of the services that tests need: Redis, stand-ins for services of AWS, and the emulator of Lambda's runtime.
+//! Private copies of the services that tests need: Redis, PostgreSQL, stand-ins for services of AWS, and the emulator of Lambda's runtime.
 //!
 //! A copy listens on a free port of the loopback, keeps what it keeps in a folder of its own, can be killed and started again in
 //! the middle of a test, and is gone when the test is, however that ends. The programs are named by the environment
@@ -6,6 +6,7 @@
 
 mod answering;
 mod asking;
+mod database;
 mod guarded;
 mod ready;
 mod resident;
@@ -25,6 +26,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub enum Kind {
     /// Redis itself.
     Redis,
+    /// PostgreSQL itself.
+    Postgres,
     /// SQS, Lambda and more, in one process.
     Ministack,
     /// SQS a second time, by others.
@@ -35,12 +38,13 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Redis, Self::Ministack, Self::Moto, Self::Rie];
+    pub const ALL: [Self; 5] = [Self::Redis, Self::Postgres, Self::Ministack, Self::Moto, Self::Rie];
 
     /// What it is called on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Redis => "redis",
+            Self::Postgres => "postgres",
             Self::Ministack => "ministack",
             Self::Moto => "moto",
             Self::Rie => "rie",
@@ -51,6 +55,7 @@ impl Kind {
     pub fn variable(self) -> &'static str {
         match self {
             Self::Redis => "STARBRIDGE_SERVICE_REDIS",
+            Self::Postgres => "STARBRIDGE_SERVICE_POSTGRES",
             Self::Ministack => "STARBRIDGE_MINISTACK",
             Self::Moto => "STARBRIDGE_MOTO",
             Self::Rie => "STARBRIDGE_RIE",
@@ -61,6 +66,7 @@ impl Kind {
     fn scheme(self) -> &'static str {
         match self {
             Self::Redis => "redis",
+            Self::Postgres => "postgres",
             Self::Ministack | Self::Moto | Self::Rie => "http",
         }
     }
@@ -134,6 +140,9 @@ impl Service {
                 folder: new_folder()?,
                 running: None,
             };
+            if kind == Kind::Postgres {
+                database::make(program, &service.folder)?;
+            }
             match service.run() {
                 Ok(()) => return Ok(service),
                 Err(why) => problem = why,
@@ -147,9 +156,12 @@ impl Service {
         self.port
     }
 
-    /// Its URL.
+    /// Its URL; of a PostgreSQL that of its first database.
     pub fn url(&self) -> String {
-        format!("{}://127.0.0.1:{}", self.kind.scheme(), self.port)
+        match self.kind {
+            Kind::Postgres => format!("postgres://{}@127.0.0.1:{}/postgres", database::USER, self.port),
+            _ => format!("{}://127.0.0.1:{}", self.kind.scheme(), self.port),
+        }
     }
 
     /// The folder with what it keeps, and with what it says, in `log`.
@@ -165,7 +177,11 @@ impl Service {
     /// Asks it to end, and waits until it has.
     pub fn stop(&mut self) {
         if let Some(running) = self.running.take() {
-            running.stop();
+            running.stop(match self.kind {
+                // Otherwise it waits until everybody has gone.
+                Kind::Postgres => "-INT",
+                _ => "-TERM",
+            });
         }
     }
 
@@ -176,7 +192,17 @@ impl Service {
     /// Where it does not come up.
     pub fn start_again(&mut self) {
         self.running = None;
-        self.run().unwrap_or_else(|problem| panic!("{problem}"));
+        const TRIES: u32 = 20;
+        let mut tried = self.run();
+        // Processes of a PostgreSQL that was killed end a moment after it, and none begins beside them.
+        for _ in 0..TRIES {
+            if self.kind != Kind::Postgres || tried.is_ok() {
+                break;
+            }
+            ready::pause();
+            tried = self.run();
+        }
+        tried.unwrap_or_else(|problem| panic!("{problem}"));
     }
 
     fn run(&mut self) -> Result<(), String> {
@@ -187,7 +213,7 @@ impl Service {
             .append(true)
             .open(&log)
             .map_err(problem)?;
-        let mut command = self.command();
+        let mut command = self.command()?;
         command
             .stdin(Stdio::null())
             .stderr(out.try_clone().map_err(problem)?)
@@ -210,7 +236,7 @@ impl Service {
     }
 
     /// The command line it is started with.
-    fn command(&self) -> Command {
+    fn command(&self) -> Result<Command, String> {
         let mut command = Command::new(&self.program);
         let port = self.port.to_string();
         command.current_dir(&self.folder);
@@ -219,6 +245,12 @@ impl Service {
                 command.args(["--port", &port, "--bind", "127.0.0.1", "--daemonize", "no"]);
                 command.args(["--save", "", "--appendonly", "yes", "--appendfsync", "always", "--dir"]);
                 command.arg(&self.folder);
+            }
+            Kind::Postgres => {
+                command.arg("-D").arg(database::data(&self.folder)).args(["-p", &port]);
+                command.args(["-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=32MB", "-c"]);
+                command.arg(format!("unix_socket_directories={}", self.folder.display()));
+                database::run_as_its_user(&mut command)?;
             }
             Kind::Ministack => {
                 // Without an endpoint in its own environment the functions it runs would call the real AWS.
@@ -248,15 +280,22 @@ impl Service {
         }
         command.args(&self.further);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command
+        Ok(command)
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
         self.running = None;
-        // What can't be deleted stays in the folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.folder);
+        const TRIES: u32 = 20;
+        // Processes of a PostgreSQL that was killed end a moment after it. What can't be deleted stays in the folder for
+        // temporary files.
+        for _ in 0..TRIES {
+            if std::fs::remove_dir_all(&self.folder).is_ok() || !self.folder.exists() {
+                break;
+            }
+            ready::pause();
+        }
     }
 }
 

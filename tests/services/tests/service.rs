@@ -31,6 +31,11 @@ fn redis() {
 }
 
 #[test]
+fn postgres() {
+    lives_and_dies(Kind::Postgres);
+}
+
+#[test]
 fn ministack() {
     lives_and_dies(Kind::Ministack);
 }

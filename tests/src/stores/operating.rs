@@ -23,7 +23,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// What somebody did to an execution of that name at that time.
-pub(super) fn entry(by: &str, action: &str, name: &str, at: i64) -> AuditEntry {
+pub fn entry(by: &str, action: &str, name: &str, at: i64) -> AuditEntry {
     AuditEntry {
         time: Timestamp(at),
         by: by.into(),

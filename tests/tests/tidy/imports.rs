@@ -25,10 +25,11 @@ const FLOORS: [&[&str]; 12] = [
 const ON_FDL: [&str; 3] = ["starbridge-node", "starbridge-cli", "starbridge-tests"];
 
 /// The stores and connectors. They know neither the runtime nor each other.
-const CONCRETE: [&str; 9] = [
+const CONCRETE: [&str; 10] = [
     "starbridge-memory",
     "starbridge-sqlite",
     "starbridge-dynamodb",
+    "starbridge-postgres",
     "starbridge-connector-http",
     "starbridge-connector-command",
     "starbridge-connector-redis",

@@ -3,7 +3,7 @@
 use crate::process::{self, program as command, succeeds_within};
 use crate::tools;
 use starbridge_services::Kind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long an installation may take.
@@ -13,6 +13,7 @@ const INSTALL: Duration = Duration::from_secs(600);
 pub fn program(kind: Kind) -> Result<PathBuf, String> {
     match kind {
         Kind::Redis => redis(),
+        Kind::Postgres => postgres(),
         Kind::Ministack => of_python("ministack", "ministack==1.5.33", "ministack"),
         Kind::Moto => of_python("moto", "moto[server,sqs,dynamodb]==5.2.5", "moto_server"),
         Kind::Rie => runtime_emulator(),
@@ -21,19 +22,49 @@ pub fn program(kind: Kind) -> Result<PathBuf, String> {
 
 fn redis() -> Result<PathBuf, String> {
     const NAME: &str = "redis-server";
+    of_debian(NAME, || tools::path_of(NAME))
+}
+
+/// The server itself: Debian keeps it off the path, by its version.
+fn postgres() -> Result<PathBuf, String> {
+    const NAME: &str = "postgresql-15";
+    let found = || {
+        let program = PathBuf::from("/usr/lib/postgresql/15/bin/postgres");
+        program.is_file().then_some(program)
+    };
+    if found().is_none() {
+        let folder = Path::new("/etc/postgresql-common");
+        // Tests make their own; this is what Debian asks before it makes one. Where it can't be written, nothing can be installed.
+        let _ = without_own_cluster(folder);
+    }
+    of_debian(NAME, found)
+}
+
+/// Says that the package of a server makes no database of its own, unless somebody has said something about that already.
+fn without_own_cluster(folder: &Path) -> std::io::Result<()> {
+    let file = folder.join("createcluster.conf");
+    if file.exists() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(file, "create_main_cluster = false\n")
+}
+
+/// A program of a package of Debian.
+fn of_debian(name: &str, found: impl Fn() -> Option<PathBuf>) -> Result<PathBuf, String> {
     let install = || {
-        eprintln!("installing {NAME}");
+        eprintln!("installing {name}");
         let mut update = command("apt-get", &["update"]);
-        let mut install = command("apt-get", &["install", "--yes", "--no-install-recommends", NAME]);
+        let mut install = command("apt-get", &["install", "--yes", "--no-install-recommends", name]);
         // Its package would start a copy of its own.
         install.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
         let installed = succeeds_within(&mut install, INSTALL)
             || (succeeds_within(&mut update, INSTALL) && succeeds_within(&mut install, INSTALL));
-        installed.then(|| tools::path_of(NAME)).flatten()
+        installed.then(&found).flatten()
     };
-    tools::path_of(NAME)
+    found()
         .or_else(install)
-        .ok_or_else(|| format!("{NAME} is not installed, and `apt-get install {NAME}` does not succeed"))
+        .ok_or_else(|| format!("{name} is not installed, and `apt-get install {name}` does not succeed"))
 }
 
 /// The emulator of Lambda's runtime, a program of its own, as it lies in a package for Python.

@@ -14,9 +14,10 @@ use crate::supervisor::{keep_to_itself, own_supervisor};
 use clap::Args;
 use files::Files;
 use signals::Signals;
-use starbridge_node::config::Config;
+use starbridge_node::config::{Config, StoreConfig};
+use starbridge_node::configured_store::open_configured;
 use starbridge_node::node::{Node, NodeError, discard_token_keys, rotate_token_keys};
-use starbridge_node::stores::{in_memory, open_to_serve};
+use starbridge_node::stores::in_memory;
 use starbridge_ports::{Store, StoreError};
 use starbridge_server::{
     AnswerSettings, BindError, BodySettings, ConnectionSettings, Drain, Server, ServerSettings, access_of,
@@ -44,8 +45,8 @@ pub struct Options {
     /// The configuration, a TOML file; `--print-config` shows what can be set
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The store's file
-    #[arg(long, value_name = "FILE")]
+    /// The store: a file, or the URL of a PostgreSQL database
+    #[arg(long, value_name = "FILE|URL")]
     pub db: Option<PathBuf>,
     /// Where to listen
     #[arg(long, value_name = "ADDR", value_parser = read_address)]
@@ -93,7 +94,13 @@ fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
         bad(output, &format!("{place}: {}", error.trim_end()), help)
     })?;
     if let Some(db) = &options.db {
-        config.store.path = db.clone();
+        match db.to_str().filter(|text| StoreConfig::is_url(text)) {
+            Some(url) => url.clone_into(&mut config.store.url),
+            None => {
+                config.store.path = db.clone();
+                config.store.url.clear();
+            }
+        }
     }
     if let Some(listen) = options.listen {
         config.server.listen = listen;
@@ -115,17 +122,18 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         commands.supervisor = own_supervisor();
     }
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
-    let opened = open_to_serve(&config.store.path, options.accept_lost_log);
+    let opened = open_configured(config, options.accept_lost_log);
     let opened = opened.map_err(|error| voice.fault(&error, ""))?;
     voice.say(&opened.said);
     files.log();
     settings.store = opened.store;
+    settings.asked = opened.asked;
     let keys = change_keys(settings.store.as_ref(), options, voice);
     keys.map_err(|error| voice.fault(&error.to_string(), ""))?;
     let started = tokio::task::block_in_place(|| Node::start(settings));
     let node = Arc::new(started.map_err(|error| voice.fault(&error.to_string(), ""))?);
     if let Ok(address) = server.address() {
-        let at = config.store.path.display();
+        let at = config.store.place();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, store = %at, "serving");
         voice.say(&format!("listening on http://{address}, everything is kept in {at}"));
     }

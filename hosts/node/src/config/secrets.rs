@@ -37,7 +37,11 @@ impl Config {
             .unwrap_or_default()
             .into_iter()
             .filter_map(|target| target.secret);
-        let named = [self.redis.secret(), self.token_secret().ok().flatten()];
+        let named = [
+            self.redis.secret(),
+            self.store.secret(),
+            self.token_secret().ok().flatten(),
+        ];
         let own = signing.chain(named.into_iter().flatten().map(str::to_owned));
         let rules = self.secrets.uses.clone().map(|uses| uses.into_iter().collect());
         SecretUse::new(rules, own)

@@ -1,0 +1,156 @@
+//! Whether a database is fit for a store: looked at once, when it is opened.
+
+use crate::fault::Failure;
+use crate::open_error::OpenError;
+use crate::session::Session;
+use crate::settings::PostgresSettings;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio_postgres::Row;
+
+/// The oldest version that is supported.
+const VERSION: i32 = 140_000;
+/// Milliseconds by which clocks may differ before that is worth a word.
+const CLOCKS: i64 = 1_000;
+
+const ASKED: &str = "select current_setting('server_version_num')::integer, current_setting('server_encoding'),
+    pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', current_setting('fsync') = 'on',
+    current_setting('full_page_writes') = 'on', current_setting('search_path'), current_setting('synchronous_commit'),
+    (current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+        - (select count(*) from pg_catalog.pg_stat_activity where backend_type = 'client backend')),
+    (extract(epoch from clock_timestamp()) * 1000)::bigint,
+    has_database_privilege(current_database(), 'create'),
+    (select has_schema_privilege(oid, 'usage') and has_schema_privilege(oid, 'create')
+        from pg_catalog.pg_namespace where nspname = $1),
+    current_setting('server_version'), current_user::text, current_database()::text";
+
+/// Whether no standby waits for commits, and whether there is one.
+const STANDBYS: &str = "select current_setting('synchronous_standby_names') = '',
+    (select count(*) from pg_catalog.pg_stat_replication) > 0";
+
+/// Warnings; an error if the database is not fit.
+pub(crate) async fn check(
+    session: &Session,
+    place: &str,
+    settings: &PostgresSettings,
+) -> Result<Vec<String>, OpenError> {
+    let schema = &settings.schema;
+    let before = now();
+    let row = session.only(ASKED, &[&schema]).await.map_err(OpenError::from)?;
+    let between = (before + now()) / 2;
+    let mut why = unfit(&row, schema, settings.readers);
+    let (alone, may_lose) = standbys(session).await.map_err(OpenError::from)?;
+    if settings.require_synchronous && alone {
+        why.push(
+            "no standby is synchronous, and `store.require_synchronous` wants one: set `synchronous_standby_names`"
+                .to_owned(),
+        );
+    }
+    if !why.is_empty() {
+        return Err(OpenError::Unfit {
+            place: place.to_owned(),
+            why,
+        });
+    }
+    let mut warnings = Vec::new();
+    let off = row.get::<_, i64>(9) - between;
+    if off.abs() >= CLOCKS {
+        warnings.push(format!(
+            "the clock of the database is {} ms {} that of this machine: set both by a time server",
+            off.abs(),
+            if off > 0 { "before" } else { "behind" }
+        ));
+    }
+    if may_lose {
+        warnings.push(
+            "the database has standbys, and none of them is synchronous: what was acknowledged is lost if one takes over \
+             before it has it; set `synchronous_standby_names`"
+                .to_owned(),
+        );
+    }
+    Ok(warnings)
+}
+
+/// Whether no standby is synchronous, and whether that may lose what was acknowledged, because one that is not may take over.
+pub(crate) async fn standbys(session: &Session) -> Result<(bool, bool), Failure> {
+    let row = session.only(STANDBYS, &[]).await?;
+    let (alone, some): (bool, bool) = (row.get(0), row.get(1));
+    Ok((alone, alone && some))
+}
+
+/// What is wrong with it, each with what to do.
+fn unfit(row: &Row, schema: &str, readers: usize) -> Vec<String> {
+    let mut why = Vec::new();
+    let (version, encoding): (i32, &str) = (row.get(0), row.get(1));
+    if version < VERSION {
+        why.push(format!(
+            "it is PostgreSQL {}: version 14 is the oldest that will do",
+            row.get::<_, &str>(12)
+        ));
+    }
+    if encoding != "UTF8" {
+        why.push(format!(
+            "its encoding is {encoding}: make one with `create database NAME encoding 'UTF8' template template0`"
+        ));
+    }
+    if row.get(2) {
+        why.push(
+            "it is a standby, which takes no writes: name the primary, or all hosts with \
+             `target_session_attrs=read-write` in the URL"
+                .to_owned(),
+        );
+    } else if row.get(3) {
+        why.push("it is read-only: look at `default_transaction_read_only` of the database and the role".to_owned());
+    }
+    for (column, setting) in [(4, "fsync"), (5, "full_page_writes")] {
+        if !row.get::<_, bool>(column) {
+            why.push(format!(
+                "`{setting}` is off, so a crash may lose or break everything: set it to on"
+            ));
+        }
+    }
+    let path: &str = row.get(6);
+    if !path.starts_with(schema) || row.get::<_, &str>(7) != "on" {
+        why.push(
+            "settings of a session do not stay: a pooler in between must keep sessions (`pool_mode = session`)"
+                .to_owned(),
+        );
+    }
+    let left: i64 = row.get(8);
+    // One asks whether the database is back.
+    let wanted = i64::try_from(readers).unwrap_or(i64::MAX).saturating_add(1);
+    if left < wanted {
+        why.push(format!(
+            "it has {left} connections left, and {wanted} are needed: raise `max_connections`, or end others"
+        ));
+    }
+    let (role, database): (&str, &str) = (row.get(13), row.get(14));
+    match row.get::<_, Option<bool>>(11) {
+        Some(true) => {}
+        Some(false) => why.push(format!(
+            "the role `{role}` may not make tables in the schema `{schema}`: `grant usage, create on schema {schema} to {role}`"
+        )),
+        None if row.get(10) => {}
+        None => why.push(format!(
+            "the role `{role}` may not make a schema: `create schema {schema} authorization {role}`, or `grant create on \
+             database {database} to {role}`"
+        )),
+    }
+    why
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Where the time is asked for again: the start of a node is noted by it.
+pub(crate) fn moment() -> i64 {
+    now()
+}
+
+/// Kept beside the checks because both read the server's own words.
+pub(crate) async fn backend(session: &Session) -> Result<(i32, String), Failure> {
+    let asked = "select pid, backend_start::text from pg_catalog.pg_stat_activity where pid = pg_backend_pid()";
+    let row = session.only(asked, &[]).await?;
+    Ok((row.get(0), row.get(1)))
+}

@@ -1,0 +1,212 @@
+//! Reading histories, and which executions to load.
+
+use crate::codec::{Str, big, rows};
+use crate::fault::Failure;
+use crate::record::{self, COLUMNS, bytes_json, long_text, text};
+use crate::session::{Param, Session};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{AttemptLog, Message, MessageId, StoredHistory, Turn};
+use tokio_postgres::Row;
+
+/// Everything is asked at once, in one state of the store.
+pub(crate) async fn load(session: &Session, execution: &str, shortcut: bool) -> Result<Option<StoredHistory>, Failure> {
+    let record = format!("select {COLUMNS} from executions e where e.id = $1");
+    let checkpoint = "select c.event, c.state from checkpoints c
+        where $2 and c.number = (select number from executions where id = $1)";
+    let turns = "select t.first, t.events, t.time, t.text from turns t, executions e
+        where e.id = $1 and t.number = e.number and t.first > case when $2
+            then coalesce((select c.event from checkpoints c where c.number = e.number), 0) else 0 end
+        order by t.first";
+    let request = "select r.text from requests r where r.number = (select number from executions where id = $1)";
+    let id = Str(execution);
+    let one: [Param<'_>; 1] = [&id];
+    let two: [Param<'_>; 2] = [&id, &shortcut];
+    session.run("begin isolation level repeatable read read only").await?;
+    let asked: [(&str, &[Param<'_>]); 4] = [(&record, &one), (checkpoint, &two), (turns, &two), (request, &one)];
+    let mut answers = session.query_all(&asked).await?.into_iter();
+    session.run("commit").await?;
+    let mut answer = || answers.next().unwrap_or_default();
+    let (record, checkpoint, turns, request) = (answer(), answer(), answer(), answer());
+    let Some(row) = record.first() else {
+        return Ok(None);
+    };
+    let (_, _, record) = record::from_row(row)?;
+    let checkpoint = checkpoint.first().map(|row| (event_at(row, 0), row.get(1)));
+    let request = match record.status.is_before_start() {
+        true => request.first().map(|row| long_text(row, 0)).transpose()?,
+        false => None,
+    };
+    Ok(Some(StoredHistory {
+        record,
+        request,
+        checkpoint,
+        turns: turns.iter().map(turn).collect::<Result<_, _>>()?,
+        messages: Vec::new(),
+    }))
+}
+
+pub(crate) fn event_at(row: &Row, column: usize) -> EventId {
+    EventId(u64::from(row.get::<_, i32>(column).unsigned_abs()))
+}
+
+fn turn(row: &Row) -> Result<Turn, Failure> {
+    Ok(Turn {
+        first: event_at(row, 0),
+        events: row.get::<_, i32>(1).unsigned_abs(),
+        time: Timestamp(row.get(2)),
+        text: long_text(row, 3)?,
+    })
+}
+
+pub(crate) async fn parent_of(session: &Session, execution: &str) -> Result<Option<Text>, Failure> {
+    let asked = "select parent_execution from executions where id = $1 and parent_execution is not null";
+    let row = session.first(asked, &[&Str(execution)]).await?;
+    Ok(row.map(|row| text(&row, 0)))
+}
+
+pub(crate) async fn awake(session: &Session) -> Result<Vec<Text>, Failure> {
+    let mut ids: Vec<Text> = session
+        .query("select id from executions where awake order by number", &[])
+        .await?
+        .iter()
+        .map(|row| text(row, 0))
+        .collect();
+    ids.sort();
+    Ok(ids)
+}
+
+pub(crate) async fn due(session: &Session, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, Failure> {
+    let asked = "select wake_at, id from executions where wake_at is not null and not awake and wake_at < $1
+        order by wake_at, number limit $2";
+    let found = session.query(asked, &[&before.0, &rows(limit)]).await?;
+    Ok(found.iter().map(|row| (Timestamp(row.get(0)), text(row, 1))).collect())
+}
+
+pub(crate) async fn messages(session: &Session) -> Result<Vec<Message>, Failure> {
+    let found = session
+        .query("select sender, event, receiver, body from messages order by place", &[])
+        .await?;
+    let message = |row: &Row| -> Result<Message, Failure> {
+        let id = MessageId {
+            from: text(row, 0),
+            event: EventId(row.get::<_, i64>(1).unsigned_abs()),
+            to: text(row, 2),
+        };
+        Ok(Message {
+            id,
+            body: bytes_json(row, 3)?,
+        })
+    };
+    found.iter().map(message).collect()
+}
+
+pub(crate) async fn is_pending(session: &Session, message: &MessageId) -> Result<bool, Failure> {
+    let asked = "select 1 from messages where receiver = $1 and sender = $2 and event = $3";
+    let values: [Param<'_>; 3] = [&Str(&message.to), &Str(&message.from), &big(message.event.0)];
+    Ok(session.first(asked, &values).await?.is_some())
+}
+
+const TURN_BEFORE: &str = "select t.first, t.events, t.time, t.text from turns t
+    where t.number = (select number from executions where id = $1) and t.first <= $2 order by t.first desc limit 1";
+
+/// The last turn that begins at this event or before it.
+async fn turn_before(session: &Session, execution: &str, event: i32) -> Result<Option<Turn>, Failure> {
+    let row = session.first(TURN_BEFORE, &[&Str(execution), &event]).await?;
+    row.map(|row| turn(&row)).transpose()
+}
+
+fn small(event: u64) -> i32 {
+    i32::try_from(event).unwrap_or(i32::MAX)
+}
+
+pub(crate) async fn turn_of(session: &Session, execution: &str, event: EventId) -> Result<Option<Turn>, Failure> {
+    let turn = turn_before(session, execution, small(event.0)).await?;
+    Ok(turn.filter(|turn| event.0 < end(turn)))
+}
+
+pub(crate) async fn last_turn(session: &Session, execution: &str) -> Result<Option<Turn>, Failure> {
+    turn_before(session, execution, i32::MAX).await
+}
+
+pub(crate) async fn logs(
+    session: &Session,
+    execution: &str,
+    from: EventId,
+    limit: usize,
+) -> Result<Vec<AttemptLog>, Failure> {
+    let asked = "select l.event, l.text from logs l where l.number = (select number from executions where id = $1)
+        and l.event >= $2 and l.stream = 'stderr' order by l.event limit $3";
+    let found = session
+        .query(asked, &[&Str(execution), &small(from.0), &rows(limit)])
+        .await?;
+    let log = |row: &Row| -> Result<AttemptLog, Failure> {
+        Ok(AttemptLog {
+            event: event_at(row, 0),
+            text: long_text(row, 1)?,
+        })
+    };
+    found.iter().map(log).collect()
+}
+
+/// Turns that are read at once.
+const TURNS: i64 = 64;
+
+pub(crate) async fn turns(
+    session: &Session,
+    execution: &str,
+    from: EventId,
+    events: u32,
+    backwards: bool,
+) -> Result<Vec<Turn>, Failure> {
+    let (mut found, mut have) = (Vec::new(), 0_u64);
+    let mut place = if backwards {
+        small(from.0.max(1))
+    } else {
+        let first = turn_before(session, execution, small(from.0)).await?;
+        small(
+            first
+                .filter(|turn| from.0 < end(turn))
+                .map_or(from.0, |turn| turn.first.0),
+        )
+    };
+    let asked = if backwards {
+        "select t.first, t.events, t.time, t.text from turns t
+            where t.number = (select number from executions where id = $1) and t.first <= $2 order by t.first desc limit $3"
+    } else {
+        "select t.first, t.events, t.time, t.text from turns t
+            where t.number = (select number from executions where id = $1) and t.first >= $2 order by t.first limit $3"
+    };
+    while have < u64::from(events) {
+        let most = TURNS.min(i64::from(events));
+        let part = session.query(asked, &[&Str(execution), &place, &most]).await?;
+        for row in &part {
+            let turn = turn(row)?;
+            // Only the part of the first turn that lies ahead counts.
+            have += if backwards {
+                from.0.max(1).min(end(&turn) - 1) + 1 - turn.first.0
+            } else {
+                end(&turn) - from.0.max(turn.first.0)
+            };
+            place = if backwards {
+                small(turn.first.0) - 1
+            } else {
+                small(end(&turn))
+            };
+            found.push(turn);
+            if have >= u64::from(events) {
+                break;
+            }
+        }
+        if i64::try_from(part.len()).unwrap_or(i64::MAX) < most {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The number after the turn's last event.
+fn end(turn: &Turn) -> u64 {
+    turn.first.0 + u64::from(turn.events)
+}

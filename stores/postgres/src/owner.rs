@@ -1,0 +1,164 @@
+//! Who has the store: one process at a time.
+//!
+//! Two things say so. A lock of the session tells a second process at once, and is gone with the session. But a process that
+//! stood still may come back after its session ended. So each append also locks the row of its writer, and writes nothing if
+//! that is over: whoever takes the store ends all writers before, which waits for appends under way.
+
+use crate::checks::moment;
+use crate::fault::Failure;
+use crate::session::Session;
+use starbridge_flow::fnv::fnv1a_32;
+use tokio_postgres::error::SqlState;
+
+/// The stay of a process in a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    /// The number of the stay.
+    pub incarnation: i64,
+    /// What all stays of this process have in common, and no other's.
+    pub process: String,
+}
+
+/// The server's process of a connection, and when it began.
+pub(crate) type Backend = (i32, String);
+
+/// Begins each append: names its transaction, and fails if the writer is over.
+pub(crate) const FENCE: &str = "select pg_current_xact_id()::text::bigint, 1 / (select count(*) from
+    (select 1 from writers where incarnation = $1 and writer = 0 and not over for update) as mine)";
+
+/// Whether the fence refused.
+pub(crate) fn is_fenced(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::DIVISION_BY_ZERO)
+}
+
+/// The number of the lock of a schema.
+fn key(schema: &str) -> i64 {
+    // "Stbr", so that other programs with locks have others.
+    const OURS: i64 = 0x5374_6272;
+    (OURS << 32) | i64::from(fnv1a_32(schema.bytes()))
+}
+
+/// Takes the lock. One that a process just left is waited for. `Some` says who has it.
+pub(crate) async fn lock(session: &Session, schema: &str) -> Result<Option<String>, Failure> {
+    session.run("set lock_timeout = '3s'").await?;
+    let taken = session.query("select pg_advisory_lock($1)", &[&key(schema)]).await;
+    session.run("set lock_timeout = '20s'").await?;
+    match taken {
+        Ok(_) => Ok(None),
+        Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => holder(session, schema).await.map(Some),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Who has the lock, in words.
+async fn holder(session: &Session, schema: &str) -> Result<String, Failure> {
+    let asked = "select a.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), 'a socket')
+        from pg_catalog.pg_locks l join pg_catalog.pg_stat_activity a on a.pid = l.pid
+        where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+            and l.classid = (($1::bigint >> 32) & 4294967295)::oid and l.objid = ($1::bigint & 4294967295)::oid
+            and l.database = (select oid from pg_catalog.pg_database where datname = current_database())";
+    let Some(row) = session.first(asked, &[&key(schema)]).await? else {
+        return Ok("another process".to_owned());
+    };
+    let (process, name, from): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
+    let name = match name.strip_prefix("starbridge ") {
+        Some(node) => format!("the node `{node}`"),
+        None => "another process".to_owned(),
+    };
+    Ok(format!("{name} at {from} (process {process} of the database)"))
+}
+
+/// Gives the lock back before the session ends: the server may take a moment to see that end.
+pub(crate) async fn unlock(session: &Session, schema: &str) {
+    // If this fails, the session has ended.
+    let _ = session.query("select pg_advisory_unlock($1)", &[&key(schema)]).await;
+}
+
+/// Begins a stay: ends all others, which waits for their appends under way. `former`: the one of this process before.
+pub(crate) async fn join(session: &Session, node: &str, former: Option<&Seat>) -> Result<Seat, Failure> {
+    session.run("begin").await?;
+    let joined = seat(session, node, former).await;
+    session.run(if joined.is_ok() { "commit" } else { "rollback" }).await?;
+    joined
+}
+
+async fn seat(session: &Session, node: &str, former: Option<&Seat>) -> Result<Seat, Failure> {
+    let made = "insert into nodes (name, version, joined, process)
+        values ($1, $2, $3, coalesce($4::text::uuid, gen_random_uuid())) returning incarnation, process::text";
+    let process = former.map(|former| former.process.as_str());
+    let row = session
+        .only(made, &[&node, &env!("CARGO_PKG_VERSION"), &moment(), &process])
+        .await?;
+    let (incarnation, process): (i64, String) = (row.get(0), row.get(1));
+    // A writer that is not there is as one that is over.
+    let take = format!(
+        "update writers set over = true where not over; delete from writers where over;
+         insert into writers values ({incarnation}, 0, false);
+         update shards set incarnation = {incarnation}, epoch = epoch + 1;
+         delete from nodes where incarnation < {incarnation} - 1000"
+    );
+    session.run(&take).await?;
+    Ok(Seat { incarnation, process })
+}
+
+/// Ends the server's process of a connection that is gone: the server may not have seen that, and what it does is waited for.
+pub(crate) async fn end_former(session: &Session, former: &Backend) -> Result<(), Failure> {
+    let ends = "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
+        where pid = $1 and backend_start::text = $2 and usename = current_user";
+    session.query(ends, &[&former.0, &former.1]).await?;
+    Ok(())
+}
+
+/// Whether the latest stay is one of this process. It may be one that it does not know, because nobody answered when it began.
+pub(crate) async fn is_latest(session: &Session, seat: &Seat) -> Result<bool, Failure> {
+    let asked = "select process::text from nodes order by incarnation desc limit 1";
+    let row = session.first(asked, &[]).await?;
+    Ok(row.is_some_and(|row| row.get::<_, &str>(0) == seat.process))
+}
+
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// All of it is kept.
+    Committed,
+    /// Nothing of it is.
+    NotDone,
+    /// The database does not know it any more.
+    Forgotten,
+}
+
+pub(crate) async fn fate(session: &Session, transaction: i64) -> Result<Fate, Failure> {
+    let asked = "select pg_xact_status($1::bigint::text::xid8)";
+    let row = match session.first(asked, &[&transaction]).await {
+        Ok(row) => row,
+        // The database has not come that far: another one took over that had not heard of it.
+        Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => return Ok(Fate::NotDone),
+        Err(error) => return Err(error.into()),
+    };
+    let said = row.and_then(|row| row.get::<_, Option<String>>(0));
+    Ok(match said.as_deref() {
+        Some("committed") => Fate::Committed,
+        Some("aborted") => Fate::NotDone,
+        _ => Fate::Forgotten,
+    })
+}
+
+/// What became of an append. Its number alone may be another's by now; but it locked the row of its writer, and that stays to
+/// be seen with all else that it wrote, as long as nothing is written under another stay. `wrote`: whether an append before it
+/// locked that row and was committed.
+pub(crate) async fn fate_of_append(
+    session: &Session,
+    seat: &Seat,
+    transaction: i64,
+    wrote: bool,
+) -> Result<Fate, Failure> {
+    let asked = "select xmax::text::bigint from writers where incarnation = $1";
+    let locked = session.first(asked, &[&seat.incarnation]).await?;
+    match locked.map(|row| row.get::<_, i64>(0)) {
+        Some(by) if by == transaction % (1 << 32) => fate(session, transaction).await,
+        // Whoever tidied the table up has taken the mark away.
+        Some(0) if wrote => Ok(Fate::Forgotten),
+        Some(_) => Ok(Fate::NotDone),
+        None => Ok(Fate::Forgotten),
+    }
+}

@@ -1,0 +1,152 @@
+//! What all handles of a store share.
+
+use crate::fault::{Failure, said};
+use crate::link::Link;
+use crate::owner::{self, Fate};
+use crate::readers::Readers;
+use crate::session::Session;
+use crate::wait::wait;
+use crate::write::{Attempt, Counts, Work, Writer};
+use starbridge_machine::Status;
+use starbridge_ports::{STATUS_CODES, StoreError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) struct Shared {
+    pub readers: Readers,
+    pub writer: Mutex<Writer>,
+    /// Held while the writer is waited for: whoever has just written waits behind those who wait already.
+    pub next: Mutex<()>,
+    pub counts: Mutex<Counts>,
+    pub link: Arc<Link>,
+    pub warnings: Vec<String>,
+    pub is_new: bool,
+}
+
+impl Shared {
+    /// An error while the database is away; somebody patient waits until it is back.
+    fn admit(&self, patient: bool) -> Result<(), StoreError> {
+        let health = self.link.health();
+        if !health.is_away() {
+            return Ok(());
+        }
+        if !patient {
+            let why = health.why().unwrap_or_default();
+            return Err(StoreError::Unavailable(format!("the database is away: {why}")));
+        }
+        match health.wait() {
+            true => Ok(()),
+            false => Err(StoreError::Unavailable("the store is closed".to_owned())),
+        }
+    }
+
+    pub(crate) fn is_away(&self) -> bool {
+        self.link.health().is_away()
+    }
+
+    /// How many executions have each status, of those that somebody has.
+    pub(crate) fn counted(&self) -> Vec<(Status, u64)> {
+        let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = STATUS_CODES.iter().zip(counts);
+        let some = all.filter(|(_, count)| *count > 0);
+        some.map(|(status, count)| (*status, count.unsigned_abs())).collect()
+    }
+
+    pub(crate) fn read<T>(
+        &self,
+        patient: bool,
+        work: &impl AsyncFn(&Session) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        loop {
+            self.admit(patient)?;
+            match self.read_once(work) {
+                Err(Failure::Database(error)) if crate::fault::is_away(&error) => {
+                    let why = said(&error);
+                    self.link.went(&why);
+                    if !patient {
+                        return Err(StoreError::Unavailable(why));
+                    }
+                }
+                other => return other.map_err(Failure::into_store_error),
+            }
+        }
+    }
+
+    fn read_once<T>(&self, work: &impl AsyncFn(&Session) -> Result<T, Failure>) -> Result<T, Failure> {
+        let mut lent = self.readers.take()?;
+        let Some(session) = lent.session() else {
+            return Err(StoreError::Unavailable("the store is closed".to_owned()).into());
+        };
+        let done = wait(work(session));
+        if done.is_ok() {
+            lent.is_whole();
+        }
+        done
+    }
+
+    /// Does some work atomically: what it wrote is durable when this returns, or was not written at all. Only somebody who is
+    /// not patient may get an error for work that is done after all.
+    pub(crate) fn write<T>(
+        &self,
+        patient: bool,
+        work: &impl AsyncFn(&mut Work<'_>) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        let mut unknown: Option<(i64, T)> = None;
+        loop {
+            self.admit(patient)?;
+            let mut writer = self.writer();
+            let why = match unknown.take() {
+                None => match writer.attempt(&self.link, work) {
+                    Attempt::Done(done) => {
+                        self.keep_counts(&writer);
+                        return Ok(done);
+                    }
+                    Attempt::Failed(error) => return Err(error),
+                    Attempt::Away(why) => why,
+                    Attempt::Unknown(transaction, done, why) => {
+                        unknown = Some((transaction, done));
+                        why
+                    }
+                },
+                Some((transaction, done)) => match writer.settle(&self.link, transaction) {
+                    Attempt::Done(fate) => {
+                        self.keep_counts(&writer);
+                        match fate {
+                            Fate::Committed => return Ok(done),
+                            Fate::NotDone | Fate::Forgotten => continue,
+                        }
+                    }
+                    Attempt::Failed(error) => return Err(error),
+                    Attempt::Away(why) | Attempt::Unknown(_, _, why) => {
+                        unknown = Some((transaction, done));
+                        why
+                    }
+                },
+            };
+            drop(writer);
+            self.link.went(&why);
+            if !patient {
+                return Err(StoreError::Unavailable(why));
+            }
+        }
+    }
+
+    fn keep_counts(&self, writer: &Writer) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = writer.counts();
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        let _next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    /// Gives the store back at once. Otherwise the next one would have to wait until the server has seen that the session ended.
+    fn drop(&mut self) {
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = writer.close() {
+            let schema = self.link.schema().to_owned();
+            self.link.briefly(async move { owner::unlock(&session, &schema).await });
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What is not opened, and what is said of it.
+
+use crate::stand::Stand;
+use starbridge_ports::{History, StoreError};
+use starbridge_postgres::{PostgresSettings, PostgresStore};
+use starbridge_tests::stores::{more, start};
+
+fn refused(settings: &PostgresSettings) -> String {
+    let said = PostgresStore::open(settings)
+        .expect_err("it must not be opened")
+        .to_string();
+    assert!(!said.contains("hidden"), "{said}");
+    said
+}
+
+#[test]
+fn a_second_process_is_refused_by_name() {
+    let stand = Stand::start();
+    let settings = stand.settings();
+    let first = PostgresStore::open(&settings).unwrap();
+    let said = refused(&settings);
+    assert!(said.contains("in use by the node `tests` at 127.0.0.1"), "{said}");
+    drop(first);
+    let second = PostgresStore::open(&settings).unwrap();
+    assert!(!second.is_new());
+    // Another schema is another store.
+    assert!(PostgresStore::open(&stand.settings()).is_ok());
+}
+
+#[test]
+fn a_former_owner_writes_nothing_any_more() {
+    let stand = Stand::start();
+    let settings = stand.settings();
+    let first = PostgresStore::open(&settings).unwrap();
+    assert_eq!(first.append(&[start("a")]), Ok(vec![]));
+    // As if its machine had stood still: the session of the lock is over, the connection is not used.
+    let schema = &settings.schema;
+    stand.sql(&format!("update {schema}.writers set over = true"));
+    let fenced = first.append(&[more("a", 2, 1)]);
+    assert!(
+        matches!(&fenced, Err(StoreError::Unavailable(why)) if why.contains("another process")),
+        "{fenced:?}"
+    );
+    assert_eq!(stand.sql(&format!("select count(*) from {schema}.turns")), "1");
+    assert!(first.append(&[start("b")]).is_err(), "for good");
+}
+
+#[test]
+fn a_database_that_is_not_fit_is_not_touched() {
+    let stand = Stand::start();
+    let of = |database: &str, user: &str| PostgresSettings {
+        url: format!("postgres://{user}:hidden@127.0.0.1:{}/{database}", stand.service.port()),
+        ..stand.settings()
+    };
+    stand.sql("create database latin encoding 'LATIN1' locale 'C' template template0");
+    stand.sql("create role nobody login");
+    stand.sql("create database readonly");
+    stand.sql("alter database readonly set default_transaction_read_only = on");
+    for (settings, what) in [
+        (of("latin", "starbridge"), "its encoding is LATIN1"),
+        (of("readonly", "starbridge"), "it is read-only"),
+        (of("none", "starbridge"), "there is no such database"),
+        (of("postgres", "nobody"), "may not make a schema"),
+        (of("postgres", "stranger"), "may not come in"),
+    ] {
+        let said = refused(&settings);
+        assert!(said.contains(what), "{what}: {said}");
+    }
+    assert_eq!(
+        stand.sql("select count(*) from pg_namespace where nspname like 's%r%'"),
+        "0"
+    );
+    let away = PostgresSettings {
+        url: "postgres://u:hidden@127.0.0.1:1/d".to_owned(),
+        ..stand.settings()
+    };
+    assert!(refused(&away).contains("are host and port right"));
+}
+
+#[test]
+fn a_schema_of_somebody_else_and_a_newer_store_are_left_alone() {
+    let stand = Stand::start();
+    let settings = stand.settings();
+    let schema = &settings.schema;
+    stand.sql(&format!(
+        "create schema {schema}; create table {schema}.theirs (a integer)"
+    ));
+    assert!(refused(&settings).contains("not of a store"));
+    assert_eq!(
+        stand.sql(&format!("select count(*) from pg_tables where schemaname = '{schema}'")),
+        "1"
+    );
+    let settings = stand.settings();
+    let schema = &settings.schema;
+    drop(PostgresStore::open(&settings).unwrap());
+    stand.sql(&format!("insert into {schema}.migrations values (99, '', 0)"));
+    assert!(refused(&settings).contains("format 99"));
+    stand.sql(&format!("delete from {schema}.migrations where number = 99"));
+    stand.sql(&format!("update {schema}.migrations set checksum = 'x'"));
+    assert!(refused(&settings).contains("unreleased"));
+}
+
+#[test]
+fn a_server_that_may_lose_commits_is_refused() {
+    let stand = Stand::start_with(&["-c", "fsync=off", "-c", "full_page_writes=off"]);
+    let said = refused(&stand.settings());
+    assert!(
+        said.contains("`fsync` is off") && said.contains("`full_page_writes` is off"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_server_without_a_synchronous_standby_is_refused_where_one_is_wanted() {
+    let stand = Stand::start();
+    let settings = PostgresSettings {
+        require_synchronous: true,
+        ..stand.settings()
+    };
+    assert!(refused(&settings).contains("no standby is synchronous"));
+    let store = PostgresStore::open(&stand.settings()).unwrap();
+    // Nobody may take over, so nothing is lost.
+    assert_eq!(store.may_lose(), Ok(Some(false)));
+}
+
+#[test]
+fn a_standby_is_refused() {
+    let mut stand = Stand::start();
+    let settings = stand.settings();
+    drop(PostgresStore::open(&settings).unwrap());
+    stand.service.stop();
+    std::fs::write(stand.service.folder().join("data/standby.signal"), "").unwrap();
+    stand.service.start_again();
+    let said = refused(&settings);
+    assert!(
+        said.contains("it is a standby") && said.contains("target_session_attrs"),
+        "{said}"
+    );
+}
+
+#[test]
+fn too_few_connections_are_told_at_the_start() {
+    let stand = Stand::start_with(&["-c", "max_connections=6", "-c", "max_wal_senders=0"]);
+    let settings = PostgresSettings {
+        readers: 20,
+        ..stand.settings()
+    };
+    assert!(refused(&settings).contains("connections left"));
+}

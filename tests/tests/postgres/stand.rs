@@ -1,0 +1,70 @@
+//! A PostgreSQL, and stores in it.
+
+use starbridge_ports::Store;
+use starbridge_postgres::{PostgresSettings, PostgresStore};
+use starbridge_services::{Kind, Service};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub struct Stand {
+    pub service: Service,
+    schemas: AtomicU32,
+}
+
+impl Stand {
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub fn start_with(further: &[&str]) -> Self {
+        Self {
+            service: Service::start_with(Kind::Postgres, further),
+            schemas: AtomicU32::new(0),
+        }
+    }
+
+    /// Settings for a new store.
+    pub fn settings(&self) -> PostgresSettings {
+        PostgresSettings {
+            // Looking for certificates takes longer than all else, and nobody needs them here.
+            url: format!("{}?sslmode=disable", self.service.url()),
+            schema: format!("s{}", self.schemas.fetch_add(1, Ordering::SeqCst)),
+            node: "tests".to_owned(),
+            readers: 3,
+            ..PostgresSettings::default()
+        }
+    }
+
+    /// Runs SQL in its first database, and answers what it says.
+    pub fn sql(&self, sql: &str) -> String {
+        self.sql_in("postgres", sql)
+    }
+
+    pub fn sql_in(&self, database: &str, sql: &str) -> String {
+        let program = std::env::var_os(Kind::Postgres.variable()).map(PathBuf::from).unwrap();
+        let said = Command::new(program.with_file_name("psql"))
+            .args([
+                "-X",
+                "-A",
+                "-t",
+                "-q",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-h",
+                "127.0.0.1",
+                "-U",
+                "starbridge",
+            ])
+            .args(["-p", &self.service.port().to_string(), "-d", database, "-c", sql])
+            .output()
+            .unwrap();
+        let problem = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{sql}: {problem}");
+        String::from_utf8_lossy(&said.stdout).trim().to_owned()
+    }
+}
+
+pub fn open(settings: &PostgresSettings) -> Box<dyn Store> {
+    Box::new(PostgresStore::open(settings).unwrap_or_else(|error| panic!("{error}")))
+}

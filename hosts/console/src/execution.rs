@@ -47,6 +47,8 @@ pub struct ExecutionParts<'a> {
     pub open: &'a Value,
     /// The steps that wait for an operator.
     pub manual: &'a Value,
+    /// The steps that wait for a report.
+    pub awaiting: &'a Value,
     /// The definition, if it is still there.
     pub definition: &'a Value,
     /// The picture as SVG; empty where there is none.
@@ -73,7 +75,10 @@ struct Execution<'a> {
     labels: Vec<(&'a str, &'a str, String)>,
     said: Option<&'static str>,
     why: Vec<Why>,
+    may_not_start: Option<String>,
     decisions: Vec<Decision>,
+    awaited: Vec<Decision>,
+    fork_at: u64,
     may_not_decide: Option<String>,
     live: String,
     tab: &'a str,
@@ -113,6 +118,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
     };
     let decides = !has_ended(status);
     let view = parts.view;
+    let fork_at = view.at.unwrap_or(parts.end);
     let timeline = Timeline::of(parts.timeline, &view, frame.now, t);
     written(&Execution {
         f: frame,
@@ -125,16 +131,19 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         state: state(status, t),
         paused: waits("paused"),
         set_aside: waits("broken"),
-        acts: parts::acts(frame, execution),
+        acts: parts::acts(frame, execution, fork_at),
         facts: facts(frame, execution),
         labels: labels(execution),
         said: done(frame, parts.done),
         why: parts::why(execution, parts.open, t),
+        may_not_start: frame.lacks("start"),
         decisions: if decides {
             Decision::all(parts.manual)
         } else {
             Vec::new()
         },
+        awaited: Decision::awaited(parts.awaiting),
+        fork_at,
         may_not_decide: frame.lacks("operate"),
         live: live(status, &view),
         tab: view.tab,
@@ -157,7 +166,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
             parts.failed_only,
         ),
         children: ChildRow::all(parts.children, frame),
-        inspector: Inspector::of(parts.visit, &view, frame.now, t),
+        inspector: Inspector::of(parts, frame),
         input: shown("input"),
         output: shown("output"),
         definition: match parts.definition {

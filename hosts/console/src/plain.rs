@@ -77,6 +77,8 @@ pub fn done(frame: &Frame, action: &str) -> Option<&'static str> {
         "resolve" => t.did_resolve,
         "skip" => t.did_skip,
         "start" => t.did_start,
+        "fork" => t.did_fork,
+        "report" => t.did_report,
         _ => return None,
     })
 }

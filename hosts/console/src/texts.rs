@@ -219,6 +219,16 @@ texts! {
     note "Note" "备注"
     needs_decision "needs a decision" "需要决定"
     skip_undo "Skip the failed undo" "跳过失败的回滚"
+    fork "Fork" "分叉"
+    fork_event "From the event" "自事件"
+    other_input "With another input (JSON, optional)" "使用其他输入（JSON，可选）"
+    other_version "With this version (optional)" "使用此版本（可选）"
+    edited_redrive "Redrive with another input of this step" "以该步骤的其他输入重新驱动"
+    awaits_report "waits for a report" "等待回报"
+    report "Report" "回报"
+    outcome "Outcome" "结果"
+    save_history "Save as file" "保存为文件"
+    has_not_begun "It has not begun." "它尚未开始。"
     has_ended "It has ended." "它已结束。"
     has_not_ended "It has not ended." "它尚未结束。"
     is_paused "It is paused already." "它已暂停。"
@@ -284,6 +294,8 @@ texts! {
     did_resolve "The decision is taken." "决定已生效。"
     did_skip "The undo is left out." "已跳过该回滚。"
     did_start "It is started." "已启动。"
+    did_fork "This is the fork." "这是分叉出的执行。"
+    did_report "The report is taken." "回报已生效。"
 }
 
 #[cfg(test)]

@@ -165,6 +165,7 @@ fn nothing_of<'a>(id: &'a str, execution: &'a Value) -> ExecutionParts<'a> {
         children: &Value::Null,
         open: &Value::Null,
         manual: &Value::Null,
+        awaiting: &Value::Null,
         definition: &Value::Null,
         graph: "",
         done: "",
@@ -246,6 +247,55 @@ fn step_that_asks_is_decided_by_a_form() {
     };
     let page = execution(&reads, &parts);
     assert!(page.contains("with the scope operate") && !page.contains("<select name=\"action\""));
+}
+
+#[test]
+fn step_that_waits_for_a_report_is_reported_by_a_form() {
+    let waits = value(
+        r#"{"id": "id-7", "name": "o-7", "flow": "order", "version": 3, "status": "Running", "priority": 50,
+        "startedTime": "2026-11-22T09:21:40.310Z"}"#,
+    );
+    let awaiting = value(
+        r#"{"items": [{"event": 9, "step": "approve", "waitingFor": {"reason": "callback", "text": "a report"}}, {"event": 4,
+        "step": "pay", "waitingFor": {"reason": "answer", "text": "the answer"}}], "next": null}"#,
+    );
+    let parts = ExecutionParts {
+        awaiting: &awaiting,
+        ..nothing_of("id-7", &waits)
+    };
+    let page = execution(&frame(Language::English, "/executions/id-7"), &parts);
+    assert_eq!(page.matches("action=\"/executions/id-7/report\"").count(), 1);
+    assert!(page.contains("name=\"event\" value=\"9\"") && page.contains("approve waits for a report"));
+    // A fork goes on from the event that is looked at, or the last.
+    assert!(page.contains("action=\"/executions/id-7/fork\"") && page.contains("required value=\"12\""));
+}
+
+#[test]
+fn failed_visit_is_entered_again_with_another_input() {
+    let ended = |status: &str| {
+        value(&format!(
+            r#"{{"id": "id-7", "name": "o-7", "flow": "order", "version": 3, "status": "{status}", "priority": 50,
+            "startedTime": "2026-11-22T09:21:40.310Z"}}"#
+        ))
+    };
+    let (visit, failed, done) = (visit(), ended("Failed"), ended("Succeeded"));
+    let view = View {
+        id: "id-7",
+        tab: TABS[0],
+        visit: Some(4),
+        ..View::default()
+    };
+    let page = |execution_is| {
+        let parts = ExecutionParts {
+            view,
+            visit: &visit,
+            ..nothing_of("id-7", execution_is)
+        };
+        execution(&frame(Language::English, "/executions/id-7"), &parts)
+    };
+    let form = "name=\"event\" value=\"4\"";
+    assert!(page(&failed).contains(form) && page(&failed).contains("&quot;n&quot;: 2"));
+    assert!(!page(&done).contains(form));
 }
 
 #[test]

@@ -59,6 +59,7 @@ impl Reports for EngineReports {
             execution: execution.into(),
             call,
             report,
+            audit: None,
             reply,
         };
         self.commands.send(command).await.map_err(|_| NotTaken::Stopping)?;

@@ -6,6 +6,7 @@
 mod acts;
 mod answer;
 mod ask;
+mod export;
 mod form;
 mod gate;
 mod live;

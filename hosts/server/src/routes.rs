@@ -14,6 +14,7 @@ mod order;
 mod picture;
 mod queue_waits;
 mod queues;
+mod reporting;
 mod route;
 mod schedules;
 mod service;
@@ -41,6 +42,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         why::ROUTES,
         steps::ROUTES,
         timeline::ROUTES,
+        reporting::ROUTES,
         #[cfg(feature = "console")]
         picture::ROUTES,
         data::ROUTES,

@@ -1,10 +1,12 @@
 //! One visit of a step: each attempt, its data, and what differs between two of them.
 
+use super::ExecutionParts;
 use super::parts::path;
-use super::view::View;
+use crate::escape::visible_json;
+use crate::frame::Frame;
 use crate::read::{count, exact, items, number, pretty, span, text, time};
 use crate::texts::Texts;
-use crate::words::{State, state};
+use crate::words::{State, has_ended, state};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 
@@ -65,11 +67,14 @@ pub(super) struct Inspector {
     /// The attempt that it is compared with.
     pub(super) with: String,
     pub(super) closed: String,
+    /// The input of a visit that a redrive enters again, and its event.
+    pub(super) edit: Option<(u64, String)>,
 }
 
 impl Inspector {
     /// Nothing, where no visit is chosen.
-    pub(super) fn of(visit: &Value, view: &View<'_>, now: Timestamp, t: &'static Texts) -> Option<Self> {
+    pub(super) fn of(parts: &ExecutionParts<'_>, frame: &Frame) -> Option<Self> {
+        let (visit, view, now, t) = (parts.visit, &parts.view, frame.now, frame.t());
         visit.as_object()?;
         let tries = items(visit, "tries");
         let wanted = view.attempt.unwrap_or(tries.len());
@@ -88,8 +93,25 @@ impl Inspector {
             data: at(chosen).map_or_else(Vec::new, |shown| data(shown, before, t)),
             with: before.map_or_else(String::new, |before| count(before, "attempt")),
             closed: view.without_visit(),
+            edit: match frame.lacks("operate") {
+                None => edited(parts.execution, visit),
+                Some(_) => None,
+            },
         })
     }
+}
+
+/// The input of a visit of an execution that can be redriven, for a field. One that is too large is none to edit here.
+fn edited(execution: &Value, visit: &Value) -> Option<(u64, String)> {
+    let status = text(execution, "status");
+    let ended = has_ended(status) && status != "Succeeded";
+    let again = matches!(text(visit, "status"), "failed" | "cancelled");
+    let input = items(visit, "tries").last()?.get("input")?;
+    let small = input.json_len() <= SHOWN;
+    (ended && again && small).then(|| {
+        let event = number(visit, "event").unwrap_or_default();
+        (event, visible_json(&pretty(input, 8 * SHOWN)))
+    })
 }
 
 impl Try {

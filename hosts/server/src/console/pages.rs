@@ -177,7 +177,7 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         }
     };
     let ended = execution.get("endedTime").is_some();
-    let (open, manual) = waiting(page, id, &execution, ended).await?;
+    let Waiting { open, manual, awaiting } = waiting(page, id, &execution, ended).await?;
     let of = id.to_owned();
     let (app, at) = (page.app.clone(), view.at);
     let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at));
@@ -194,6 +194,7 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         children: &children,
         open: &open,
         manual: &manual,
+        awaiting: &awaiting,
         definition: &definition,
         graph: &graph,
         done: asked.get("done").unwrap_or_default(),
@@ -216,21 +217,37 @@ fn of_events(asked: &Asked, view: &View<'_>, failed: bool) -> Vec<(&'static str,
     query
 }
 
-/// What steps of an execution that has not ended wait for, and those that wait for an operator.
-async fn waiting(page: &Page, id: &str, execution: &Value, ended: bool) -> Result<(Value, Value), Refusal> {
+/// What the steps of an execution wait for.
+#[derive(Default)]
+struct Waiting {
+    /// All that wait, where the execution itself names no reason.
+    open: Value,
+    /// Those that wait for an operator.
+    manual: Value,
+    /// Those among which some wait for a report.
+    awaiting: Value,
+}
+
+/// What steps of an execution that has not ended wait for, and those that somebody can do something about.
+async fn waiting(page: &Page, id: &str, execution: &Value, ended: bool) -> Result<Waiting, Refusal> {
+    let mut waiting = Waiting::default();
     if ended {
-        return Ok((Value::Null, Value::Null));
+        return Ok(waiting);
     }
-    let route = "/v1/executions/{id}/steps";
-    let (mut open, mut manual) = (Value::Null, Value::Null);
+    let rows = async |query: &[(&str, &str)]| page.ask.get("/v1/executions/{id}/steps", &[id], query).await;
     if execution.get("status").and_then(Value::as_str) == Some("Manual") {
-        let waiting = [("limit", "20"), ("status", "manual")];
-        manual = page.ask.get(route, &[id], &waiting).await?;
+        waiting.manual = rows(&[("limit", "20"), ("status", "manual")]).await?;
     }
-    if execution.get("waitingFor").is_none() {
-        open = page.ask.get(route, &[id], &[("limit", STEPS)]).await?;
+    let reason = execution.get("waitingFor").and_then(|why| why.get("reason"));
+    match reason.and_then(Value::as_str) {
+        None => {
+            waiting.open = rows(&[("limit", STEPS)]).await?;
+            waiting.awaiting = waiting.open.clone();
+        }
+        Some("callback") => waiting.awaiting = rows(&[("limit", "20"), ("status", "running")]).await?,
+        Some(_) => {}
     }
-    Ok((open, manual))
+    Ok(waiting)
 }
 
 /// An execution, with its data if they are wanted and not too many.

@@ -1,6 +1,6 @@
 //! The pages' part of the table of routes.
 
-use super::{acts, live, pages, signing_in};
+use super::{acts, export, live, pages, signing_in};
 use crate::App;
 use crate::routes::Route;
 use crate::scope::Scope;
@@ -49,6 +49,9 @@ pub const ROUTES: &[Route] = &[
     page("/executions", READ, "The list of executions", || get(pages::executions)),
     page("/executions/{id}", READ, "An execution", || get(pages::execution)),
     page("/executions/{id}/live", READ, "Word of its changes", || get(live::live)),
+    page("/executions/{id}/history.jsonl", READ, "Its history as a file", || {
+        get(export::history)
+    }),
     page("/flows", READ, "The flows", || get(pages::flows)),
     page("/flows/{name}", READ, "A flow, and how it is started", || {
         get(pages::flow)
@@ -72,6 +75,12 @@ pub const ROUTES: &[Route] = &[
     act("/executions/{id}/stop", OPERATE, "Stops it", || post(acts::stop)),
     act("/executions/{id}/redrive", OPERATE, "Lets it go on", || {
         post(acts::redrive)
+    }),
+    act("/executions/{id}/fork", OPERATE, "Begins another from one of its events", || {
+        post(acts::fork)
+    }),
+    act("/executions/{id}/report", OPERATE, "Reports a callback by hand", || {
+        post(acts::report)
     }),
     act("/executions/{id}/pause", OPERATE, "Pauses it", || post(acts::pause)),
     act("/executions/{id}/resume", OPERATE, "Ends a pause", || {

@@ -47,6 +47,7 @@ const CODES: &[&str] = &[
     "NoSuchQueue",
     "NoSuchRoute",
     "NoSuchSchedule",
+    "NotAwaited",
     "NotEnded",
     "NotEnteredAgain",
     "NotForkable",
@@ -262,6 +263,15 @@ fn operating() -> Schemas {
             ]),
         ),
         ("Resolve", shape(&resolve)),
+        (
+            "ReportByHand",
+            shape(&[
+                ("action!", json!({"enum": ["succeed", "fail"]})),
+                ("output", object()),
+                ("error", text()),
+                ("cause", text()),
+            ]),
+        ),
         ("Skip", shape(&[("cause", text())])),
         ("Pause", shape(&[("cause", text())])),
         ("Resume", shape(&[])),

@@ -339,6 +339,7 @@ const TESTS: &[fn()] = &[
     reports::a_batch_has_an_end,
     reports::a_body_with_a_wrong_token_is_not_read,
     reports::log_of_a_report_is_shown_with_step_and_attempt,
+    reports::operator_reports_without_the_token,
     waiters::limit_of_waiters,
     waits::a_list_says_what_each_one_that_runs_waits_for,
     waits::a_start_is_refused_where_too_many_wait,

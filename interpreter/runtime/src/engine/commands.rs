@@ -45,6 +45,8 @@ pub enum Command {
         call: EventId,
         /// The content of the report.
         report: Report,
+        /// What the audit list says of it, where an operator reports in place of whoever has the token.
+        audit: Option<Box<AuditEntry>>,
         /// Answered when the report is durable, or refused.
         reply: oneshot::Sender<Reply>,
     },
@@ -276,9 +278,10 @@ impl Engine {
                 execution,
                 call,
                 report,
+                audit,
                 reply,
             } => {
-                let answer = self.take_report(&execution, call, report, now)?;
+                let answer = self.take_report((&execution, call), report, audit.map(|audit| *audit), now)?;
                 self.answer_when_durable(reply, answer);
             }
             Command::Signal {
@@ -441,13 +444,15 @@ impl Engine {
 
     fn take_report(
         &mut self,
-        execution: &Text,
-        call: EventId,
+        (execution, call): (&Text, EventId),
         report: Report,
+        audit: Option<AuditEntry>,
         now: Timestamp,
     ) -> Result<Reply, StoreError> {
         match self.bring(execution) {
             Err(StoreError::Held(_)) if self.shard.is_set_aside(execution) => return Ok(Reply::SetAside),
+            // A message carries no entry of the audit list.
+            Err(StoreError::Held(_)) if audit.is_some() => return Ok(Reply::Held),
             Err(StoreError::Held(_)) => return self.leave_report(execution, call, report),
             Err(error) => return Err(error),
             Ok(false) => return Ok(Reply::InvalidToken),
@@ -468,11 +473,11 @@ impl Engine {
                     worker: None,
                     held_time: None,
                 };
-                self.take_result(execution, call, self.with_holder(execution, signal), log, now)
+                self.take_result((execution, call), signal, (log, audit), now)
             }
             Report::Fail { error, cause } => {
                 let signal = self.shard.reported_failed(execution, call, &error, cause);
-                self.take_result(execution, call, self.with_holder(execution, signal), log, now)
+                self.take_result((execution, call), signal, (log, audit), now)
             }
         })
     }
@@ -555,15 +560,15 @@ impl Engine {
 
     fn take_result(
         &mut self,
-        execution: &str,
-        call: EventId,
+        (execution, call): (&str, EventId),
         signal: Signal,
-        log: Option<String>,
+        (log, audit): (Option<String>, Option<AuditEntry>),
         now: Timestamp,
     ) -> Reply {
+        let signal = self.with_holder(execution, signal);
         let state = self.shard.state(execution);
         let given_up = state.is_some_and(|state| state.was_given_up(call));
-        match self.shard.signal_logged(execution, signal, log, now) {
+        match self.shard.signal_reported(execution, signal, (log, audit), now) {
             Ok(()) if given_up => Reply::TimedOut,
             Ok(()) => {
                 self.stop_sending(&Text::from(execution), call);

@@ -12,6 +12,7 @@ mod gate;
 mod live;
 mod page;
 mod pages;
+mod queue_acts;
 mod routes;
 mod session;
 mod signing_in;

@@ -12,6 +12,7 @@ mod operating;
 mod order;
 #[cfg(feature = "console")]
 mod picture;
+mod queue_tasks;
 mod queue_waits;
 mod queues;
 mod reporting;
@@ -35,6 +36,7 @@ use route::PAGE;
 pub fn routes() -> impl Iterator<Item = &'static Route> {
     let areas = [
         queues::ROUTES,
+        queue_tasks::ROUTES,
         keys::ROUTES,
         bulk::ROUTES,
         schedules::ROUTES,

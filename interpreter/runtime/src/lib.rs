@@ -77,7 +77,7 @@ pub use express::Express;
 pub use flows::FlowTable;
 pub use queues::{
     FairQueue, HeldTask, PollOptions, PollOutcome, PollRequest, QueueCommand, QueueEngine, QueueEngineDeps,
-    QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, Queues, QueuesViewed, TaskExpiry, TaskGrant,
+    QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, QueueWorker, Queues, QueuesViewed, TaskExpiry, TaskGrant,
     TaskKey, Ticks,
 };
 pub use references::{Revealing, read_references, references_in};

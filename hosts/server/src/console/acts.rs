@@ -10,7 +10,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::problem::{Problem, quoted};
 
 /// An object of the members that have a value.
-fn members(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {
+pub(super) fn members(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {
     let given = members
         .into_iter()
         .filter_map(|(key, value)| Some((Text::from(key), value?)));

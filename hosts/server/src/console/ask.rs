@@ -54,8 +54,19 @@ impl Asker {
 
     /// What comes of something that is done.
     pub async fn post(&self, route: &'static str, places: &[&str], body: Option<Value>) -> Result<Value, Refusal> {
+        self.send("POST", route, places, body).await
+    }
+
+    /// What comes of something that is done with this method.
+    pub async fn send(
+        &self,
+        method: &'static str,
+        route: &'static str,
+        places: &[&str],
+        body: Option<Value>,
+    ) -> Result<Value, Refusal> {
         let question = Question {
-            method: "POST",
+            method,
             route,
             places,
             query: &[],

@@ -7,7 +7,7 @@ use crate::answers::aside;
 use axum::extract::{Path, Query};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use starbridge_console::{ExecutionParts, FILTERS, OverviewParts, TABS, View, asset};
+use starbridge_console::{ExecutionParts, FILTERS, OverviewParts, QUEUE_TABS, QueueParts, TABS, View, asset};
 use starbridge_diagram::svg_in_page;
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
@@ -315,6 +315,35 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
     page.answer(made)
 }
 
+/// `GET /queues/{queue}`
+pub async fn queue(page: Page, Path(name): Path<String>, query: Parameters) -> Response {
+    let made = async {
+        let asked = Asked::of(query, &["tab", "done"])?;
+        let tab = asked.get("tab").unwrap_or(QUEUE_TABS[0]);
+        if !QUEUE_TABS.contains(&tab) {
+            let detail = format!("there is no tab {}: known are {}", quoted(tab), QUEUE_TABS.join(", "));
+            return Err(Problem::bad(detail).into());
+        }
+        let queue = page.ask.get("/v1/queues/{queue}", &[&name], &[]).await?;
+        let list = match tab {
+            "workers" => page.ask.get("/v1/queues/{queue}/workers", &[&name], &[]).await?,
+            state => {
+                let query = [("state", state), ("limit", "100")];
+                page.ask.get("/v1/queues/{queue}/tasks", &[&name], &query).await?
+            }
+        };
+        let parts = QueueParts {
+            queue: &queue,
+            list: &list,
+            tab,
+            done: asked.get("done").unwrap_or_default(),
+        };
+        Ok(starbridge_console::queue(&page.frame, &parts))
+    };
+    let made: Result<String, Refusal> = made.await;
+    page.answer(made)
+}
+
 /// A page that is one table of what the API lists.
 macro_rules! table {
     ($($(#[$doc:meta])* $name:ident $route:literal [$($known:literal),*] [$($fixed:expr),*];)*) => {
@@ -337,9 +366,9 @@ table! {
     /// `GET /queues`
     queues "/v1/queues" ["cursor"] [("limit", "100")];
     /// `GET /keys`
-    keys "/v1/keys" ["cursor"] [("limit", "100")];
+    keys "/v1/keys" ["cursor", "done"] [("limit", "100")];
     /// `GET /schedules`
-    schedules "/v1/schedules" ["done"] [];
+    schedules "/v1/schedules" ["done"] [("next", "5")];
     /// `GET /inbox`
     inbox "/v1/executions" ["cursor"] [("reason", "manual"), ("limit", "100")];
     /// `GET /bulk`

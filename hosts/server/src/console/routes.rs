@@ -1,6 +1,6 @@
 //! The pages' part of the table of routes.
 
-use super::{acts, export, live, pages, signing_in};
+use super::{acts, export, live, pages, queue_acts, signing_in};
 use crate::App;
 use crate::routes::Route;
 use crate::scope::Scope;
@@ -57,6 +57,7 @@ pub const ROUTES: &[Route] = &[
         get(pages::flow)
     }),
     page("/queues", READ, "The queues", || get(pages::queues)),
+    page("/queues/{queue}", READ, "A queue", || get(pages::queue)),
     page("/keys", READ, "The concurrency keys", || get(pages::keys)),
     page("/schedules", READ, "The schedules", || get(pages::schedules)),
     page("/inbox", READ, "What asks a person", || get(pages::inbox)),
@@ -91,6 +92,19 @@ pub const ROUTES: &[Route] = &[
     }),
     act("/executions/{id}/resolve", OPERATE, "Decides for a step", || {
         post(acts::resolve)
+    }),
+    act("/queues/{queue}/pause", OPERATE, "Pauses a queue", || {
+        post(queue_acts::pause)
+    }),
+    act("/queues/{queue}/resume", OPERATE, "Resumes a queue", || {
+        post(queue_acts::resume)
+    }),
+    act("/queues/{queue}/set", OPERATE, "Sets a queue", || post(queue_acts::set)),
+    act("/queues/{queue}/dead", OPERATE, "Queues dead tasks anew, or drops them", || {
+        post(queue_acts::dead)
+    }),
+    act("/keys/{pool}/{key}/set", ADMIN, "Sets the limit of a key", || {
+        post(queue_acts::set_key)
     }),
     act("/schedules/{name}/pause", OPERATE, "Pauses a schedule", || {
         post(acts::pause_schedule)

@@ -1,6 +1,7 @@
 //! The schemas of bodies and answers.
 
 mod history;
+mod queue_tasks;
 
 use super::execution::execution;
 use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
@@ -92,6 +93,7 @@ pub fn schemas() -> Map<String, Value> {
         operating(),
         reports(),
         queues(),
+        queue_tasks::schemas(),
         keys(),
         schedules(),
         bulk(),
@@ -447,6 +449,7 @@ fn schedules() -> Schemas {
     schedule.extend([
         ("name!", text()),
         ("nextTime", time()),
+        ("nextTimes", list(shape(&[("time!", time()), ("local", text())]))),
         ("latestExecution", text()),
         ("latestTime", time()),
         ("latestError", text()),

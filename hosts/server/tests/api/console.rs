@@ -424,6 +424,57 @@ async fn callback_is_reported_and_a_history_forked_and_saved_by_pages() {
 }
 
 #[tokio::test]
+async fn queue_is_set_paused_and_its_dead_tasks_queued_anew_by_pages() {
+    let server = serving(Access::default()).await;
+    server
+        .flow(
+            "f",
+            json!([{"type": "task", "name": "work", "resourceArn": "queue:jobs", "retry": [],
+                "inputMappings": [{"target": "n", "source": "$input.n"}]}]),
+        )
+        .await;
+    server.post("/v1/flows/f/executions", json!({"name": "a", "input": {"n": 7}})).await;
+    let browser = Browser::at(&server.base);
+    let hold = json!({"worker": "w<1>", "waitSeconds": 20});
+    let held = server.post("/v1/queues/jobs/hold", hold).await;
+    let token = held.body["tasks"][0]["token"].as_str().unwrap().to_owned();
+    let shown = browser.get("/queues/jobs?tab=held").await;
+    assert!(shown.text.contains("w&lt;1&gt;") && shown.text.contains("&quot;n&quot;: 7"), "{}", shown.text);
+    assert!(!shown.text.contains(&token));
+    let workers = server.get("/v1/queues/jobs/workers").await.body;
+    assert_eq!((&workers["items"][0]["worker"], &workers["items"][0]["held"]), (&json!("w<1>"), &json!(1)));
+    assert_eq!(browser.get("/queues/jobs?tab=workers").await.status, 200);
+    assert_eq!(browser.get("/queues/jobs?tab=x").await.status, 400);
+    assert_eq!(browser.get("/queues/none").await.status, 404);
+    assert_eq!(server.get("/v1/queues/jobs/tasks?state=x").await.code(), (400, "BadRequest"));
+
+    let forgery = shown.forgery();
+    let set = [("forgery", forgery.as_str()), ("maxConcurrent", "3"), ("ratePerSecond", "0.5")];
+    assert_eq!(browser.send("/queues/jobs/set", &set).await.status, 303);
+    assert_eq!(browser.send("/queues/jobs/pause", &set[..1]).await.status, 303);
+    let queue = server.get("/v1/queues/jobs").await.body;
+    assert_eq!((&queue["maxConcurrent"], &queue["paused"]), (&json!(3), &json!(true)), "{queue}");
+    assert_eq!(browser.send("/queues/jobs/set", &set[..1]).await.status, 303);
+    assert_eq!(browser.send("/queues/jobs/resume", &set[..1]).await.status, 303);
+    let queue = server.get("/v1/queues/jobs").await.body;
+    assert_eq!((&queue["maxConcurrent"], &queue["paused"]), (&json!(null), &json!(false)), "{queue}");
+
+    let fail = json!({"error": "No.Way", "cause": "<rain>"});
+    assert_eq!(server.post(&format!("/v1/callbacks/{token}/fail"), fail).await.status, 204);
+    let dead = browser.get("/queues/jobs?tab=dead").await.text;
+    assert!(dead.contains("No.Way") && dead.contains("&lt;rain&gt;") && dead.contains("&quot;n&quot;: 7"), "{dead}");
+    let place = dead.split_once("name=\"task\" value=\"").unwrap().1.split('"').next().unwrap();
+    let none = [("forgery", forgery.as_str()), ("action", "requeue")];
+    assert_eq!(browser.send("/queues/jobs/dead", &none).await.status, 400);
+    let one = [none[0], none[1], ("task", place)];
+    let again = browser.send("/queues/jobs/dead", &one).await;
+    assert!(again.leads.ends_with("done=requeue"), "{} {}", again.leads, again.text);
+    let waiting = server.get("/v1/queues/jobs/tasks").await.body;
+    assert_eq!((&waiting["items"][0]["name"], &waiting["items"][0]["input"]), (&json!("a"), &json!({"n": 7})));
+    assert!(browser.get("/queues/jobs").await.text.contains("starbridge worker jobs"));
+}
+
+#[tokio::test]
 async fn page_of_an_execution_opens_what_its_address_names() {
     let server = serving(Access::default()).await;
     server.flow("f", asleep()).await;

@@ -328,6 +328,7 @@ impl QueueEngine {
                 self.queues.configure(&name, settings, now);
             }
             QueueCommand::View(viewed, reply) => drop(reply.send(self.view(&viewed))),
+            QueueCommand::Workers(queue, reply) => drop(reply.send(self.queues.workers(&queue))),
             QueueCommand::Holders(keys, reply) => {
                 let holder = |key: TaskKey| {
                     let (worker, since) = self.queues.holder(&key)?;

@@ -1,6 +1,7 @@
 //! One execution: where it stands, why, and what one can do.
 
 mod inspector;
+mod map;
 mod parts;
 mod timeline;
 mod view;
@@ -14,6 +15,7 @@ use crate::texts::Texts;
 use crate::words::{State, has_ended, state};
 use askama::Template;
 use inspector::Inspector;
+use map::Map;
 use parts::{Act, ChildRow, Decision, EventRow, StepRow, Why};
 use starbridge_flow::value::Value;
 use timeline::Timeline;
@@ -41,6 +43,10 @@ pub struct ExecutionParts<'a> {
     pub failed_only: bool,
     /// The visit that is looked into.
     pub visit: &'a Value,
+    /// How its iterations or branches stand, if it has some.
+    pub iterations: &'a Value,
+    /// Only iterations are listed that stand so; empty: all.
+    pub items_only: &'a str,
     /// A page of the executions that it started.
     pub children: &'a Value,
     /// What its steps wait for.
@@ -95,6 +101,7 @@ struct Execution<'a> {
     failed_events: (String, bool),
     children: Vec<ChildRow>,
     inspector: Option<Inspector>,
+    map: Option<Map>,
     input: String,
     output: String,
     definition: String,
@@ -167,6 +174,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         ),
         children: ChildRow::all(parts.children, frame),
         inspector: Inspector::of(parts, frame),
+        map: Map::of(parts, frame),
         input: shown("input"),
         output: shown("output"),
         definition: match parts.definition {

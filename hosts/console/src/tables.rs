@@ -286,8 +286,9 @@ pub fn bulk(frame: &Frame, page: &Value) -> String {
         path: "/bulk",
     };
     listed.written(page, |item| {
+        let id = text(item, "id");
         let mut row = vec![
-            cell(item, "id"),
+            Cell::Link(format!("/bulk/{}", path_part(id)), id.to_owned()),
             cell(item, "action"),
             cell(item, "by"),
             cell(item, "state"),

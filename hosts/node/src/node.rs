@@ -35,7 +35,7 @@ pub use concurrency_keys::ShownKey;
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
 pub use expanded::ExpandedEvents;
-pub use flows::{PutError, PutFlow};
+pub use flows::{CheckedFlow, PutError, PutFlow};
 pub use followers::{FollowError, Follower, Heard};
 pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use keys::{read_keys, token_keys};

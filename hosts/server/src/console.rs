@@ -6,7 +6,9 @@
 mod acts;
 mod answer;
 mod ask;
+mod bulk;
 mod export;
+mod flow_acts;
 mod form;
 mod gate;
 mod live;

@@ -18,7 +18,7 @@ pub(super) fn members(members: impl IntoIterator<Item = (&'static str, Option<Va
 }
 
 /// A box that was ticked.
-fn ticked(fields: &Fields, key: &str) -> Option<Value> {
+pub(super) fn ticked(fields: &Fields, key: &str) -> Option<Value> {
     (fields.get(key) == "true").then_some(Value::Bool(true))
 }
 
@@ -67,10 +67,7 @@ pub async fn fork(Path(id): Path<String>, form: Form) -> Response {
             ("version", fields.json("version").await?),
             ("input", fields.json("input").await?),
         ]);
-        let begun = page
-            .ask
-            .post("/v1/executions/{id}/fork", &[&id], Some(body))
-            .await?;
+        let begun = page.ask.post("/v1/executions/{id}/fork", &[&id], Some(body)).await?;
         let new = begun.get("id").and_then(Value::as_str).unwrap_or_default();
         Ok(format!("/executions/{}?done=fork", path_part(new)))
     };

@@ -48,7 +48,9 @@ pub async fn history(page: Page, Path(id): Path<String>) -> Response {
 
 /// A file is kept, not shown. Its name has nothing that a header could be cut by.
 fn attachment(id: &str) -> String {
-    let plain = id.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-');
+    let plain = id
+        .chars()
+        .filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-');
     format!("attachment; filename=\"{}.jsonl\"", plain.collect::<String>())
 }
 

@@ -7,7 +7,9 @@ use crate::answers::aside;
 use axum::extract::{Path, Query};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use starbridge_console::{ExecutionParts, FILTERS, OverviewParts, QUEUE_TABS, QueueParts, TABS, View, asset};
+use starbridge_console::{
+    ExecutionParts, FILTERS, FlowParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View, asset,
+};
 use starbridge_diagram::svg_in_page;
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
@@ -16,7 +18,7 @@ use starbridge_node::problem::{Problem, quoted};
 use std::num::NonZero;
 use std::str::FromStr;
 
-type Parameters = Query<Vec<(String, String)>>;
+pub(super) type Parameters = Query<Vec<(String, String)>>;
 
 /// A history that is longer is not drawn.
 const DRAWN_EVENTS: u64 = 100_000;
@@ -26,15 +28,16 @@ const DATA_BYTES: usize = 1024 * 1024;
 const ROWS: &str = "50";
 const STEPS: &str = "200";
 const EVENTS: &str = "100";
+const ITEMS: &str = "50";
 /// So many events before the one that is looked at are shown.
 const AROUND: u64 = 50;
 
 /// The parameters of a page that are not empty.
-struct Asked(Vec<(String, String)>);
+pub(super) struct Asked(Vec<(String, String)>);
 
 impl Asked {
     /// Refuses what the page does not know.
-    fn of(given: Parameters, known: &[&str]) -> Result<Self, Refusal> {
+    pub(super) fn of(given: Parameters, known: &[&str]) -> Result<Self, Refusal> {
         let given: Vec<_> = given.0.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         match given.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             None => Ok(Self(given)),
@@ -45,13 +48,19 @@ impl Asked {
         }
     }
 
-    fn get(&self, key: &str) -> Option<&str> {
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == key);
         found.map(|(_, value)| value.as_str())
     }
 
+    /// All that was given for a parameter.
+    pub(super) fn each(&self, key: &str) -> impl Iterator<Item = &str> {
+        let given = self.0.iter().filter(move |(known, _)| known == key);
+        given.map(|(_, value)| value.as_str())
+    }
+
     /// The parameters as the API takes them.
-    fn pairs<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    pub(super) fn pairs<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let given = self.0.iter().filter(|(key, _)| key != "done");
         let given = given.map(|(key, value)| (key.as_str(), value.as_str()));
         given.chain(more.iter().copied()).collect()
@@ -105,7 +114,7 @@ pub async fn execution(page: Page, Path(id): Path<String>, query: Parameters) ->
 
 /// What an execution's page knows of in its address.
 const PLACES: &[&str] = &[
-    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "done",
+    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "item", "items", "done",
 ];
 
 /// A number in the address of a page.
@@ -167,15 +176,7 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         let query = [("parent", id), ("limit", EVENTS)];
         children = ask.get("/v1/executions", &[], &query).await?;
     }
-    let visit = match view.visit {
-        None => Value::Null,
-        Some(visit) => {
-            let query = at.iter().map(|at| ("at", at.as_str())).collect::<Vec<_>>();
-            let visit = visit.to_string();
-            ask.get("/v1/executions/{id}/steps/{event}", &[id, &visit], &query)
-                .await?
-        }
-    };
+    let (visit, iterations) = looked_into(page, &view, &asked).await?;
     let ended = execution.get("endedTime").is_some();
     let Waiting { open, manual, awaiting } = waiting(page, id, &execution, ended).await?;
     let of = id.to_owned();
@@ -191,6 +192,8 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         events: &events,
         failed_only: failed,
         visit: &visit,
+        iterations: &iterations,
+        items_only: asked.get("items").unwrap_or_default(),
         children: &children,
         open: &open,
         manual: &manual,
@@ -200,6 +203,28 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         done: asked.get("done").unwrap_or_default(),
     };
     Ok(starbridge_console::execution(&page.frame, &parts))
+}
+
+/// The visit that is looked into, and how its iterations stand.
+async fn looked_into(page: &Page, view: &View<'_>, asked: &Asked) -> Result<(Value, Value), Refusal> {
+    let Some(event) = view.visit.map(|visit| visit.to_string()) else {
+        return Ok((Value::Null, Value::Null));
+    };
+    let at = view.at.map(|at| at.to_string());
+    let at: Vec<(&str, &str)> = at.iter().map(|at| ("at", at.as_str())).collect();
+    let visit = page
+        .ask
+        .get("/v1/executions/{id}/steps/{event}", &[view.id, &event], &at)
+        .await?;
+    let mut query = at;
+    query.extend([("event", event.as_str()), ("limit", ITEMS)]);
+    query.extend(asked.get("item").map(|from| ("cursor", from)));
+    query.extend(asked.get("items").map(|status| ("status", status)));
+    let iterations = page
+        .ask
+        .get("/v1/executions/{id}/iterations", &[view.id], &query)
+        .await?;
+    Ok((visit, iterations))
 }
 
 /// Which events are asked for: the latest, unless a place is named.
@@ -287,14 +312,19 @@ fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>) -> Result<(String, V
 /// `GET /flows/{name}`
 pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Response {
     let made = async {
-        let asked = Asked::of(query, &["version", "like"])?;
+        let asked = Asked::of(query, &["version", "like", "compare", "done"])?;
         let ask = &page.ask;
-        let version: Vec<_> = asked
-            .get("version")
-            .map(|version| ("version", version))
-            .into_iter()
-            .collect();
-        let flow = ask.get("/v1/flows/{name}", &[&name], &version).await?;
+        let text = ("text", "true");
+        let of = async |version: Option<&str>| {
+            let version = version.map(|version| ("version", version));
+            let query: Vec<_> = version.into_iter().chain([text]).collect();
+            ask.get("/v1/flows/{name}", &[&name], &query).await
+        };
+        let flow = of(asked.get("version")).await?;
+        let other = match asked.get("compare") {
+            None => Value::Null,
+            other => of(other).await?,
+        };
         let versions = ask.get("/v1/flows/{name}/versions", &[&name], &[]).await?;
         let like = match asked.get("like") {
             None => Value::Null,
@@ -309,7 +339,15 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
             .and_then(serde_json::Number::as_u64);
         let running = page.app.node.flows().running(&name, number.unwrap_or_default());
         let graph = running.map(|flow| svg_in_page(&flow, None)).unwrap_or_default();
-        Ok(starbridge_console::flow(&page.frame, &flow, &versions, &graph, &like))
+        let parts = FlowParts {
+            flow: &flow,
+            versions: &versions,
+            other: &other,
+            graph: &graph,
+            like: &like,
+            done: asked.get("done").unwrap_or_default(),
+        };
+        Ok(starbridge_console::flow(&page.frame, &parts))
     };
     let made: Result<String, Refusal> = made.await;
     page.answer(made)

@@ -1,6 +1,6 @@
 //! The pages' part of the table of routes.
 
-use super::{acts, export, live, pages, queue_acts, signing_in};
+use super::{acts, bulk, export, flow_acts, live, pages, queue_acts, signing_in};
 use crate::App;
 use crate::routes::Route;
 use crate::scope::Scope;
@@ -62,6 +62,10 @@ pub const ROUTES: &[Route] = &[
     page("/schedules", READ, "The schedules", || get(pages::schedules)),
     page("/inbox", READ, "What asks a person", || get(pages::inbox)),
     page("/bulk", READ, "The bulk jobs", || get(pages::bulk)),
+    page("/bulk/new", OPERATE, "What a bulk job would be for", || {
+        get(bulk::preview)
+    }),
+    page("/bulk/{id}", READ, "A bulk job", || get(bulk::job)),
     page("/audit", ADMIN, "What operators did", || get(pages::audit)),
     page("/signin", None, "The form that takes a token", || get(signing_in::form)),
     page("/console/{file}", None, "A file that pages need", || get(pages::file)),
@@ -73,13 +77,22 @@ pub const ROUTES: &[Route] = &[
     act("/flows/{name}/start", START, "Starts an execution", || {
         post(acts::start)
     }),
+    act("/flows/{name}/check", ADMIN, "Shows what a definition changes", || {
+        post(flow_acts::check)
+    }),
+    act("/flows/{name}/put", ADMIN, "Puts a version of a flow", || {
+        post(flow_acts::put)
+    }),
     act("/executions/{id}/stop", OPERATE, "Stops it", || post(acts::stop)),
     act("/executions/{id}/redrive", OPERATE, "Lets it go on", || {
         post(acts::redrive)
     }),
-    act("/executions/{id}/fork", OPERATE, "Begins another from one of its events", || {
-        post(acts::fork)
-    }),
+    act(
+        "/executions/{id}/fork",
+        OPERATE,
+        "Begins another from one of its events",
+        || post(acts::fork),
+    ),
     act("/executions/{id}/report", OPERATE, "Reports a callback by hand", || {
         post(acts::report)
     }),
@@ -93,6 +106,16 @@ pub const ROUTES: &[Route] = &[
     act("/executions/{id}/resolve", OPERATE, "Decides for a step", || {
         post(acts::resolve)
     }),
+    act("/bulk/new", OPERATE, "Makes a bulk job", || post(bulk::make)),
+    act("/bulk/{id}/suspend", OPERATE, "Suspends a bulk job", || {
+        post(bulk::suspend)
+    }),
+    act("/bulk/{id}/resume", OPERATE, "Resumes a bulk job", || {
+        post(bulk::resume)
+    }),
+    act("/bulk/{id}/cancel", OPERATE, "Cancels a bulk job", || {
+        post(bulk::cancel)
+    }),
     act("/queues/{queue}/pause", OPERATE, "Pauses a queue", || {
         post(queue_acts::pause)
     }),
@@ -100,9 +123,12 @@ pub const ROUTES: &[Route] = &[
         post(queue_acts::resume)
     }),
     act("/queues/{queue}/set", OPERATE, "Sets a queue", || post(queue_acts::set)),
-    act("/queues/{queue}/dead", OPERATE, "Queues dead tasks anew, or drops them", || {
-        post(queue_acts::dead)
-    }),
+    act(
+        "/queues/{queue}/dead",
+        OPERATE,
+        "Queues dead tasks anew, or drops them",
+        || post(queue_acts::dead),
+    ),
     act("/keys/{pool}/{key}/set", ADMIN, "Sets the limit of a key", || {
         post(queue_acts::set_key)
     }),

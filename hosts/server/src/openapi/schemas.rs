@@ -162,6 +162,7 @@ fn flows() -> Schemas {
     let mut flow = version.to_vec();
     flow.extend([
         ("definition", object()),
+        ("text", text()),
         ("maxRunning!", or_null(number())),
         ("paused!", flag()),
     ]);
@@ -182,6 +183,16 @@ fn flows() -> Schemas {
     vec![
         ("Definition", definition),
         ("PutFlow", shape(&put)),
+        (
+            "CheckedFlow",
+            shape(&[
+                ("name!", text()),
+                ("hash!", text()),
+                ("latestVersion!", or_null(number())),
+                ("same!", flag()),
+                ("diagnostics!", list(object())),
+            ]),
+        ),
         ("Flow", shape(&flow)),
         ("FlowVersion", shape(&version)),
         ("FlowChanges", shape(&changes)),

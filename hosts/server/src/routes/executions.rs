@@ -426,7 +426,22 @@ pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, Str
 /// `GET /v1/executions`
 pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     const KNOWN: &[&str] = &[
-        "flow", "status", "reason", "reasonOf", "name", "parent", "root", "label", "from", "to", "cursor", "limit",
+        "flow",
+        "status",
+        "reason",
+        "reasonOf",
+        "name",
+        "parent",
+        "root",
+        "label",
+        "from",
+        "to",
+        "error",
+        "step",
+        "endedFrom",
+        "endedTo",
+        "cursor",
+        "limit",
     ];
     let query = Query::of(query.0, KNOWN)?;
     let mut statuses = Vec::new();
@@ -474,6 +489,10 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         labels,
         from: query.time("from")?,
         to: query.time("to")?,
+        error: query.get("error").map(Text::from),
+        step: query.get("step").map(Text::from),
+        ended_from: query.time("endedFrom")?,
+        ended_to: query.time("endedTo")?,
         cursor: query.get("cursor").map(Text::from),
         limit: usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100),
     };

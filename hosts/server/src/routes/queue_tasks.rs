@@ -28,7 +28,10 @@ pub(super) const ROUTES: &[Route] = &[
                 "state",
                 "`waiting` (usual): those that are handed out next; `held`: those that workers have; `dead`: those that failed for good",
             ),
-            ("limit", "how many at most: 1 to 1000, 100 where none is given; there are no further pages"),
+            (
+                "limit",
+                "how many at most: 1 to 1000, 100 where none is given; there are no further pages",
+            ),
         ],
         body: None,
         answers: &[(200, "the first of them", Some("QueueTaskList"))],

@@ -299,7 +299,12 @@ pub async fn dead(
     app.answers.value(StatusCode::OK, shapes::page(items, next)).await
 }
 
-pub(super) async fn dead_after(app: &App, queue: Text, after: Option<(Text, EventId)>, limit: usize) -> Answer<Vec<DeadTask>> {
+pub(super) async fn dead_after(
+    app: &App,
+    queue: Text,
+    after: Option<(Text, EventId)>,
+    limit: usize,
+) -> Answer<Vec<DeadTask>> {
     let tasks = super::aside(&app.node, move |node| {
         let after = after.as_ref().map(|(execution, call)| (execution.as_str(), *call));
         node.store().dead_tasks(&queue, after, limit)

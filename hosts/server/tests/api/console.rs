@@ -11,18 +11,18 @@ use starbridge_server::{Access, Scope, Server, ServerSettings, page_scopes};
 use tokio::sync::oneshot;
 
 /// A browser without script: it follows nothing by itself.
-struct Browser {
-    base: String,
+pub struct Browser {
+    pub base: String,
     client: Client,
     cookie: Option<String>,
 }
 
 /// What a page answered.
-struct Shown {
-    status: u16,
-    leads: String,
-    cookies: Vec<String>,
-    text: String,
+pub struct Shown {
+    pub status: u16,
+    pub leads: String,
+    pub cookies: Vec<String>,
+    pub text: String,
 }
 
 impl Shown {
@@ -42,7 +42,7 @@ impl Shown {
     }
 
     /// What the page's forms send back.
-    fn forgery(&self) -> String {
+    pub fn forgery(&self) -> String {
         let rest = self.text.split_once("name=\"forgery\" value=\"");
         let rest = rest.unwrap_or_else(|| panic!("no form: {}", self.text)).1;
         rest.split('"').next().unwrap().to_owned()
@@ -50,7 +50,7 @@ impl Shown {
 }
 
 impl Browser {
-    fn at(base: &str) -> Self {
+    pub fn at(base: &str) -> Self {
         Self {
             base: base.to_owned(),
             client: Client::builder().redirect(Policy::none()).build().unwrap(),
@@ -66,11 +66,11 @@ impl Browser {
         }
     }
 
-    async fn get(&self, path: &str) -> Shown {
+    pub async fn get(&self, path: &str) -> Shown {
         Shown::of(self.request(Method::GET, path).send().await.unwrap()).await
     }
 
-    async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Shown {
+    pub async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Shown {
         let request = self.request(Method::POST, path);
         Shown::of(request.form_of(fields).send().await.unwrap()).await
     }
@@ -101,7 +101,7 @@ impl FormOf for RequestBuilder {
     }
 }
 
-async fn serving(access: Access) -> Running {
+pub async fn serving(access: Access) -> Running {
     let settings = ServerSettings {
         access,
         console: true,
@@ -389,7 +389,13 @@ async fn callback_is_reported_and_a_history_forked_and_saved_by_pages() {
     let browser = Browser::at(&server.base);
     let page = browser.get(&at).await;
     let (_, form) = page.text.split_once(&format!("action=\"{at}/report\"")).unwrap();
-    let event = form.split_once("name=\"event\" value=\"").unwrap().1.split('"').next().unwrap();
+    let event = form
+        .split_once("name=\"event\" value=\"")
+        .unwrap()
+        .1
+        .split('"')
+        .next()
+        .unwrap();
     let forgery = page.forgery();
     let fields = [
         ("forgery", forgery.as_str()),
@@ -415,63 +421,16 @@ async fn callback_is_reported_and_a_history_forked_and_saved_by_pages() {
     assert!(browser.get(&forked.leads).await.text.contains("This is the fork."));
 
     let file = browser.get(&format!("{at}/history.jsonl")).await;
-    let lines: Vec<serde_json::Value> = file.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> = file
+        .text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(lines[0]["execution"], begun.body["id"]);
     assert_eq!(lines.last().unwrap()["type"], "ExecutionSucceeded");
     let numbers: Vec<_> = lines[1..].iter().filter_map(|line| line["id"].as_u64()).collect();
     assert_eq!(numbers, (1..=lines.len() as u64 - 1).collect::<Vec<_>>());
     assert_eq!(browser.get("/executions/none/history.jsonl").await.status, 404);
-}
-
-#[tokio::test]
-async fn queue_is_set_paused_and_its_dead_tasks_queued_anew_by_pages() {
-    let server = serving(Access::default()).await;
-    server
-        .flow(
-            "f",
-            json!([{"type": "task", "name": "work", "resourceArn": "queue:jobs", "retry": [],
-                "inputMappings": [{"target": "n", "source": "$input.n"}]}]),
-        )
-        .await;
-    server.post("/v1/flows/f/executions", json!({"name": "a", "input": {"n": 7}})).await;
-    let browser = Browser::at(&server.base);
-    let hold = json!({"worker": "w<1>", "waitSeconds": 20});
-    let held = server.post("/v1/queues/jobs/hold", hold).await;
-    let token = held.body["tasks"][0]["token"].as_str().unwrap().to_owned();
-    let shown = browser.get("/queues/jobs?tab=held").await;
-    assert!(shown.text.contains("w&lt;1&gt;") && shown.text.contains("&quot;n&quot;: 7"), "{}", shown.text);
-    assert!(!shown.text.contains(&token));
-    let workers = server.get("/v1/queues/jobs/workers").await.body;
-    assert_eq!((&workers["items"][0]["worker"], &workers["items"][0]["held"]), (&json!("w<1>"), &json!(1)));
-    assert_eq!(browser.get("/queues/jobs?tab=workers").await.status, 200);
-    assert_eq!(browser.get("/queues/jobs?tab=x").await.status, 400);
-    assert_eq!(browser.get("/queues/none").await.status, 404);
-    assert_eq!(server.get("/v1/queues/jobs/tasks?state=x").await.code(), (400, "BadRequest"));
-
-    let forgery = shown.forgery();
-    let set = [("forgery", forgery.as_str()), ("maxConcurrent", "3"), ("ratePerSecond", "0.5")];
-    assert_eq!(browser.send("/queues/jobs/set", &set).await.status, 303);
-    assert_eq!(browser.send("/queues/jobs/pause", &set[..1]).await.status, 303);
-    let queue = server.get("/v1/queues/jobs").await.body;
-    assert_eq!((&queue["maxConcurrent"], &queue["paused"]), (&json!(3), &json!(true)), "{queue}");
-    assert_eq!(browser.send("/queues/jobs/set", &set[..1]).await.status, 303);
-    assert_eq!(browser.send("/queues/jobs/resume", &set[..1]).await.status, 303);
-    let queue = server.get("/v1/queues/jobs").await.body;
-    assert_eq!((&queue["maxConcurrent"], &queue["paused"]), (&json!(null), &json!(false)), "{queue}");
-
-    let fail = json!({"error": "No.Way", "cause": "<rain>"});
-    assert_eq!(server.post(&format!("/v1/callbacks/{token}/fail"), fail).await.status, 204);
-    let dead = browser.get("/queues/jobs?tab=dead").await.text;
-    assert!(dead.contains("No.Way") && dead.contains("&lt;rain&gt;") && dead.contains("&quot;n&quot;: 7"), "{dead}");
-    let place = dead.split_once("name=\"task\" value=\"").unwrap().1.split('"').next().unwrap();
-    let none = [("forgery", forgery.as_str()), ("action", "requeue")];
-    assert_eq!(browser.send("/queues/jobs/dead", &none).await.status, 400);
-    let one = [none[0], none[1], ("task", place)];
-    let again = browser.send("/queues/jobs/dead", &one).await;
-    assert!(again.leads.ends_with("done=requeue"), "{} {}", again.leads, again.text);
-    let waiting = server.get("/v1/queues/jobs/tasks").await.body;
-    assert_eq!((&waiting["items"][0]["name"], &waiting["items"][0]["input"]), (&json!("a"), &json!({"n": 7})));
-    assert!(browser.get("/queues/jobs").await.text.contains("starbridge worker jobs"));
 }
 
 #[tokio::test]

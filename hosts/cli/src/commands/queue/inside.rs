@@ -64,7 +64,10 @@ pub fn tasks(client: &Client, options: &TasksOptions) -> Result<(), Exit> {
         output.note("there are none");
         return Ok(());
     }
-    output.print(&table(&["TASK", "EXECUTION", "STEP", "ATTEMPT", stands, "INPUT"], &rows))
+    output.print(&table(
+        &["TASK", "EXECUTION", "STEP", "ATTEMPT", stands, "INPUT"],
+        &rows,
+    ))
 }
 
 /// Lists the workers of a queue.
@@ -81,12 +84,18 @@ pub fn workers(client: &Client, name: &str) -> Result<(), Exit> {
             plain(worker, "worker"),
             plain(worker, "held"),
             time(text(worker, "since")),
-            if polls == "0" { "no".to_owned() } else { "yes".to_owned() },
+            if polls == "0" {
+                "no".to_owned()
+            } else {
+                "yes".to_owned()
+            },
         ]
     };
     let rows: Vec<Vec<String>> = workers.iter().map(row).collect();
     if rows.is_empty() {
-        output.note(&format!("it has none now: `starbridge worker {name} -- PROGRAM` is one"));
+        output.note(&format!(
+            "it has none now: `starbridge worker {name} -- PROGRAM` is one"
+        ));
         return Ok(());
     }
     output.print(&table(&["WORKER", "HAS", "SINCE", "WAITS"], &rows))

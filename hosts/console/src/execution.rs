@@ -144,11 +144,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         said: done(frame, parts.done),
         why: parts::why(execution, parts.open, t),
         may_not_start: frame.lacks("start"),
-        decisions: if decides {
-            Decision::all(parts.manual)
-        } else {
-            Vec::new()
-        },
+        decisions: Decision::all(if decides { parts.manual } else { &Value::Null }),
         awaited: Decision::awaited(parts.awaiting),
         fork_at,
         may_not_decide: frame.lacks("operate"),
@@ -164,14 +160,10 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         more_steps: crate::read::next(parts.steps).map(|next| view.further("steps", &next)),
         events: EventRow::all(parts.events, &view),
         event_links: parts::event_links(parts.events, &view, parts.failed_only, t),
-        failed_events: (
-            if parts.failed_only {
-                view.further("events", "1")
-            } else {
-                view.further("failed", "true")
-            },
-            parts.failed_only,
-        ),
+        failed_events: match parts.failed_only {
+            true => (view.further("events", "1"), true),
+            false => (view.further("failed", "true"), false),
+        },
         children: ChildRow::all(parts.children, frame),
         inspector: Inspector::of(parts, frame),
         map: Map::of(parts, frame),

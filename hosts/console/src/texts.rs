@@ -303,6 +303,7 @@ texts! {
     type_number "Type the number to confirm" "输入该数字以确认"
     all_that_match "All that match, on other pages too" "全部匹配项，含其他页"
     collecting "Collecting" "收集中"
+    reload "Load again" "重新载入"
     suspended "Suspended" "已挂起"
     suspend "Suspend" "挂起"
     cancel "Cancel" "取消"

@@ -3,6 +3,7 @@
 mod audit;
 mod briefs;
 mod bulk;
+mod counts;
 mod data;
 mod executions;
 mod flows;
@@ -232,7 +233,7 @@ const ROUTES: &[Route] = &[
             "the counts; `reasons` is null where the store has none",
             Some("ExecutionCounts"),
         )],
-        handler: Some(|| get(executions::counts)),
+        handler: Some(|| get(counts::counts)),
     },
     Route {
         method: "GET",

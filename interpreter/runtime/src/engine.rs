@@ -8,6 +8,7 @@ mod heartbeats;
 mod holders;
 mod loading;
 mod quiescence;
+mod report_parts;
 #[cfg(test)]
 mod scripted_store;
 mod sleepers;

@@ -232,13 +232,11 @@ fn select(
         terms.add(format!("substr(coalesce(e.name, e.id), 1, length({name})) = {name}"));
     }
     terms.add_times(query);
-    if let Some(least) = least {
-        let least = terms.number(least);
-        terms.add(format!("{number} >= {least}"));
-    }
-    if let Some(before) = before {
-        let before = terms.number(before);
-        terms.add(format!("{number} < {before}"));
+    for (at, sign) in [(least, ">="), (before, "<")] {
+        if let Some(at) = at {
+            let at = terms.number(at);
+            terms.add(format!("{number} {sign} {at}"));
+        }
     }
     let limit = terms.number(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1));
     let columns: Vec<String> = COLUMNS.split(", ").map(|column| format!("e.{column}")).collect();

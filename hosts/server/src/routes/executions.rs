@@ -448,19 +448,6 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     for word in query.all("status") {
         statuses.push(status_of(word)?);
     }
-    let mut labels = Vec::new();
-    if query.each("label").nth(LABELS).is_some() {
-        // An execution has no other members.
-        return Err(Problem::bad(format!(
-            "a list can ask for at most {LABELS} labels (`label`)"
-        )));
-    }
-    for label in query.each("label") {
-        let (key, value) = label
-            .split_once(':')
-            .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not {}", quoted(label))))?;
-        labels.push((Text::from(key), Text::from(value)));
-    }
     let reason = query.get("reason").map(reason_of).transpose()?;
     let wanted_of = reason_object(&query, reason)?;
     let admission = reason.filter(|reason| OF_ADMISSION.contains(reason));
@@ -486,7 +473,7 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         name: query.get("name").map(Text::from),
         parent: family(&query, "parent")?,
         root: family(&query, "root")?,
-        labels,
+        labels: labels_of(&query)?,
         from: query.time("from")?,
         to: query.time("to")?,
         error: query.get("error").map(Text::from),
@@ -500,6 +487,24 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         listed(node, &wanted, refined, wanted_of.as_ref())
     });
     app.answers.value(StatusCode::OK, page.await??).await
+}
+
+/// The labels that are asked for.
+fn labels_of(query: &Query) -> Answer<Vec<(Text, Text)>> {
+    let mut labels = Vec::new();
+    if query.each("label").nth(LABELS).is_some() {
+        // An execution has no other members.
+        return Err(Problem::bad(format!(
+            "a list can ask for at most {LABELS} labels (`label`)"
+        )));
+    }
+    for label in query.each("label") {
+        let (key, value) = label
+            .split_once(':')
+            .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not {}", quoted(label))))?;
+        labels.push((Text::from(key), Text::from(value)));
+    }
+    Ok(labels)
 }
 
 /// A page of executions, each with its reason. `refined` is a reason that records do not tell from others.
@@ -572,29 +577,6 @@ fn reason_of(word: &str) -> Answer<WaitingReason> {
             quoted(word)
         ))
     })
-}
-
-/// `GET /v1/executions/counts`
-pub async fn counts(State(app): State<App>) -> Answer {
-    let (statuses, reasons) = aside(&app.node, |node| {
-        let store = node.store();
-        Ok::<_, StoreError>((store.counts()?, store.reason_counts()?))
-    })
-    .await??;
-    let count = |word: &str, count: u64| (Text::from(word), Value::from(count));
-    let statuses = statuses
-        .into_iter()
-        .map(|(status, number)| count(status.as_str(), number));
-    let mut shape = Object::new();
-    shape.insert("statuses".into(), statuses.collect::<Object>().into());
-    let reasons = reasons.map(|reasons| {
-        let reasons = reasons
-            .into_iter()
-            .map(|(reason, number)| count(reason.as_str(), number));
-        Value::from(reasons.collect::<Object>())
-    });
-    shape.insert("reasons".into(), reasons.unwrap_or_default());
-    app.answers.value(StatusCode::OK, shape.into()).await
 }
 
 fn status_of(word: &str) -> Answer<Status> {

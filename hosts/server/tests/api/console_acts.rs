@@ -1,7 +1,7 @@
 //! What operators do in the console to queues and to many executions.
 
 use crate::console::{Browser, serving};
-use crate::harness::asleep;
+use crate::harness::{Running, asleep};
 use serde_json::json;
 use starbridge_server::Access;
 
@@ -43,11 +43,12 @@ async fn queue_is_set_paused_and_its_dead_tasks_queued_anew_by_pages() {
     );
 
     let forgery = shown.forgery();
-    let set = [
-        ("forgery", forgery.as_str()),
-        ("maxConcurrent", "3"),
-        ("ratePerSecond", "0.5"),
-    ];
+    settings_are_changed(&server, &browser, &forgery).await;
+    dead_task_is_queued_anew(&server, &browser, &forgery, &token).await;
+}
+
+async fn settings_are_changed(server: &Running, browser: &Browser, forgery: &str) {
+    let set = [("forgery", forgery), ("maxConcurrent", "3"), ("ratePerSecond", "0.5")];
     assert_eq!(browser.send("/queues/jobs/set", &set).await.status, 303);
     assert_eq!(browser.send("/queues/jobs/pause", &set[..1]).await.status, 303);
     let queue = server.get("/v1/queues/jobs").await.body;
@@ -64,7 +65,9 @@ async fn queue_is_set_paused_and_its_dead_tasks_queued_anew_by_pages() {
         (&json!(null), &json!(false)),
         "{queue}"
     );
+}
 
+async fn dead_task_is_queued_anew(server: &Running, browser: &Browser, forgery: &str, token: &str) {
     let fail = json!({"error": "No.Way", "cause": "<rain>"});
     assert_eq!(
         server.post(&format!("/v1/callbacks/{token}/fail"), fail).await.status,
@@ -82,7 +85,7 @@ async fn queue_is_set_paused_and_its_dead_tasks_queued_anew_by_pages() {
         .split('"')
         .next()
         .unwrap();
-    let none = [("forgery", forgery.as_str()), ("action", "requeue")];
+    let none = [("forgery", forgery), ("action", "requeue")];
     assert_eq!(browser.send("/queues/jobs/dead", &none).await.status, 400);
     let one = [none[0], none[1], ("task", place)];
     let again = browser.send("/queues/jobs/dead", &one).await;
@@ -151,8 +154,11 @@ async fn many_executions_are_stopped_by_a_job_that_says_first_what_it_is_for() {
     assert_eq!(browser.get(&format!("{job}?result=failed")).await.status, 200);
     assert_eq!(browser.get(&format!("{job}?result=odd")).await.status, 400);
     assert_eq!(browser.send(&format!("{job}/cancel"), &fields[..1]).await.status, 409);
+    all_that_match_are_stopped(&server, &browser, &forgery).await;
+}
 
-    // All that match: their number is typed.
+/// Their number is typed.
+async fn all_that_match_are_stopped(server: &Running, browser: &Browser, forgery: &str) {
     let all = browser
         .get("/bulk/new?action=stop&match=all&flow=f&status=Running&label=")
         .await;
@@ -169,7 +175,7 @@ async fn many_executions_are_stopped_by_a_job_that_says_first_what_it_is_for() {
     );
     let filter = "{\"flow\": \"f\", \"status\": [\"Running\"]}";
     let fields = [
-        ("forgery", forgery.as_str()),
+        ("forgery", forgery),
         ("action", "stop"),
         ("filter", filter),
         ("typed", "100"),

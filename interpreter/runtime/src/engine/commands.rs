@@ -2,7 +2,6 @@
 
 use super::Engine;
 use super::quiescence::{Quiesce, SuspendedExecution};
-use crate::secrets::Vault;
 use crate::shard::{ForkFailure, ForkRequest, NotEnded, RedefineRequest, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::{Millis, Timestamp};
@@ -144,33 +143,6 @@ pub enum Report {
         /// What the program printed on stderr.
         log: String,
     },
-}
-
-impl Report {
-    /// This report with secrets redacted.
-    fn redacted(self, vault: &Vault) -> Self {
-        let text = |text: String| vault.redacted_text(&text).unwrap_or(text);
-        match self {
-            Self::Succeed(output) => Self::Succeed(vault.redacted(&output).unwrap_or(output)),
-            Self::Fail { error, cause } => Self::Fail {
-                error: text(error),
-                cause: text(cause),
-            },
-            Self::Heartbeat => Self::Heartbeat,
-            Self::Logged { report, log } => Self::Logged {
-                report: Box::new(report.redacted(vault)),
-                log: vault.redacted_log(log),
-            },
-        }
-    }
-
-    /// The report without its log, and the log.
-    fn split_log(self) -> (Self, Option<String>) {
-        match self {
-            Self::Logged { report, log } => (report.split_log().0, Some(log)),
-            other => (other, None),
-        }
-    }
 }
 
 /// What became of a report or a signal.

@@ -24,6 +24,7 @@ mod pause;
 mod queue;
 mod redrive;
 mod replay;
+mod report;
 mod resolve;
 mod resume;
 mod schedule;
@@ -95,6 +96,7 @@ commands! {
         redrive Redrive
         skip Skip
         resolve Resolve
+        report Report
         fork Fork
         delete Delete
         bulk Bulk

@@ -47,6 +47,23 @@ pub(crate) fn visible_json(json: &str) -> String {
     visible
 }
 
+/// A definition for a field that is sent back: nothing in it may look like something else. JSON says the same in letters that can
+/// be seen; `None` for another text that has letters which can't.
+pub(crate) fn editable(definition: &str) -> Option<String> {
+    let hides = |letter: char| is_hidden(letter) && !matches!(letter, '\n' | '\r' | '\t');
+    match (definition.contains(hides), definition.trim_start().starts_with('{')) {
+        (false, _) => Some(definition.to_owned()),
+        (true, false) => None,
+        (true, true) => {
+            let letters = definition.chars().map(|letter| match hides(letter) {
+                true => format!("\\u{:04x}", u32::from(letter)),
+                false => letter.to_string(),
+            });
+            Some(letters.collect())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +82,16 @@ mod tests {
         );
         assert_eq!(shown("a\u{202e}b\u{0}\u{200b}"), "a⟨U+202E⟩b⟨U+0000⟩⟨U+200B⟩");
         assert_eq!(shown("星桥\n\t"), "星桥\n\t");
+    }
+
+    #[test]
+    fn definition_in_a_field_hides_nothing() {
+        assert_eq!(editable("{\n\t\"a\": 1\r\n}").as_deref(), Some("{\n\t\"a\": 1\r\n}"));
+        assert_eq!(
+            editable("{\"a\": \"x\u{202e}\"}").as_deref(),
+            Some("{\"a\": \"x\\u202e\"}")
+        );
+        assert_eq!(editable("a: \u{202e}"), None);
     }
 
     #[test]

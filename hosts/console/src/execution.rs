@@ -1,6 +1,7 @@
 //! One execution: where it stands, why, and what one can do.
 
 mod inspector;
+mod map;
 mod parts;
 mod timeline;
 mod view;
@@ -14,6 +15,7 @@ use crate::texts::Texts;
 use crate::words::{State, has_ended, state};
 use askama::Template;
 use inspector::Inspector;
+use map::Map;
 use parts::{Act, ChildRow, Decision, EventRow, StepRow, Why};
 use starbridge_flow::value::Value;
 use timeline::Timeline;
@@ -41,12 +43,18 @@ pub struct ExecutionParts<'a> {
     pub failed_only: bool,
     /// The visit that is looked into.
     pub visit: &'a Value,
+    /// How its iterations or branches stand, if it has some.
+    pub iterations: &'a Value,
+    /// Only iterations are listed that stand so; empty: all.
+    pub items_only: &'a str,
     /// A page of the executions that it started.
     pub children: &'a Value,
     /// What its steps wait for.
     pub open: &'a Value,
     /// The steps that wait for an operator.
     pub manual: &'a Value,
+    /// The steps that wait for a report.
+    pub awaiting: &'a Value,
     /// The definition, if it is still there.
     pub definition: &'a Value,
     /// The picture as SVG; empty where there is none.
@@ -73,7 +81,10 @@ struct Execution<'a> {
     labels: Vec<(&'a str, &'a str, String)>,
     said: Option<&'static str>,
     why: Vec<Why>,
+    may_not_start: Option<String>,
     decisions: Vec<Decision>,
+    awaited: Vec<Decision>,
+    fork_at: u64,
     may_not_decide: Option<String>,
     live: String,
     tab: &'a str,
@@ -90,6 +101,7 @@ struct Execution<'a> {
     failed_events: (String, bool),
     children: Vec<ChildRow>,
     inspector: Option<Inspector>,
+    map: Option<Map>,
     input: String,
     output: String,
     definition: String,
@@ -113,6 +125,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
     };
     let decides = !has_ended(status);
     let view = parts.view;
+    let fork_at = view.at.unwrap_or(parts.end);
     let timeline = Timeline::of(parts.timeline, &view, frame.now, t);
     written(&Execution {
         f: frame,
@@ -125,16 +138,15 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         state: state(status, t),
         paused: waits("paused"),
         set_aside: waits("broken"),
-        acts: parts::acts(frame, execution),
+        acts: parts::acts(frame, execution, fork_at),
         facts: facts(frame, execution),
         labels: labels(execution),
         said: done(frame, parts.done),
         why: parts::why(execution, parts.open, t),
-        decisions: if decides {
-            Decision::all(parts.manual)
-        } else {
-            Vec::new()
-        },
+        may_not_start: frame.lacks("start"),
+        decisions: Decision::all(if decides { parts.manual } else { &Value::Null }),
+        awaited: Decision::awaited(parts.awaiting),
+        fork_at,
         may_not_decide: frame.lacks("operate"),
         live: live(status, &view),
         tab: view.tab,
@@ -148,16 +160,13 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         more_steps: crate::read::next(parts.steps).map(|next| view.further("steps", &next)),
         events: EventRow::all(parts.events, &view),
         event_links: parts::event_links(parts.events, &view, parts.failed_only, t),
-        failed_events: (
-            if parts.failed_only {
-                view.further("events", "1")
-            } else {
-                view.further("failed", "true")
-            },
-            parts.failed_only,
-        ),
+        failed_events: match parts.failed_only {
+            true => (view.further("events", "1"), true),
+            false => (view.further("failed", "true"), false),
+        },
         children: ChildRow::all(parts.children, frame),
-        inspector: Inspector::of(parts.visit, &view, frame.now, t),
+        inspector: Inspector::of(parts, frame),
+        map: Map::of(parts, frame),
         input: shown("input"),
         output: shown("output"),
         definition: match parts.definition {

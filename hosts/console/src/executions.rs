@@ -9,16 +9,30 @@ use askama::Template;
 use starbridge_flow::value::Value;
 
 /// What executions can be filtered by, as the API calls it.
-pub const FILTERS: [&str; 9] = [
-    "flow", "status", "reason", "name", "label", "from", "to", "parent", "root",
+pub const FILTERS: [&str; 14] = [
+    "flow",
+    "status",
+    "reason",
+    "reasonOf",
+    "name",
+    "label",
+    "from",
+    "to",
+    "error",
+    "step",
+    "endedFrom",
+    "endedTo",
+    "parent",
+    "root",
 ];
 
 /// The filters that have no field of their own.
-const KEPT: [&str; 2] = ["parent", "root"];
+const KEPT: [&str; 3] = ["reasonOf", "parent", "root"];
 
 /// One row of a table of executions.
 pub(crate) struct Row {
     pub(crate) state: State,
+    pub(crate) id: String,
     pub(crate) href: String,
     pub(crate) name: String,
     pub(crate) flow: String,
@@ -42,6 +56,7 @@ impl Row {
         let begun = time(item, "startedTime");
         Self {
             state: state(text(item, "status"), frame.t()),
+            id: text(item, "id").to_owned(),
             href: format!("/executions/{}", path_part(text(item, "id"))),
             name: text(item, "name").to_owned(),
             flow: text(item, "flow").to_owned(),
@@ -89,9 +104,16 @@ struct Executions<'a> {
     label: &'a str,
     from: &'a str,
     to: &'a str,
+    error: &'a str,
+    step: &'a str,
+    ended_from: &'a str,
+    ended_to: &'a str,
     statuses: Vec<Choice>,
     reasons: Vec<Choice>,
     kept: Vec<(&'a str, &'a str)>,
+    used: Vec<(&'a str, &'a str)>,
+    may_not_operate: Option<String>,
+    bulk: Vec<(&'static str, &'static str)>,
     chips: Vec<Chip>,
     rows: Vec<Row>,
     command: String,
@@ -139,6 +161,10 @@ pub fn executions(frame: &Frame, filter: &[(String, String)], page: &Value) -> S
         label: given("label"),
         from: given("from"),
         to: given("to"),
+        error: given("error"),
+        step: given("step"),
+        ended_from: given("endedFrom"),
+        ended_to: given("endedTo"),
         statuses: STATUSES
             .iter()
             .map(|status| choice("status", status, state(status, t).word))
@@ -148,12 +174,21 @@ pub fn executions(frame: &Frame, filter: &[(String, String)], page: &Value) -> S
             .map(|(word, shown)| choice("reason", word, shown))
             .collect(),
         kept: used.iter().copied().filter(|(key, _)| KEPT.contains(key)).collect(),
+        may_not_operate: frame.lacks("operate"),
+        bulk: vec![
+            ("redrive", t.redrive),
+            ("stop", t.stop),
+            ("pause", t.pause),
+            ("resume", t.resume),
+            ("skip", t.skip_undo),
+        ],
         chips: chips(&used, t),
         rows: Row::all(page, frame),
         command: command(&used),
         paged: !given("cursor").is_empty(),
         newest: address(&used),
         older,
+        used,
     })
 }
 
@@ -185,6 +220,11 @@ fn chips(used: &[(&str, &str)], t: &'static Texts) -> Vec<Chip> {
                 "label" => t.labels,
                 "from" => t.from,
                 "to" => t.to,
+                "error" => t.error,
+                "step" => t.step,
+                "endedFrom" => t.ended_from,
+                "endedTo" => t.ended_to,
+                "reasonOf" => t.reason_of,
                 "parent" => t.parent,
                 _ => t.root,
             },
@@ -208,8 +248,13 @@ fn address(filter: &[(&str, &str)]) -> String {
 
 /// The command that lists the same.
 fn command(filter: &[(&str, &str)]) -> String {
-    let mut command = "starbridge list".to_owned();
-    for (key, value) in filter {
+    command_of("starbridge list", filter)
+}
+
+/// A command with a flag for each pair.
+pub(crate) fn command_of(begin: &str, pairs: &[(&str, &str)]) -> String {
+    let mut command = begin.to_owned();
+    for (key, value) in pairs {
         let plain = value
             .chars()
             .all(|letter| letter.is_ascii_alphanumeric() || "-_.:/".contains(letter));
@@ -217,7 +262,13 @@ fn command(filter: &[(&str, &str)]) -> String {
             true => (*value).to_owned(),
             false => format!("'{}'", value.replace('\'', "'\\''")),
         };
-        command.push_str(&format!(" --{key} {value}"));
+        let flag = match *key {
+            "reasonOf" => "of",
+            "endedFrom" => "ended-from",
+            "endedTo" => "ended-to",
+            key => key,
+        };
+        command.push_str(&format!(" --{flag} {value}"));
     }
     command
 }

@@ -1,8 +1,9 @@
 //! One flow: what it is, its versions, and a form that starts it.
 
-use crate::escape::visible_json;
+use crate::diff::{Change, Line, compared, hunks};
+use crate::escape::{editable, visible_json};
 use crate::frame::Frame;
-use crate::plain::written;
+use crate::plain::{done, written};
 use crate::read::{count, is_set, items, moment, number, path_part, pretty, text};
 use crate::texts::Texts;
 use askama::Template;
@@ -129,11 +130,45 @@ struct Flow<'a> {
     versions: Vec<(u64, String)>,
     graph: &'a str,
     definition: String,
+    said: Option<&'static str>,
+    may_not_put: Option<String>,
+    text: String,
+    compared: Option<(u64, Vec<Line>)>,
 }
 
-/// The page of a flow. `like`: the input that the form begins with; null where there is none.
-pub fn flow(frame: &Frame, flow: &Value, versions: &Value, graph: &str, like: &Value) -> String {
+/// What the page of a flow is made of: what the API answers, and the picture.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowParts<'a> {
+    /// The version that is shown, with its text.
+    pub flow: &'a Value,
+    /// All versions.
+    pub versions: &'a Value,
+    /// The version that it is compared with; null where there is none.
+    pub other: &'a Value,
+    /// The picture as SVG.
+    pub graph: &'a str,
+    /// The input that the form begins with; null where there is none.
+    pub like: &'a Value,
+    /// The action that was just done, in one word.
+    pub done: &'a str,
+}
+
+/// What differs from one text to another: the lines around it, or a word where they can't be compared.
+fn differences(before: &str, after: &str, t: &'static Texts) -> Vec<Line> {
+    let lines = compared(before, after);
+    match before != after && !lines.iter().any(|(change, _)| change.differs()) {
+        // Only the end of the last line differs, or too much does.
+        true => vec![(Change::Left, t.not_compared.to_owned())],
+        false => hunks(lines),
+    }
+}
+
+/// The page of a flow.
+pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
     let t = frame.t();
+    let FlowParts {
+        flow, versions, like, ..
+    } = *parts;
     let definition = flow.get("definition").unwrap_or(&Value::Null);
     let like = if like.json_len() > INPUT_BYTES {
         &Value::Null
@@ -167,7 +202,81 @@ pub fn flow(frame: &Frame, flow: &Value, versions: &Value, graph: &str, like: &V
             like => visible_json(&pretty(like, 8 * INPUT_BYTES)),
         },
         versions: versions.collect(),
-        graph,
+        graph: parts.graph,
         definition: pretty(definition, SHOWN_BYTES),
+        said: done(frame, parts.done),
+        may_not_put: frame.lacks("admin"),
+        text: editable(text(flow, "text")).unwrap_or_default(),
+        compared: number(parts.other, "version").map(|other| {
+            let lines = differences(text(parts.other, "text"), text(flow, "text"), t);
+            (other, lines)
+        }),
+    })
+}
+
+/// What the page of a definition that is checked is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckParts<'a> {
+    /// The name of the flow.
+    pub name: &'a str,
+    /// The definition as it was given.
+    pub text: &'a str,
+    /// That of the latest version; empty where there is none.
+    pub before: &'a str,
+    /// What the API says of it; null if it can't be put.
+    pub checked: &'a Value,
+    /// Its diagnostics.
+    pub diagnostics: &'a Value,
+}
+
+struct Diagnosed {
+    class: &'static str,
+    code: String,
+    message: String,
+    place: String,
+    help: String,
+}
+
+#[derive(Template)]
+#[template(path = "flow_check.html")]
+struct Check<'a> {
+    f: &'a Frame,
+    t: &'static Texts,
+    name: &'a str,
+    name_part: String,
+    text: String,
+    fits: bool,
+    same: bool,
+    found: Vec<Diagnosed>,
+    lines: Vec<Line>,
+}
+
+/// A definition that was checked: what is wrong with it, what differs from the latest version, and the form that puts it.
+pub fn flow_check(frame: &Frame, parts: &CheckParts<'_>) -> String {
+    let t = frame.t();
+    let listed = parts.diagnostics.as_array().map_or(&[][..], |found| found.values());
+    let diagnosed = |found: &Value| Diagnosed {
+        class: match text(found, "severity") {
+            "error" => "",
+            _ => "note",
+        },
+        code: text(found, "code").to_owned(),
+        message: text(found, "message").to_owned(),
+        place: match (number(found, "line"), number(found, "column")) {
+            (Some(line), Some(column)) => format!("{line}:{column}"),
+            _ => String::new(),
+        },
+        help: text(found, "help").to_owned(),
+    };
+    written(&Check {
+        f: frame,
+        t,
+        name: parts.name,
+        name_part: path_part(parts.name),
+        text: editable(parts.text).unwrap_or_default(),
+        fits: parts.checked.as_object().is_some(),
+        same: is_set(parts.checked, "same"),
+        found: listed.iter().map(diagnosed).collect(),
+        lines: differences(parts.before, parts.text, t),
     })
 }

@@ -13,6 +13,8 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod assets;
+mod bulk;
+mod diff;
 mod escape;
 mod execution;
 mod executions;
@@ -20,18 +22,21 @@ mod flow;
 mod frame;
 mod overview;
 mod plain;
+mod queue;
 mod read;
 mod tables;
 mod texts;
 mod words;
 
 pub use assets::{Asset, asset, assets};
+pub use bulk::{BULK_ACTIONS, JobParts, PreviewParts, TYPED_ABOVE, bulk_job, bulk_preview};
 pub use execution::{ExecutionParts, TABS, View, execution};
 pub use executions::{FILTERS, executions};
-pub use flow::{FieldKind, FormField, flow, form_fields};
+pub use flow::{CheckParts, FieldKind, FlowParts, FormField, flow, flow_check, form_fields};
 pub use frame::{Frame, Theme};
 pub use overview::{OverviewParts, overview};
 pub use plain::{again, done, problem, sign_in};
+pub use queue::{QUEUE_TABS, QueueParts, queue};
 pub use read::path_part;
 pub use tables::{audit, bulk, flows, inbox, keys, queues, schedules};
 pub use texts::{Language, Texts};

@@ -77,6 +77,14 @@ pub fn done(frame: &Frame, action: &str) -> Option<&'static str> {
         "resolve" => t.did_resolve,
         "skip" => t.did_skip,
         "start" => t.did_start,
+        "put" => t.did_put,
+        "bulk" => t.did_bulk,
+        "set" => t.did_set,
+        "requeue" => t.did_requeue,
+        "drop" => t.did_drop,
+        "part" => t.did_part,
+        "fork" => t.did_fork,
+        "report" => t.did_report,
         _ => return None,
     })
 }

@@ -16,6 +16,10 @@ pub(crate) enum Cell {
     State(State),
     Code(String),
     Act(Act),
+    /// A field with a number that can be set.
+    Set(Act, String),
+    /// Several lines, behind the first.
+    Lines(String, Vec<String>),
 }
 
 /// A button that does one thing, or why it cannot be used.
@@ -137,8 +141,9 @@ pub fn queues(frame: &Frame, page: &Value) -> String {
     };
     listed.written(page, |item| {
         let age = number(item, "ageSeconds").map(|age| duration(Millis::from(Seconds(age))));
+        let name = text(item, "name");
         vec![
-            cell(item, "name"),
+            Cell::Link(format!("/queues/{}", path_part(name)), name.to_owned()),
             counted(item, "waiting"),
             Cell::Text(age.unwrap_or_else(|| "–".to_owned())),
             counted(item, "held"),
@@ -156,7 +161,7 @@ pub fn keys(frame: &Frame, page: &Value) -> String {
         frame,
         title: t.keys,
         empty: (t.no_keys, ""),
-        heads: vec![t.pool, t.key, t.limit, t.held, t.waiting, t.paused],
+        heads: vec![t.pool, t.key, t.limit, t.held, t.waiting, t.paused, t.set_limit],
         path: "/keys",
     };
     listed.written(page, |item| {
@@ -171,8 +176,36 @@ pub fn keys(frame: &Frame, page: &Value) -> String {
             counted(item, "held"),
             counted(item, "waiting"),
             pause(item, t),
+            // Keys of a pool with `@` belong to the server.
+            match text(item, "pool").starts_with('@') {
+                true => Cell::Text("–".to_owned()),
+                false => Cell::Set(
+                    Act {
+                        action: format!(
+                            "/keys/{}/{}/set",
+                            path_part(text(item, "pool")),
+                            path_part(text(item, "key"))
+                        ),
+                        word: t.save,
+                        why: frame.lacks("admin"),
+                    },
+                    number(item, "setLimit").map_or_else(String::new, |limit| limit.to_string()),
+                ),
+            },
         ]
     })
+}
+
+/// When a schedule triggers next: by the clocks of its zone where it has one, and in UTC.
+fn next_times(item: &Value) -> Cell {
+    let times = items(item, "nextTimes").iter().map(|time| {
+        let (utc, local) = (moment(time, "time"), text(time, "local"));
+        match local.is_empty() || local.ends_with("[UTC]") {
+            true => utc,
+            false => format!("{utc} · {local}"),
+        }
+    });
+    Cell::Lines(moment(item, "nextTime"), times.collect())
 }
 
 /// The schedules.
@@ -207,7 +240,7 @@ pub fn schedules(frame: &Frame, page: &Value) -> String {
             cell(item, "name"),
             flow_link(text(item, "flow")),
             Cell::Code(text(item, "cron").to_owned()),
-            at(item, "nextTime"),
+            next_times(item),
             execution(text(item, "latestExecution"), &moment(item, "latestTime")),
             cell(item, "latestError"),
             pause(item, t),
@@ -253,8 +286,9 @@ pub fn bulk(frame: &Frame, page: &Value) -> String {
         path: "/bulk",
     };
     listed.written(page, |item| {
+        let id = text(item, "id");
         let mut row = vec![
-            cell(item, "id"),
+            Cell::Link(format!("/bulk/{}", path_part(id)), id.to_owned()),
             cell(item, "action"),
             cell(item, "by"),
             cell(item, "state"),

@@ -34,6 +34,7 @@ pub(crate) fn state(status: &str, t: &'static Texts) -> State {
         "polling" => ("wait", "again", t.polling),
         "caught" => ("caught", "flag", t.caught),
         "cancelled" => ("stop", "stop", t.cancelled),
+        "notBegun" => ("wait", "glass", t.not_begun),
         "skipped" => ("stop", "stop", t.skipped),
         _ => ("wait", "glass", t.starting),
     };

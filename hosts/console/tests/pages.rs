@@ -1,6 +1,8 @@
 //! Pages as they are written, from what the API answers. `UPDATE=1` writes them anew: look at the difference.
 
-use starbridge_console::{ExecutionParts, Frame, Language, TABS, View, execution, executions, flow, problem, queues};
+use starbridge_console::{
+    ExecutionParts, FlowParts, Frame, Language, TABS, View, execution, executions, flow, problem, queues,
+};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 use std::path::Path;
@@ -162,9 +164,12 @@ fn nothing_of<'a>(id: &'a str, execution: &'a Value) -> ExecutionParts<'a> {
         events: &Value::Null,
         failed_only: false,
         visit: &Value::Null,
+        iterations: &Value::Null,
+        items_only: "",
         children: &Value::Null,
         open: &Value::Null,
         manual: &Value::Null,
+        awaiting: &Value::Null,
         definition: &Value::Null,
         graph: "",
         done: "",
@@ -249,10 +254,122 @@ fn step_that_asks_is_decided_by_a_form() {
 }
 
 #[test]
+fn step_that_waits_for_a_report_is_reported_by_a_form() {
+    let waits = value(
+        r#"{"id": "id-7", "name": "o-7", "flow": "order", "version": 3, "status": "Running", "priority": 50,
+        "startedTime": "2026-11-22T09:21:40.310Z"}"#,
+    );
+    let awaiting = value(
+        r#"{"items": [{"event": 9, "step": "approve", "waitingFor": {"reason": "callback", "text": "a report"}}, {"event": 4,
+        "step": "pay", "waitingFor": {"reason": "answer", "text": "the answer"}}], "next": null}"#,
+    );
+    let parts = ExecutionParts {
+        awaiting: &awaiting,
+        ..nothing_of("id-7", &waits)
+    };
+    let page = execution(&frame(Language::English, "/executions/id-7"), &parts);
+    assert_eq!(page.matches("action=\"/executions/id-7/report\"").count(), 1);
+    assert!(page.contains("name=\"event\" value=\"9\"") && page.contains("approve waits for a report"));
+    // A fork goes on from the event that is looked at, or the last.
+    assert!(page.contains("action=\"/executions/id-7/fork\"") && page.contains("required value=\"12\""));
+}
+
+#[test]
+fn failed_visit_is_entered_again_with_another_input() {
+    let ended = |status: &str| {
+        value(&format!(
+            r#"{{"id": "id-7", "name": "o-7", "flow": "order", "version": 3, "status": "{status}", "priority": 50,
+            "startedTime": "2026-11-22T09:21:40.310Z"}}"#
+        ))
+    };
+    let (visit, failed, done) = (visit(), ended("Failed"), ended("Succeeded"));
+    let view = View {
+        id: "id-7",
+        tab: TABS[0],
+        visit: Some(4),
+        ..View::default()
+    };
+    let page = |execution_is| {
+        let parts = ExecutionParts {
+            view,
+            visit: &visit,
+            ..nothing_of("id-7", execution_is)
+        };
+        execution(&frame(Language::English, "/executions/id-7"), &parts)
+    };
+    let form = "name=\"event\" value=\"4\"";
+    assert!(page(&failed).contains(form) && page(&failed).contains("&quot;n&quot;: 2"));
+    assert!(!page(&done).contains(form));
+}
+
+#[test]
+fn map_of_a_foreach_has_a_cell_for_each_item_or_a_band_for_many() {
+    let runs = value(
+        r#"{"id": "id-7", "name": "o-7", "flow": "order", "version": 3, "status": "Running", "priority": 50,
+        "startedTime": "2026-11-22T09:21:40.310Z"}"#,
+    );
+    let visit = visit();
+    let page = |letters: &str, only| {
+        let iterations = value(&format!(
+            r#"{{"map": "{letters}", "counts": {{"failed": 1, "succeeded": 2, "running": 0}}, "next": 50,
+            "items": [{{"number": 3, "status": "failed", "event": 12}}, {{"number": 4, "status": "notBegun"}}]}}"#
+        ));
+        let parts = ExecutionParts {
+            view: View {
+                id: "id-7",
+                tab: TABS[0],
+                visit: Some(4),
+                ..View::default()
+            },
+            visit: &visit,
+            iterations: &iterations,
+            items_only: only,
+            ..nothing_of("id-7", &runs)
+        };
+        execution(&frame(Language::English, "/executions/id-7"), &parts)
+    };
+    let few = page("srf.", "");
+    for cell in [
+        "class=\"b-ok\" x=\"0\"",
+        "class=\"b-run\" x=\"20\"",
+        "class=\"b-fail\" x=\"40\"",
+        "class=\"rail\" x=\"60\"",
+    ] {
+        assert!(few.contains(cell), "{cell}: {few}");
+    }
+    assert!(
+        few.contains("href=\"/executions/id-7?at=12&#38;visit=4\"") || few.contains("?at=12&amp;visit=4\""),
+        "{few}"
+    );
+    assert!(
+        few.contains("visit=4&amp;items=failed#map") && few.contains("visit=4&amp;item=50#map"),
+        "{few}"
+    );
+    let mut letters = "s".repeat(1_000_000);
+    letters.replace_range(500_000..500_001, "f");
+    let many = page(&letters, "failed");
+    assert_eq!(
+        many.matches("class=\"b-fail\"").count(),
+        2,
+        "one band, and the legend of the time line"
+    );
+    assert!(
+        many.contains("1667 in each cell") && many.contains("Failed 1, Succeeded 1666"),
+        "{many}"
+    );
+    assert!(
+        many.contains("items=failed&amp;item=50#map") && many.len() < 200_000,
+        "{}",
+        many.len()
+    );
+    assert!(!page("", "").contains("id=\"map\""));
+}
+
+#[test]
 fn flow_has_a_form_of_its_schema() {
     let shown = value(
         r#"{"name": "order", "version": 3, "hash": "abc", "createdTime": "2026-11-22T09:21:40Z", "maxRunning": null,
-        "paused": true, "definition": {"inputSchema": {"type": "object", "required": ["id"], "properties": {
+        "paused": true, "text": "{\n  \"a\": \"<new>\"\n}", "definition": {"inputSchema": {"type": "object", "required": ["id"], "properties": {
             "id": {"type": "integer", "description": "its <number>"}, "size": {"enum": ["s", "m"]},
             "express": {"type": "boolean"}, "note": {"type": "string"}, "lines": {"type": "array"}}}}}"#,
     );
@@ -260,7 +377,16 @@ fn flow_has_a_form_of_its_schema() {
     let like = value(r#"{"id": 7, "size": "m", "express": false, "note": "a\u202eb", "lines": ["x\u202e"]}"#);
     let mut frame = frame(Language::English, "/flows/order");
     frame.scopes = vec!["read", "start"];
-    let page = flow(&frame, &shown, &versions, "<svg class=\"flow\"></svg>", &like);
+    let other = value(r#"{"version": 2, "text": "{\n  \"a\": \"<old>\"\n}"}"#);
+    let parts = FlowParts {
+        flow: &shown,
+        versions: &versions,
+        other: &other,
+        graph: "<svg class=\"flow\"></svg>",
+        like: &like,
+        done: "put",
+    };
+    let page = flow(&frame, &parts);
     is_as_kept("flow.en.html", &page);
 }
 

@@ -56,6 +56,7 @@ impl Reports for EngineReports {
             execution: call.execution,
             call: call.call,
             report,
+            audit: None,
             reply,
         };
         self.commands.send(command).await.map_err(|_| NotTaken::Stopping)?;

@@ -35,7 +35,7 @@ pub use concurrency_keys::ShownKey;
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
 pub use expanded::ExpandedEvents;
-pub use flows::{PutError, PutFlow};
+pub use flows::{CheckedFlow, PutError, PutFlow};
 pub use followers::{FollowError, Follower, Heard};
 pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use keys::{read_keys, token_keys};
@@ -61,7 +61,7 @@ use starbridge_connector_http::HttpSettings;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::Signal;
+use starbridge_machine::{EventId, Signal};
 use starbridge_ports::{AuditEntry, Clock, Secrets, Store};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
@@ -353,10 +353,35 @@ impl Node {
             execution: execution.clone(),
             call,
             report,
+            audit: None,
             reply,
         };
         self.owners.owner_of(&execution, command)?;
         Ok(answer)
+    }
+
+    /// Reports a call in the name of an operator, without its token, and waits until that is durable or refused.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
+    pub async fn report_by_hand(
+        &self,
+        execution: &Text,
+        call: EventId,
+        report: Report,
+        audit: AuditEntry,
+    ) -> Result<Reply, NotTaken> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Report {
+            execution: execution.clone(),
+            call,
+            report,
+            audit: Some(Box::new(audit)),
+            reply,
+        };
+        self.owners.owner_of(execution, command)?;
+        answer.await.map_err(|_| NotTaken::Stopping)
     }
 
     /// Gives an operator's signal to an execution, and waits until it is durable or refused.

@@ -6,11 +6,15 @@
 mod acts;
 mod answer;
 mod ask;
+mod bulk;
+mod export;
+mod flow_acts;
 mod form;
 mod gate;
 mod live;
 mod page;
 mod pages;
+mod queue_acts;
 mod routes;
 mod session;
 mod signing_in;

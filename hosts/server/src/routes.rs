@@ -3,6 +3,7 @@
 mod audit;
 mod briefs;
 mod bulk;
+mod counts;
 mod data;
 mod executions;
 mod flows;
@@ -12,8 +13,10 @@ mod operating;
 mod order;
 #[cfg(feature = "console")]
 mod picture;
+mod queue_tasks;
 mod queue_waits;
 mod queues;
+mod reporting;
 mod route;
 mod schedules;
 mod service;
@@ -34,6 +37,7 @@ use route::PAGE;
 pub fn routes() -> impl Iterator<Item = &'static Route> {
     let areas = [
         queues::ROUTES,
+        queue_tasks::ROUTES,
         keys::ROUTES,
         bulk::ROUTES,
         schedules::ROUTES,
@@ -41,6 +45,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         why::ROUTES,
         steps::ROUTES,
         timeline::ROUTES,
+        reporting::ROUTES,
         #[cfg(feature = "console")]
         picture::ROUTES,
         data::ROUTES,
@@ -75,11 +80,27 @@ const ROUTES: &[Route] = &[
         handler: Some(|| put(flows::put)),
     },
     Route {
+        method: "POST",
+        path: "/v1/flows/{name}/check",
+        scope: Some(Scope::Read),
+        summary: "Checks a definition as if it was put, and keeps nothing",
+        query: &[],
+        body: Some("Definition"),
+        answers: &[
+            (200, "it can be put", Some("CheckedFlow")),
+            (422, "the definition has errors", Some("Problem")),
+        ],
+        handler: Some(|| post(flows::check)),
+    },
+    Route {
         method: "GET",
         path: "/v1/flows/{name}",
         scope: Some(Scope::Read),
         summary: "A flow with its definition",
-        query: &[("version", "which one; the latest where none is given")],
+        query: &[
+            ("version", "which one; the latest where none is given"),
+            ("text", "`true`: with the text of the definition as it was given"),
+        ],
         body: None,
         answers: &[(200, "the flow", Some("Flow")), (404, "there is none", Some("Problem"))],
         handler: Some(|| get(flows::get)),
@@ -189,6 +210,10 @@ const ROUTES: &[Route] = &[
             ),
             ("from", "started at this time or after (RFC 3339)"),
             ("to", "started before this time (RFC 3339)"),
+            ("error", "that ended with the error of this name"),
+            ("step", "whose error arose in the step of this name"),
+            ("endedFrom", "ended at this time or after (RFC 3339)"),
+            ("endedTo", "ended before this time (RFC 3339)"),
             PAGE[0],
             PAGE[1],
         ],
@@ -208,7 +233,7 @@ const ROUTES: &[Route] = &[
             "the counts; `reasons` is null where the store has none",
             Some("ExecutionCounts"),
         )],
-        handler: Some(|| get(executions::counts)),
+        handler: Some(|| get(counts::counts)),
     },
     Route {
         method: "GET",

@@ -23,6 +23,9 @@ mod connections;
 #[cfg(feature = "console")]
 #[path = "api/console.rs"]
 mod console;
+#[cfg(feature = "console")]
+#[path = "api/console_acts.rs"]
+mod console_acts;
 #[path = "api/decisions.rs"]
 mod decisions;
 #[path = "api/document.rs"]

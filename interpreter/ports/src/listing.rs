@@ -2,7 +2,7 @@
 
 use crate::audit::AuditEntry;
 use crate::error::StoreError;
-use crate::history::{AttemptLog, ExecutionRecord, Turn};
+use crate::history::{AttemptLog, ExecutionRecord, RecordedFailure, Turn};
 use crate::waiting_reason::WaitingReason;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
@@ -42,6 +42,14 @@ pub struct Query {
     pub from: Option<Timestamp>,
     /// They were started before this time.
     pub to: Option<Timestamp>,
+    /// The name of the error with which they ended.
+    pub error: Option<Text>,
+    /// The name of the step in which that error arose.
+    pub step: Option<Text>,
+    /// They ended at this time or later.
+    pub ended_from: Option<Timestamp>,
+    /// They ended before this time.
+    pub ended_to: Option<Timestamp>,
     /// Where to go on: `next` of the previous page.
     pub cursor: Option<Text>,
     /// The largest number of executions on the page.
@@ -78,6 +86,28 @@ impl Query {
             && self.labels.iter().all(label)
             && self.from.is_none_or(|from| record.asked() >= from)
             && self.to.is_none_or(|to| record.asked() < to)
+            && self.fits_end(record)
+    }
+
+    /// Whether an execution ended as is asked for, if something is.
+    fn fits_end(&self, record: &ExecutionRecord) -> bool {
+        let failed = |wanted: &Option<Text>, of: fn(&RecordedFailure) -> &Text| {
+            let failure = record.failure.as_ref();
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| failure.is_some_and(|failure| of(failure) == wanted))
+        };
+        failed(&self.error, |failure| &failure.error)
+            && failed(&self.step, |failure| &failure.step)
+            && self
+                .ended_from
+                .is_none_or(|from| record.ended.is_some_and(|at| at >= from))
+            && self.ended_to.is_none_or(|to| record.ended.is_some_and(|at| at < to))
+    }
+
+    /// Whether it asks how executions ended. No store has an index for that.
+    pub fn asks_of_ends(&self) -> bool {
+        self.error.is_some() || self.step.is_some() || self.ended_from.is_some() || self.ended_to.is_some()
     }
 }
 

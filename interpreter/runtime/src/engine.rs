@@ -8,6 +8,7 @@ mod heartbeats;
 mod holders;
 mod loading;
 mod quiescence;
+mod report_parts;
 #[cfg(test)]
 mod scripted_store;
 mod sleepers;
@@ -423,7 +424,7 @@ impl Engine {
         let signal = self.signal_of(&done.execution, done.call, outcome);
         // If the machine rejects it, the call or the execution is over. The machine has noted a late result itself.
         let log = done.log.map(|log| self.redacted_log(log));
-        let _ = self.shard.signal_logged(&done.execution, signal, log, now);
+        let _ = self.shard.signal_reported(&done.execution, signal, (log, None), now);
         self.send_waiting();
     }
 

@@ -15,7 +15,7 @@ mod scheduler;
 mod settings;
 mod waiting_tasks;
 
-pub use command::{HeldTask, PollOptions, QueueCommand, QueueView};
+pub use command::{HeldTask, PollOptions, QueueCommand, QueueView, QueueWorker};
 pub use engine::{QueueEngine, QueueEngineDeps};
 pub use fair_queue::FairQueue;
 pub use handle::{QueueHandle, QueuePoll};

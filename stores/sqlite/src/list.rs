@@ -50,9 +50,14 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
         (Some(flow), Some(name)) => few_named(connection, flow, name)?,
         _ => None,
     };
+    let leads = few.is_some() || in_family(query) || !query.reasons.is_empty() || query.broken;
+    let least = match query.asks_of_ends() && !leads {
+        true => look_back(connection, before)?,
+        false => None,
+    };
     let mut found = Vec::new();
     for statuses in ways(query, few.is_some()) {
-        let (sql, values) = select(query, &statuses, before, few.as_deref());
+        let (sql, values) = select(query, &statuses, (least, before), few.as_deref());
         let mut statement = connection.prepare_cached(&sql)?;
         let rows = statement.query_map(params_from_iter(values), from_row)?;
         for row in rows {
@@ -60,12 +65,31 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
         }
     }
     found.sort_by_key(|(number, _, _)| std::cmp::Reverse(*number));
-    let next = page::cut(&mut found, query.limit, |(number, _, _)| *number);
+    let last = page::cut(&mut found, query.limit, |(number, _, _)| *number);
+    // What lies further back is looked at for the next page.
+    let next = last.or_else(|| least.map(|number| number.to_string().into()));
     let items = found.into_iter().map(|(_, id, record)| Listed { id, record });
     Ok(Page {
         items: items.collect(),
         next,
     })
+}
+
+/// So many executions are looked at for one page, where no index leads to those that are asked for.
+const LOOKED: i64 = 50_000;
+
+/// The number down to which executions are looked at; `None`: to the first.
+fn look_back(connection: &Connection, before: Option<i64>) -> rusqlite::Result<Option<i64>> {
+    let before = match before {
+        Some(before) => before,
+        None => connection
+            .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM executions")?
+            .query_row([], |row| row.get(0))?,
+    };
+    let first: i64 = connection
+        .prepare_cached("SELECT coalesce(min(number), 0) FROM executions")?
+        .query_row([], |row| row.get(0))?;
+    Ok(Some(before.saturating_sub(LOOKED)).filter(|least| *least > first))
 }
 
 /// Entries of a label that are counted to find the rarest one.
@@ -143,7 +167,12 @@ fn in_family(query: &Query) -> bool {
 }
 
 /// The query for some statuses. It asks for one row more, to know whether there is a next page.
-fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[i64]>) -> (String, Vec<Value>) {
+fn select(
+    query: &Query,
+    statuses: &[usize],
+    (least, before): (Option<i64>, Option<i64>),
+    few: Option<&[i64]>,
+) -> (String, Vec<Value>) {
     let mut terms = Terms::default();
     let few_lead = few.is_some() || in_family(query);
     // Those that do not move for a reason are few, too.
@@ -192,15 +221,12 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
         let name = terms.text(name);
         terms.add(format!("substr(coalesce(e.name, e.id), 1, length({name})) = {name}"));
     }
-    for (at, sign) in [(query.from, ">="), (query.to, "<")] {
+    terms.add_times(query);
+    for (at, sign) in [(least, ">="), (before, "<")] {
         if let Some(at) = at {
-            let at = terms.number(at.0);
-            terms.add(format!("coalesce(e.requested, e.started) {sign} {at}"));
+            let at = terms.number(at);
+            terms.add(format!("{number} {sign} {at}"));
         }
-    }
-    if let Some(before) = before {
-        let before = terms.number(before);
-        terms.add(format!("{number} < {before}"));
     }
     let limit = terms.number(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1));
     let columns: Vec<String> = COLUMNS.split(", ").map(|column| format!("e.{column}")).collect();
@@ -252,6 +278,29 @@ impl Terms {
     fn value(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("?{}", self.values.len())
+    }
+
+    /// When they were asked for, and how they ended.
+    fn add_times(&mut self, query: &Query) {
+        let asked = "coalesce(e.requested, e.started)";
+        let times = [
+            (query.from, asked, ">="),
+            (query.to, asked, "<"),
+            (query.ended_from, "+e.ended", ">="),
+            (query.ended_to, "+e.ended", "<"),
+        ];
+        for (at, what, sign) in times {
+            if let Some(at) = at {
+                let at = self.number(at.0);
+                self.add(format!("{what} {sign} {at}"));
+            }
+        }
+        for (text, what) in [(&query.error, "+e.error"), (&query.step, "+e.step")] {
+            if let Some(text) = text {
+                let text = self.text(text);
+                self.add(format!("{what} = {text}"));
+            }
+        }
     }
 
     fn add_reasons(&mut self, query: &Query, few_lead: bool) {
@@ -347,13 +396,13 @@ mod tests {
                 "SEARCH l USING PRIMARY KEY (label=? AND value=?); SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
             ),
         ] {
-            let (sql, values) = select(&query, statuses, None, None);
+            let (sql, values) = select(&query, statuses, (None, None), None);
             let plan = plan(&connection, &sql, values);
             assert!(plan.starts_with(expected), "{query:?} {statuses:?}: {plan}");
             assert!(!plan.contains("TEMP B-TREE"), "{query:?} {statuses:?}: {plan}");
         }
         for statuses in [&[] as &[usize], &[1], &[SUCCEEDED_CODE, 2]] {
-            let (sql, values) = select(&flow(name(any())), statuses, Some(7), Some(&[5, 6]));
+            let (sql, values) = select(&flow(name(any())), statuses, (None, Some(7)), Some(&[5, 6]));
             let plan = plan(&connection, &sql, values);
             assert!(
                 plan.starts_with("SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"),
@@ -431,7 +480,7 @@ mod tests {
     fn a_list_by_label_reads_only_the_entries_of_that_label() {
         let connection = labelled();
         let steps = |label: &str| {
-            let (sql, values) = select(&with_labels(&[label]), &[], None, None);
+            let (sql, values) = select(&with_labels(&[label]), &[], (None, None), None);
             let mut statement = connection.prepare(&sql).unwrap();
             let rows = statement
                 .query_map(params_from_iter(values), |_| Ok(()))
@@ -446,6 +495,31 @@ mod tests {
     }
 
     #[test]
+    fn what_no_index_leads_to_is_looked_for_in_parts() {
+        let connection = labelled();
+        let fill = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1000 FROM n WHERE n < 120000)";
+        let sql = format!(
+            "INSERT INTO executions (number, id, shard, flow, version, status, awake, started, awaited, ended, error) \
+             {fill} SELECT n, 'id' || n, 0, 'f', 1, 3, 0, n, 0, n, CASE n WHEN 1 THEN 'Rare' ELSE 'Common' END FROM n"
+        );
+        connection.execute(&sql, []).unwrap();
+        let query = Query {
+            error: Some("Rare".into()),
+            limit: 10,
+            ..Query::default()
+        };
+        let (mut pages, mut before, mut found) = (0, None, Vec::new());
+        loop {
+            let page = list(&connection, &query, before).unwrap();
+            pages += 1;
+            found.extend(page.items.into_iter().map(|listed| listed.id));
+            let Some(next) = page.next else { break };
+            before = Some(next.parse().unwrap());
+        }
+        assert_eq!((pages, found), (3, vec![Text::from("id1")]));
+    }
+
+    #[test]
     fn query_plan_of_a_reason_uses_its_index() {
         let mut connection = Connection::open_in_memory().unwrap();
         crate::open::keep_statements(&connection).unwrap();
@@ -456,7 +530,7 @@ mod tests {
             ..Query::default()
         };
         for statuses in [&[] as &[usize], &[1], &[1, 3]] {
-            let (sql, values) = select(&query, statuses, Some(7), None);
+            let (sql, values) = select(&query, statuses, (None, Some(7)), None);
             let plan = plan(&connection, &sql, values);
             let expected = "SEARCH e USING INDEX executions_reason";
             assert!(plan.starts_with(expected), "{statuses:?}: {plan}");
@@ -475,7 +549,7 @@ mod tests {
                 reason_of: of.map(Text::from),
                 ..Query::default()
             };
-            let (sql, values) = select(&query, &[], Some(7), None);
+            let (sql, values) = select(&query, &[], (None, Some(7)), None);
             let plan = plan(&connection, &sql, values);
             assert!(plan.starts_with(expected), "{reason:?}: {plan}");
         }
@@ -507,7 +581,7 @@ mod tests {
                 (family.clone(), "executions_of_root (root=?"),
                 (some(&family), "executions_of_root (root=?"),
             ] {
-                let (sql, values) = select(&query, statuses, Some(7), None);
+                let (sql, values) = select(&query, statuses, (None, Some(7)), None);
                 let plan = plan(&connection, &sql, values);
                 let begins = format!("SEARCH e USING INDEX {index}");
                 assert!(plan.starts_with(&begins), "{query:?} {statuses:?}: {plan}");

@@ -4,7 +4,7 @@ use super::{Case, Tried, message, more, record, start, start_as, turn};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Append, ExecutionRecord, Query, StoreError};
+use starbridge_ports::{Append, ExecutionRecord, Query, RecordedFailure, StoreError};
 
 pub(super) const CASES: &[Case] = &[
     ("turns are found by their events", turns_are_found),
@@ -14,6 +14,7 @@ pub(super) const CASES: &[Case] = &[
     ("names are found among many", names_are_found_among_many),
     ("families are found", families_are_found),
     ("labels are found", labels_are_found),
+    ("ends are found", ends_are_found),
     ("each status is counted", each_status_is_counted),
     ("what ended long ago goes", what_ended_long_ago_goes),
     ("what belonged to it goes too", what_belonged_to_it_goes_too),
@@ -255,6 +256,53 @@ fn labels_are_found(tried: &mut Tried<'_>) {
     };
     assert_eq!(ids(tried, &failed, 1), ["1"]);
     assert_eq!(tried.store().record("5").unwrap().unwrap().labels, None);
+}
+
+fn ends_are_found(tried: &mut Tried<'_>) {
+    tried.append(&[start("1"), start("2"), start("3"), start("4")]);
+    let ended = |id: &str, error: &str, step: &str, at| Append {
+        record: Some(ExecutionRecord {
+            status: Status::Failed,
+            ended: Some(Timestamp(at)),
+            failure: Some(RecordedFailure {
+                error: error.into(),
+                step: step.into(),
+                ..RecordedFailure::default()
+            }),
+            ..record(id)
+        }),
+        ..more(id, 2, 1)
+    };
+    tried.append(&[
+        ended("1", "E", "pay", 5_000),
+        ended("2", "E", "ship", 6_000),
+        ended("3", "F", "pay", 7_000),
+    ]);
+    let (error, step) = (|error: &str| Some(error.into()), |step: &str| Some(step.into()));
+    let with = |error, step, ended_from: Option<i64>, ended_to: Option<i64>| Query {
+        error,
+        step,
+        ended_from: ended_from.map(Timestamp),
+        ended_to: ended_to.map(Timestamp),
+        ..Query::default()
+    };
+    for (query, expected) in [
+        (with(error("E"), None, None, None), vec!["2", "1"]),
+        (with(None, step("pay"), None, None), vec!["3", "1"]),
+        (with(error("E"), step("pay"), None, None), vec!["1"]),
+        (with(error("G"), None, None, None), vec![]),
+        (with(None, None, Some(6_000), None), vec!["3", "2"]),
+        (with(None, None, None, Some(6_000)), vec!["1"]),
+        (with(error("E"), None, Some(5_001), Some(6_001)), vec!["2"]),
+    ] {
+        assert_eq!(ids(tried, &query, 1), expected);
+        let failed = Query {
+            statuses: vec![Status::Failed],
+            flow: Some("order".into()),
+            ..query
+        };
+        assert_eq!(ids(tried, &failed, 2), expected);
+    }
 }
 
 fn families_are_found(tried: &mut Tried<'_>) {

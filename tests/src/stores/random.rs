@@ -385,6 +385,10 @@ impl Run {
             labels: self.labels(),
             from: chance(self).then(|| self.time()),
             to: chance(self).then(|| self.time()),
+            error: self.chance.of(10).then(|| self.name()),
+            step: self.chance.of(2).then(|| "s".into()),
+            ended_from: self.chance.of(10).then(|| self.time()),
+            ended_to: self.chance.of(10).then(|| self.time()),
             cursor: None,
             limit: self.chance.from(1, 6) as usize,
         }

@@ -34,6 +34,9 @@ enum Action {
         /// The flow's name; otherwise the one in the definition, otherwise the file's
         #[arg(long)]
         name: Option<String>,
+        /// Only checks it on the server, and keeps nothing
+        #[arg(long)]
+        check: bool,
     },
     /// Prints a flow's definition
     Get {
@@ -76,7 +79,7 @@ struct SetOptions {
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {
-        Action::Put { file, name } => put(&client, file, name.as_deref()),
+        Action::Put { file, name, check } => put(&client, file, name.as_deref(), *check),
         Action::Get { name, version } => get(&client, name, *version),
         Action::List => list(&client),
         Action::Set(set_options) => set(&client, set_options),
@@ -88,7 +91,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
 }
 
-fn put(client: &Client, file: &std::path::Path, name: Option<&str>) -> Result<(), Exit> {
+fn put(client: &Client, file: &std::path::Path, name: Option<&str>, check: bool) -> Result<(), Exit> {
     let output = client.output();
     let source = read(file, output)?;
     let name = name.map_or_else(|| flow_name(&source), str::to_owned);
@@ -101,7 +104,11 @@ fn put(client: &Client, file: &std::path::Path, name: Option<&str>) -> Result<()
         Format::Yaml => "application/yaml",
     };
     let body = Body::Text(kind, source.text().to_owned());
-    let answer = match client.ask(Method::PUT, &["flows", &name], &[], body)? {
+    let asked = match check {
+        true => client.ask(Method::POST, &["flows", &name, "check"], &[], body)?,
+        false => client.ask(Method::PUT, &["flows", &name], &[], body)?,
+    };
+    let answer = match asked {
         Ok(answer) => answer,
         Err(problem) => {
             let said = problem.say_about(&source, output);
@@ -115,6 +122,13 @@ fn put(client: &Client, file: &std::path::Path, name: Option<&str>) -> Result<()
     let warnings = diagnostics(&source, &put);
     if !warnings.is_empty() && !output.quiet() {
         show(&source, warnings, output);
+    }
+    if check {
+        let line = match put.get("same") {
+            Some(Value::Bool(true)) => format!("{name}: version {} is the same", plain(&put, "latestVersion")),
+            _ => format!("{name}: it can be put"),
+        };
+        return finish(output, &line, Ok(()));
     }
     let unchanged = if answer.status == 200 { ", unchanged" } else { "" };
     let line = format!("{name}: version {}{unchanged}", plain(&put, "version"));

@@ -33,7 +33,7 @@ pub struct Options {
     #[arg(long, value_name = "KEY", requires = "reason")]
     pub of: Option<String>,
     /// How many there are: by status, and by the reason why they do not go on
-    #[arg(long, conflicts_with_all = ["flow", "status", "reason", "of", "name", "parent", "root", "labels", "from", "to"])]
+    #[arg(long, conflicts_with_all = ["flow", "status", "reason", "of", "name", "parent", "root", "labels", "from", "to", "error", "step", "ended_from", "ended_to"])]
     pub counts: bool,
     /// Whose name begins so
     #[arg(long)]
@@ -53,6 +53,18 @@ pub struct Options {
     /// Started before this time (RFC 3339), or so long ago: `2h`
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
     pub to: Option<String>,
+    /// That ended with the error of this name
+    #[arg(long, value_name = "NAME")]
+    pub error: Option<String>,
+    /// Whose error arose in the step of this name
+    #[arg(long, value_name = "NAME")]
+    pub step: Option<String>,
+    /// Ended at this time or after (RFC 3339), or so long ago: `2h`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
+    pub ended_from: Option<String>,
+    /// Ended before this time (RFC 3339), or so long ago: `2h`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
+    pub ended_to: Option<String>,
     #[command(flatten)]
     most: ListLimit,
     #[command(flatten)]
@@ -121,6 +133,10 @@ fn query(options: &Options, output: Output) -> Result<Vec<(&'static str, String)
         ("name", &options.name),
         ("from", &options.from),
         ("to", &options.to),
+        ("error", &options.error),
+        ("step", &options.step),
+        ("endedFrom", &options.ended_from),
+        ("endedTo", &options.ended_to),
     ];
     let mut query: Vec<(&'static str, String)> = single
         .into_iter()

@@ -1,6 +1,7 @@
 //! `queue`: the worker queues of a server.
 
 mod dead;
+mod inside;
 
 use crate::client::lists::whole;
 use crate::client::{Answer, Body, Client, ServerOptions};
@@ -48,6 +49,13 @@ enum Action {
         /// The queue
         name: String,
     },
+    /// Lists the tasks of a queue, each with its input
+    Tasks(inside::TasksOptions),
+    /// Lists the workers of a queue
+    Workers {
+        /// The queue
+        name: String,
+    },
     /// Lists the tasks that failed for good
     Dead(dead::ListOptions),
     /// Queues dead tasks anew: their executions go on from where they failed
@@ -80,6 +88,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         Action::Set(set_options) => set(&client, set_options),
         Action::Pause { name } => change(&client, name, [("paused", true.into())].to_vec()),
         Action::Resume { name } => change(&client, name, [("paused", false.into())].to_vec()),
+        Action::Tasks(tasks_options) => inside::tasks(&client, tasks_options),
+        Action::Workers { name } => inside::workers(&client, name),
         Action::Dead(list_options) => dead::list(&client, list_options),
         Action::Requeue(dead_options) => dead::change_dead(&client, "requeue", dead_options),
         Action::Drop(dead_options) => dead::change_dead(&client, "drop", dead_options),

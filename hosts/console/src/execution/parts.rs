@@ -23,7 +23,7 @@ pub(super) struct Act {
 }
 
 /// What can be done with an execution.
-pub(super) fn acts(frame: &Frame, execution: &Value) -> Vec<Act> {
+pub(super) fn acts(frame: &Frame, execution: &Value, fork_at: u64) -> Vec<Act> {
     let t = frame.t();
     let status = text(execution, "status");
     let reason = execution.get("waitingFor").map_or("", |why| text(why, "reason"));
@@ -55,6 +55,10 @@ pub(super) fn acts(frame: &Frame, execution: &Value) -> Vec<Act> {
     acts.push(Act {
         first: ended || broken,
         ..act("redrive", t.redrive, "again", false, redrive)
+    });
+    acts.push(Act {
+        command: format!("{} --event {fork_at}", command("fork")),
+        ..act("fork", t.fork, "fork", false, says(fork_at == 0, t.has_not_begun))
     });
     acts
 }
@@ -152,7 +156,7 @@ pub(super) fn why(execution: &Value, steps: &Value, t: &'static Texts) -> Vec<Wh
     all
 }
 
-/// A step that waits for an operator.
+/// A step that waits for an operator, or for a report.
 pub(super) struct Decision {
     pub(super) event: u64,
     pub(super) step: String,
@@ -169,6 +173,20 @@ impl Decision {
             cause: text(item, "cause").to_owned(),
         };
         items(page, "items").iter().map(read).collect()
+    }
+
+    /// The steps that wait for a report, with what they wait for.
+    pub(super) fn awaited(page: &Value) -> Vec<Self> {
+        let awaited = items(page, "items").iter().filter_map(|item| {
+            let waiting = item.get("waitingFor").filter(|why| text(why, "reason") == "callback")?;
+            Some(Self {
+                event: number(item, "event")?,
+                step: text(item, "step").to_owned(),
+                error: String::new(),
+                cause: text(waiting, "text").to_owned(),
+            })
+        });
+        awaited.collect()
     }
 }
 

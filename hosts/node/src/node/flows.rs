@@ -25,6 +25,17 @@ pub struct PutFlow {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// A definition that could be stored.
+#[derive(Debug)]
+pub struct CheckedFlow {
+    /// The compiled flow.
+    pub flow: Arc<Flow>,
+    /// The text, to show the diagnostics in.
+    pub source: Source,
+    /// The diagnostics, which are only warnings.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
 /// Why a definition was not stored.
 #[derive(Debug)]
 pub enum PutError {
@@ -68,6 +79,33 @@ impl Node {
         format: Option<Format>,
         operator: Option<&Operator>,
     ) -> Result<PutFlow, PutError> {
+        let CheckedFlow {
+            flow,
+            source,
+            diagnostics,
+        } = self.check_flow(name, definition, format)?;
+        let audit = operator.map(|operator| self.audit_entry(operator, "put", AuditKind::Flow, name));
+        let (version, new) = self
+            .store
+            .put_flow(name, source.text(), &flow.hash, self.now(), audit.as_ref())
+            .map_err(PutError::Store)?;
+        self.flows.set(name, version, flow.clone());
+        self.vault.know(name, &flow);
+        Ok(PutFlow {
+            version,
+            new,
+            flow,
+            source,
+            diagnostics,
+        })
+    }
+
+    /// Checks a definition as [`Node::put_flow`] does, and keeps nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::put_flow`].
+    pub fn check_flow(&self, name: &str, definition: String, format: Option<Format>) -> Result<CheckedFlow, PutError> {
         if !is_name(name) {
             return Err(PutError::Name);
         }
@@ -87,18 +125,9 @@ impl Node {
         if let Some(conflict) = conflict(name, &flow, &self.flows.latest()) {
             return Err(PutError::Limits(conflict));
         }
-        let audit = operator.map(|operator| self.audit_entry(operator, "put", AuditKind::Flow, name));
-        let (version, new) = self
-            .store
-            .put_flow(name, source.text(), &flow.hash, self.now(), audit.as_ref())
-            .map_err(PutError::Store)?;
-        self.flows.set(name, version, flow.clone());
-        self.vault.know(name, &flow);
         let mut diagnostics = checked.diagnostics;
         diagnostics.retain(|diagnostic| diagnostic.severity != Severity::Error);
-        Ok(PutFlow {
-            version,
-            new,
+        Ok(CheckedFlow {
             flow,
             source,
             diagnostics,

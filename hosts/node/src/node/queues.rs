@@ -7,7 +7,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Signal};
 use starbridge_ports::{AuditEntry, AuditKind, DeadTask, StoreError};
-use starbridge_runtime::{Command, PollOptions, QueueCommand, QueueSettings, QueueView, Reply, TaskKey};
+use starbridge_runtime::{
+    Command, PollOptions, QueueCommand, QueueSettings, QueueView, QueueWorker, Reply, TaskKey,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
@@ -123,6 +125,13 @@ impl Node {
         let dead = dead.map_or(0, |(_, dead)| dead);
         let known = view.or_else(|| (dead > 0).then(|| QueueView::of_nothing(name.clone())));
         Ok(known.map(|view| ShownQueue { view, dead }))
+    }
+
+    /// The workers that have tasks of a queue or wait for some, in the order of their names.
+    pub async fn queue_workers(&self, name: &Text) -> Vec<QueueWorker> {
+        let (reply, answer) = oneshot::channel();
+        self.queues.send(QueueCommand::Workers(name.clone(), reply));
+        answer.await.unwrap_or_default()
     }
 
     /// Which workers hold these tasks, and since when. It blocks, so it is for threads that may.

@@ -5,6 +5,7 @@
 //! execution.
 
 mod line;
+mod next_times;
 
 use super::queries::QueryError;
 use super::{Node, Operator};

@@ -233,6 +233,15 @@ impl Row {
         Some((call.number, call.queue()?))
     }
 
+    /// The call that waits for a report with its token: its own, or that of its undoing. Tasks of queues are none, their
+    /// workers report them.
+    pub fn awaited_report(&self) -> Option<EventId> {
+        let undo = self.undo.as_deref().filter(|undo| undo.status == Status::Running);
+        let own = self.call.as_ref().filter(|_| self.status == Status::Running);
+        let call = undo.and_then(|undo| undo.call.as_ref()).or(own)?;
+        (call.reported && call.queue().is_none()).then_some(call.number)
+    }
+
     pub(super) fn see(&mut self, event: &Event) {
         self.spans.see(event);
         if !matches!(event.detail, EventKind::TaskSubmitted { .. }) {

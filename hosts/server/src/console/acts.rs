@@ -10,7 +10,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::problem::{Problem, quoted};
 
 /// An object of the members that have a value.
-fn members(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {
+pub(super) fn members(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {
     let given = members
         .into_iter()
         .filter_map(|(key, value)| Some((Text::from(key), value?)));
@@ -18,7 +18,7 @@ fn members(members: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> 
 }
 
 /// A box that was ticked.
-fn ticked(fields: &Fields, key: &str) -> Option<Value> {
+pub(super) fn ticked(fields: &Fields, key: &str) -> Option<Value> {
     (fields.get(key) == "true").then_some(Value::Bool(true))
 }
 
@@ -39,9 +39,58 @@ pub async fn stop(Path(id): Path<String>, form: Form) -> Response {
 
 /// `POST /executions/{id}/redrive`
 pub async fn redrive(Path(id): Path<String>, form: Form) -> Response {
-    let latest = ticked(&form.fields, "latest").map(|_| Value::from(Text::from("latest")));
-    let body = members([("version", latest)]);
-    execution(form.page, "/v1/executions/{id}/redrive", "redrive", &id, body).await
+    let (page, fields) = (form.page, form.fields);
+    match redriven(&fields).await {
+        Ok(body) => execution(page, "/v1/executions/{id}/redrive", "redrive", &id, body).await,
+        Err(refusal) => page.lead(Err(refusal)),
+    }
+}
+
+/// A redrive: with another version, or with another input of one step.
+async fn redriven(fields: &Fields) -> Result<Value, Refusal> {
+    let version = match fields.get("latest") {
+        "true" => Some(Value::from(Text::from("latest"))),
+        _ => fields.json("version").await?,
+    };
+    let (event, input) = (fields.json("event").await?, fields.json("input").await?);
+    let edited = event.map(|event| Value::from(vec![members([("event", Some(event)), ("input", input)])]));
+    Ok(members([("version", version), ("inputs", edited)]))
+}
+
+/// `POST /executions/{id}/fork`
+pub async fn fork(Path(id): Path<String>, form: Form) -> Response {
+    let (page, fields) = (form.page, form.fields);
+    let done = async {
+        let body = members([
+            ("event", fields.json("event").await?),
+            ("name", fields.text("name")),
+            ("version", fields.json("version").await?),
+            ("input", fields.json("input").await?),
+        ]);
+        let begun = page.ask.post("/v1/executions/{id}/fork", &[&id], Some(body)).await?;
+        let new = begun.get("id").and_then(Value::as_str).unwrap_or_default();
+        Ok(format!("/executions/{}?done=fork", path_part(new)))
+    };
+    let done: Result<String, Refusal> = done.await;
+    page.lead(done)
+}
+
+/// `POST /executions/{id}/report`
+pub async fn report(Path(id): Path<String>, form: Form) -> Response {
+    let (page, fields) = (form.page, form.fields);
+    let done = async {
+        let body = members([
+            ("action", fields.text("action")),
+            ("output", fields.json("output").await?),
+            ("error", fields.text("error")),
+            ("cause", fields.text("cause")),
+        ]);
+        let route = "/v1/executions/{id}/steps/{event}/report";
+        page.ask.post(route, &[&id, fields.get("event")], Some(body)).await?;
+        Ok(format!("/executions/{}?done=report", path_part(&id)))
+    };
+    let done: Result<String, Refusal> = done.await;
+    page.lead(done)
 }
 
 /// `POST /executions/{id}/pause`

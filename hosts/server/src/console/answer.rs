@@ -3,6 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_console::{Frame, problem};
+use starbridge_flow::value::Value;
 use starbridge_node::problem::Problem;
 
 /// Why a page cannot be shown, or something cannot be done.
@@ -11,6 +12,8 @@ pub struct Refusal {
     pub status: StatusCode,
     pub code: String,
     pub detail: String,
+    /// What is wrong with a definition; null where it is about something else.
+    pub diagnostics: Value,
 }
 
 impl From<Problem> for Refusal {
@@ -19,6 +22,7 @@ impl From<Problem> for Refusal {
             status: problem.status(),
             code: problem.code().to_owned(),
             detail: problem.detail().to_owned(),
+            diagnostics: Value::Null,
         }
     }
 }

@@ -33,7 +33,7 @@ struct Question<'a> {
     route: &'static str,
     places: &'a [&'a str],
     query: &'a [(&'a str, &'a str)],
-    body: Option<Value>,
+    body: Option<String>,
 }
 
 /// An answer of the API that has more bytes does not become a page.
@@ -54,8 +54,31 @@ impl Asker {
 
     /// What comes of something that is done.
     pub async fn post(&self, route: &'static str, places: &[&str], body: Option<Value>) -> Result<Value, Refusal> {
+        self.send("POST", route, places, body).await
+    }
+
+    /// What comes of something that is done with this method.
+    pub async fn send(
+        &self,
+        method: &'static str,
+        route: &'static str,
+        places: &[&str],
+        body: Option<Value>,
+    ) -> Result<Value, Refusal> {
+        let body = body.as_ref().map(Value::to_json);
+        self.send_text(method, route, places, body).await
+    }
+
+    /// The same with a body as it was given.
+    pub async fn send_text(
+        &self,
+        method: &'static str,
+        route: &'static str,
+        places: &[&str],
+        body: Option<String>,
+    ) -> Result<Value, Refusal> {
         let question = Question {
-            method: "POST",
+            method,
             route,
             places,
             query: &[],
@@ -73,17 +96,17 @@ impl Asker {
         if let Some(scope) = route.scope.filter(|scope| !self.visitor.may(*scope)) {
             return Err(lacks(scope).into());
         }
-        let body = question.body.as_ref().map(Value::to_json).unwrap_or_default();
+        // Whether a definition is JSON or YAML is seen from its text.
         let mut request = Request::builder()
             .method(question.method)
             .uri(address(&question))
-            .header("content-type", "application/json")
+            .header("content-type", "text/plain")
             .extension(Caller(self.visitor.name().cloned()));
         if let Some(operator) = &self.operator {
             request = request.extension(operator.clone());
         }
         let request = request
-            .body(Body::from(body))
+            .body(Body::from(question.body.unwrap_or_default()))
             .map_err(|_| Problem::bad("this can't be a part of an address"))?;
         let answer = match TowerToHyperService::new(api.0.clone()).call(request).await {
             Ok(answer) => answer,
@@ -121,6 +144,7 @@ fn refusal(status: StatusCode, problem: &Value) -> Refusal {
         status,
         code: text("code"),
         detail: text("detail"),
+        diagnostics: problem.get("diagnostics").cloned().unwrap_or_default(),
     }
 }
 

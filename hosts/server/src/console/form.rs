@@ -108,6 +108,12 @@ impl Fields {
         found.map_or("", |(_, value)| value)
     }
 
+    /// All that was given for a field.
+    pub fn each(&self, key: &str) -> impl Iterator<Item = &str> {
+        let given = self.0.iter().filter(move |(known, _)| known == key);
+        given.map(|(_, value)| value.as_str())
+    }
+
     /// A field as a value, if something was written into it.
     pub fn text(&self, key: &str) -> Option<Value> {
         let text = self.get(key).trim();

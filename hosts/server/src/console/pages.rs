@@ -7,7 +7,9 @@ use crate::answers::aside;
 use axum::extract::{Path, Query};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use starbridge_console::{ExecutionParts, FILTERS, OverviewParts, TABS, View, asset};
+use starbridge_console::{
+    ExecutionParts, FILTERS, FlowParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View, asset,
+};
 use starbridge_diagram::svg_in_page;
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
@@ -16,7 +18,7 @@ use starbridge_node::problem::{Problem, quoted};
 use std::num::NonZero;
 use std::str::FromStr;
 
-type Parameters = Query<Vec<(String, String)>>;
+pub(super) type Parameters = Query<Vec<(String, String)>>;
 
 /// A history that is longer is not drawn.
 const DRAWN_EVENTS: u64 = 100_000;
@@ -26,15 +28,16 @@ const DATA_BYTES: usize = 1024 * 1024;
 const ROWS: &str = "50";
 const STEPS: &str = "200";
 const EVENTS: &str = "100";
+const ITEMS: &str = "50";
 /// So many events before the one that is looked at are shown.
 const AROUND: u64 = 50;
 
 /// The parameters of a page that are not empty.
-struct Asked(Vec<(String, String)>);
+pub(super) struct Asked(Vec<(String, String)>);
 
 impl Asked {
     /// Refuses what the page does not know.
-    fn of(given: Parameters, known: &[&str]) -> Result<Self, Refusal> {
+    pub(super) fn of(given: Parameters, known: &[&str]) -> Result<Self, Refusal> {
         let given: Vec<_> = given.0.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         match given.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             None => Ok(Self(given)),
@@ -45,13 +48,19 @@ impl Asked {
         }
     }
 
-    fn get(&self, key: &str) -> Option<&str> {
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == key);
         found.map(|(_, value)| value.as_str())
     }
 
+    /// All that was given for a parameter.
+    pub(super) fn each(&self, key: &str) -> impl Iterator<Item = &str> {
+        let given = self.0.iter().filter(move |(known, _)| known == key);
+        given.map(|(_, value)| value.as_str())
+    }
+
     /// The parameters as the API takes them.
-    fn pairs<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    pub(super) fn pairs<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let given = self.0.iter().filter(|(key, _)| key != "done");
         let given = given.map(|(key, value)| (key.as_str(), value.as_str()));
         given.chain(more.iter().copied()).collect()
@@ -105,7 +114,7 @@ pub async fn execution(page: Page, Path(id): Path<String>, query: Parameters) ->
 
 /// What an execution's page knows of in its address.
 const PLACES: &[&str] = &[
-    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "done",
+    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "item", "items", "done",
 ];
 
 /// A number in the address of a page.
@@ -167,17 +176,9 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         let query = [("parent", id), ("limit", EVENTS)];
         children = ask.get("/v1/executions", &[], &query).await?;
     }
-    let visit = match view.visit {
-        None => Value::Null,
-        Some(visit) => {
-            let query = at.iter().map(|at| ("at", at.as_str())).collect::<Vec<_>>();
-            let visit = visit.to_string();
-            ask.get("/v1/executions/{id}/steps/{event}", &[id, &visit], &query)
-                .await?
-        }
-    };
+    let (visit, iterations) = looked_into(page, &view, &asked).await?;
     let ended = execution.get("endedTime").is_some();
-    let (open, manual) = waiting(page, id, &execution, ended).await?;
+    let Waiting { open, manual, awaiting } = waiting(page, id, &execution, ended).await?;
     let of = id.to_owned();
     let (app, at) = (page.app.clone(), view.at);
     let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at));
@@ -191,14 +192,39 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         events: &events,
         failed_only: failed,
         visit: &visit,
+        iterations: &iterations,
+        items_only: asked.get("items").unwrap_or_default(),
         children: &children,
         open: &open,
         manual: &manual,
+        awaiting: &awaiting,
         definition: &definition,
         graph: &graph,
         done: asked.get("done").unwrap_or_default(),
     };
     Ok(starbridge_console::execution(&page.frame, &parts))
+}
+
+/// The visit that is looked into, and how its iterations stand.
+async fn looked_into(page: &Page, view: &View<'_>, asked: &Asked) -> Result<(Value, Value), Refusal> {
+    let Some(event) = view.visit.map(|visit| visit.to_string()) else {
+        return Ok((Value::Null, Value::Null));
+    };
+    let at = view.at.map(|at| at.to_string());
+    let at: Vec<(&str, &str)> = at.iter().map(|at| ("at", at.as_str())).collect();
+    let visit = page
+        .ask
+        .get("/v1/executions/{id}/steps/{event}", &[view.id, &event], &at)
+        .await?;
+    let mut query = at;
+    query.extend([("event", event.as_str()), ("limit", ITEMS)]);
+    query.extend(asked.get("item").map(|from| ("cursor", from)));
+    query.extend(asked.get("items").map(|status| ("status", status)));
+    let iterations = page
+        .ask
+        .get("/v1/executions/{id}/iterations", &[view.id], &query)
+        .await?;
+    Ok((visit, iterations))
 }
 
 /// Which events are asked for: the latest, unless a place is named.
@@ -216,21 +242,37 @@ fn of_events(asked: &Asked, view: &View<'_>, failed: bool) -> Vec<(&'static str,
     query
 }
 
-/// What steps of an execution that has not ended wait for, and those that wait for an operator.
-async fn waiting(page: &Page, id: &str, execution: &Value, ended: bool) -> Result<(Value, Value), Refusal> {
+/// What the steps of an execution wait for.
+#[derive(Default)]
+struct Waiting {
+    /// All that wait, where the execution itself names no reason.
+    open: Value,
+    /// Those that wait for an operator.
+    manual: Value,
+    /// Those among which some wait for a report.
+    awaiting: Value,
+}
+
+/// What steps of an execution that has not ended wait for, and those that somebody can do something about.
+async fn waiting(page: &Page, id: &str, execution: &Value, ended: bool) -> Result<Waiting, Refusal> {
+    let mut waiting = Waiting::default();
     if ended {
-        return Ok((Value::Null, Value::Null));
+        return Ok(waiting);
     }
-    let route = "/v1/executions/{id}/steps";
-    let (mut open, mut manual) = (Value::Null, Value::Null);
+    let rows = async |query: &[(&str, &str)]| page.ask.get("/v1/executions/{id}/steps", &[id], query).await;
     if execution.get("status").and_then(Value::as_str) == Some("Manual") {
-        let waiting = [("limit", "20"), ("status", "manual")];
-        manual = page.ask.get(route, &[id], &waiting).await?;
+        waiting.manual = rows(&[("limit", "20"), ("status", "manual")]).await?;
     }
-    if execution.get("waitingFor").is_none() {
-        open = page.ask.get(route, &[id], &[("limit", STEPS)]).await?;
+    let reason = execution.get("waitingFor").and_then(|why| why.get("reason"));
+    match reason.and_then(Value::as_str) {
+        None => {
+            waiting.open = rows(&[("limit", STEPS)]).await?;
+            waiting.awaiting = waiting.open.clone();
+        }
+        Some("callback") => waiting.awaiting = rows(&[("limit", "20"), ("status", "running")]).await?,
+        Some(_) => {}
     }
-    Ok((open, manual))
+    Ok(waiting)
 }
 
 /// An execution, with its data if they are wanted and not too many.
@@ -270,14 +312,19 @@ fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>) -> Result<(String, V
 /// `GET /flows/{name}`
 pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Response {
     let made = async {
-        let asked = Asked::of(query, &["version", "like"])?;
+        let asked = Asked::of(query, &["version", "like", "compare", "done"])?;
         let ask = &page.ask;
-        let version: Vec<_> = asked
-            .get("version")
-            .map(|version| ("version", version))
-            .into_iter()
-            .collect();
-        let flow = ask.get("/v1/flows/{name}", &[&name], &version).await?;
+        let text = ("text", "true");
+        let of = async |version: Option<&str>| {
+            let version = version.map(|version| ("version", version));
+            let query: Vec<_> = version.into_iter().chain([text]).collect();
+            ask.get("/v1/flows/{name}", &[&name], &query).await
+        };
+        let flow = of(asked.get("version")).await?;
+        let other = match asked.get("compare") {
+            None => Value::Null,
+            other => of(other).await?,
+        };
         let versions = ask.get("/v1/flows/{name}/versions", &[&name], &[]).await?;
         let like = match asked.get("like") {
             None => Value::Null,
@@ -292,7 +339,44 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
             .and_then(serde_json::Number::as_u64);
         let running = page.app.node.flows().running(&name, number.unwrap_or_default());
         let graph = running.map(|flow| svg_in_page(&flow, None)).unwrap_or_default();
-        Ok(starbridge_console::flow(&page.frame, &flow, &versions, &graph, &like))
+        let parts = FlowParts {
+            flow: &flow,
+            versions: &versions,
+            other: &other,
+            graph: &graph,
+            like: &like,
+            done: asked.get("done").unwrap_or_default(),
+        };
+        Ok(starbridge_console::flow(&page.frame, &parts))
+    };
+    let made: Result<String, Refusal> = made.await;
+    page.answer(made)
+}
+
+/// `GET /queues/{queue}`
+pub async fn queue(page: Page, Path(name): Path<String>, query: Parameters) -> Response {
+    let made = async {
+        let asked = Asked::of(query, &["tab", "done"])?;
+        let tab = asked.get("tab").unwrap_or(QUEUE_TABS[0]);
+        if !QUEUE_TABS.contains(&tab) {
+            let detail = format!("there is no tab {}: known are {}", quoted(tab), QUEUE_TABS.join(", "));
+            return Err(Problem::bad(detail).into());
+        }
+        let queue = page.ask.get("/v1/queues/{queue}", &[&name], &[]).await?;
+        let list = match tab {
+            "workers" => page.ask.get("/v1/queues/{queue}/workers", &[&name], &[]).await?,
+            state => {
+                let query = [("state", state), ("limit", "100")];
+                page.ask.get("/v1/queues/{queue}/tasks", &[&name], &query).await?
+            }
+        };
+        let parts = QueueParts {
+            queue: &queue,
+            list: &list,
+            tab,
+            done: asked.get("done").unwrap_or_default(),
+        };
+        Ok(starbridge_console::queue(&page.frame, &parts))
     };
     let made: Result<String, Refusal> = made.await;
     page.answer(made)
@@ -320,9 +404,9 @@ table! {
     /// `GET /queues`
     queues "/v1/queues" ["cursor"] [("limit", "100")];
     /// `GET /keys`
-    keys "/v1/keys" ["cursor"] [("limit", "100")];
+    keys "/v1/keys" ["cursor", "done"] [("limit", "100")];
     /// `GET /schedules`
-    schedules "/v1/schedules" ["done"] [];
+    schedules "/v1/schedules" ["done"] [("next", "5")];
     /// `GET /inbox`
     inbox "/v1/executions" ["cursor"] [("reason", "manual"), ("limit", "100")];
     /// `GET /bulk`

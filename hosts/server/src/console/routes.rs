@@ -1,6 +1,6 @@
 //! The pages' part of the table of routes.
 
-use super::{acts, live, pages, signing_in};
+use super::{acts, bulk, export, flow_acts, live, pages, queue_acts, signing_in};
 use crate::App;
 use crate::routes::Route;
 use crate::scope::Scope;
@@ -49,15 +49,23 @@ pub const ROUTES: &[Route] = &[
     page("/executions", READ, "The list of executions", || get(pages::executions)),
     page("/executions/{id}", READ, "An execution", || get(pages::execution)),
     page("/executions/{id}/live", READ, "Word of its changes", || get(live::live)),
+    page("/executions/{id}/history.jsonl", READ, "Its history as a file", || {
+        get(export::history)
+    }),
     page("/flows", READ, "The flows", || get(pages::flows)),
     page("/flows/{name}", READ, "A flow, and how it is started", || {
         get(pages::flow)
     }),
     page("/queues", READ, "The queues", || get(pages::queues)),
+    page("/queues/{queue}", READ, "A queue", || get(pages::queue)),
     page("/keys", READ, "The concurrency keys", || get(pages::keys)),
     page("/schedules", READ, "The schedules", || get(pages::schedules)),
     page("/inbox", READ, "What asks a person", || get(pages::inbox)),
     page("/bulk", READ, "The bulk jobs", || get(pages::bulk)),
+    page("/bulk/new", OPERATE, "What a bulk job would be for", || {
+        get(bulk::preview)
+    }),
+    page("/bulk/{id}", READ, "A bulk job", || get(bulk::job)),
     page("/audit", ADMIN, "What operators did", || get(pages::audit)),
     page("/signin", None, "The form that takes a token", || get(signing_in::form)),
     page("/console/{file}", None, "A file that pages need", || get(pages::file)),
@@ -69,9 +77,24 @@ pub const ROUTES: &[Route] = &[
     act("/flows/{name}/start", START, "Starts an execution", || {
         post(acts::start)
     }),
+    act("/flows/{name}/check", ADMIN, "Shows what a definition changes", || {
+        post(flow_acts::check)
+    }),
+    act("/flows/{name}/put", ADMIN, "Puts a version of a flow", || {
+        post(flow_acts::put)
+    }),
     act("/executions/{id}/stop", OPERATE, "Stops it", || post(acts::stop)),
     act("/executions/{id}/redrive", OPERATE, "Lets it go on", || {
         post(acts::redrive)
+    }),
+    act(
+        "/executions/{id}/fork",
+        OPERATE,
+        "Begins another from one of its events",
+        || post(acts::fork),
+    ),
+    act("/executions/{id}/report", OPERATE, "Reports a callback by hand", || {
+        post(acts::report)
     }),
     act("/executions/{id}/pause", OPERATE, "Pauses it", || post(acts::pause)),
     act("/executions/{id}/resume", OPERATE, "Ends a pause", || {
@@ -82,6 +105,32 @@ pub const ROUTES: &[Route] = &[
     }),
     act("/executions/{id}/resolve", OPERATE, "Decides for a step", || {
         post(acts::resolve)
+    }),
+    act("/bulk/new", OPERATE, "Makes a bulk job", || post(bulk::make)),
+    act("/bulk/{id}/suspend", OPERATE, "Suspends a bulk job", || {
+        post(bulk::suspend)
+    }),
+    act("/bulk/{id}/resume", OPERATE, "Resumes a bulk job", || {
+        post(bulk::resume)
+    }),
+    act("/bulk/{id}/cancel", OPERATE, "Cancels a bulk job", || {
+        post(bulk::cancel)
+    }),
+    act("/queues/{queue}/pause", OPERATE, "Pauses a queue", || {
+        post(queue_acts::pause)
+    }),
+    act("/queues/{queue}/resume", OPERATE, "Resumes a queue", || {
+        post(queue_acts::resume)
+    }),
+    act("/queues/{queue}/set", OPERATE, "Sets a queue", || post(queue_acts::set)),
+    act(
+        "/queues/{queue}/dead",
+        OPERATE,
+        "Queues dead tasks anew, or drops them",
+        || post(queue_acts::dead),
+    ),
+    act("/keys/{pool}/{key}/set", ADMIN, "Sets the limit of a key", || {
+        post(queue_acts::set_key)
     }),
     act("/schedules/{name}/pause", OPERATE, "Pauses a schedule", || {
         post(acts::pause_schedule)

@@ -1,6 +1,7 @@
 //! The schemas of bodies and answers.
 
 mod history;
+mod queue_tasks;
 
 use super::execution::execution;
 use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
@@ -47,6 +48,7 @@ const CODES: &[&str] = &[
     "NoSuchQueue",
     "NoSuchRoute",
     "NoSuchSchedule",
+    "NotAwaited",
     "NotEnded",
     "NotEnteredAgain",
     "NotForkable",
@@ -91,6 +93,7 @@ pub fn schemas() -> Map<String, Value> {
         operating(),
         reports(),
         queues(),
+        queue_tasks::schemas(),
         keys(),
         schedules(),
         bulk(),
@@ -159,6 +162,7 @@ fn flows() -> Schemas {
     let mut flow = version.to_vec();
     flow.extend([
         ("definition", object()),
+        ("text", text()),
         ("maxRunning!", or_null(number())),
         ("paused!", flag()),
     ]);
@@ -179,6 +183,16 @@ fn flows() -> Schemas {
     vec![
         ("Definition", definition),
         ("PutFlow", shape(&put)),
+        (
+            "CheckedFlow",
+            shape(&[
+                ("name!", text()),
+                ("hash!", text()),
+                ("latestVersion!", or_null(number())),
+                ("same!", flag()),
+                ("diagnostics!", list(object())),
+            ]),
+        ),
         ("Flow", shape(&flow)),
         ("FlowVersion", shape(&version)),
         ("FlowChanges", shape(&changes)),
@@ -262,6 +276,15 @@ fn operating() -> Schemas {
             ]),
         ),
         ("Resolve", shape(&resolve)),
+        (
+            "ReportByHand",
+            shape(&[
+                ("action!", json!({"enum": ["succeed", "fail"]})),
+                ("output", object()),
+                ("error", text()),
+                ("cause", text()),
+            ]),
+        ),
         ("Skip", shape(&[("cause", text())])),
         ("Pause", shape(&[("cause", text())])),
         ("Resume", shape(&[])),
@@ -437,6 +460,7 @@ fn schedules() -> Schemas {
     schedule.extend([
         ("name!", text()),
         ("nextTime", time()),
+        ("nextTimes", list(shape(&[("time!", time()), ("local", text())]))),
         ("latestExecution", text()),
         ("latestTime", time()),
         ("latestError", text()),

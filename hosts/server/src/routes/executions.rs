@@ -426,25 +426,27 @@ pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, Str
 /// `GET /v1/executions`
 pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     const KNOWN: &[&str] = &[
-        "flow", "status", "reason", "reasonOf", "name", "parent", "root", "label", "from", "to", "cursor", "limit",
+        "flow",
+        "status",
+        "reason",
+        "reasonOf",
+        "name",
+        "parent",
+        "root",
+        "label",
+        "from",
+        "to",
+        "error",
+        "step",
+        "endedFrom",
+        "endedTo",
+        "cursor",
+        "limit",
     ];
     let query = Query::of(query.0, KNOWN)?;
     let mut statuses = Vec::new();
     for word in query.all("status") {
         statuses.push(status_of(word)?);
-    }
-    let mut labels = Vec::new();
-    if query.each("label").nth(LABELS).is_some() {
-        // An execution has no other members.
-        return Err(Problem::bad(format!(
-            "a list can ask for at most {LABELS} labels (`label`)"
-        )));
-    }
-    for label in query.each("label") {
-        let (key, value) = label
-            .split_once(':')
-            .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not {}", quoted(label))))?;
-        labels.push((Text::from(key), Text::from(value)));
     }
     let reason = query.get("reason").map(reason_of).transpose()?;
     let wanted_of = reason_object(&query, reason)?;
@@ -471,9 +473,13 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         name: query.get("name").map(Text::from),
         parent: family(&query, "parent")?,
         root: family(&query, "root")?,
-        labels,
+        labels: labels_of(&query)?,
         from: query.time("from")?,
         to: query.time("to")?,
+        error: query.get("error").map(Text::from),
+        step: query.get("step").map(Text::from),
+        ended_from: query.time("endedFrom")?,
+        ended_to: query.time("endedTo")?,
         cursor: query.get("cursor").map(Text::from),
         limit: usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100),
     };
@@ -481,6 +487,24 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         listed(node, &wanted, refined, wanted_of.as_ref())
     });
     app.answers.value(StatusCode::OK, page.await??).await
+}
+
+/// The labels that are asked for.
+fn labels_of(query: &Query) -> Answer<Vec<(Text, Text)>> {
+    let mut labels = Vec::new();
+    if query.each("label").nth(LABELS).is_some() {
+        // An execution has no other members.
+        return Err(Problem::bad(format!(
+            "a list can ask for at most {LABELS} labels (`label`)"
+        )));
+    }
+    for label in query.each("label") {
+        let (key, value) = label
+            .split_once(':')
+            .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not {}", quoted(label))))?;
+        labels.push((Text::from(key), Text::from(value)));
+    }
+    Ok(labels)
 }
 
 /// A page of executions, each with its reason. `refined` is a reason that records do not tell from others.
@@ -553,29 +577,6 @@ fn reason_of(word: &str) -> Answer<WaitingReason> {
             quoted(word)
         ))
     })
-}
-
-/// `GET /v1/executions/counts`
-pub async fn counts(State(app): State<App>) -> Answer {
-    let (statuses, reasons) = aside(&app.node, |node| {
-        let store = node.store();
-        Ok::<_, StoreError>((store.counts()?, store.reason_counts()?))
-    })
-    .await??;
-    let count = |word: &str, count: u64| (Text::from(word), Value::from(count));
-    let statuses = statuses
-        .into_iter()
-        .map(|(status, number)| count(status.as_str(), number));
-    let mut shape = Object::new();
-    shape.insert("statuses".into(), statuses.collect::<Object>().into());
-    let reasons = reasons.map(|reasons| {
-        let reasons = reasons
-            .into_iter()
-            .map(|(reason, number)| count(reason.as_str(), number));
-        Value::from(reasons.collect::<Object>())
-    });
-    shape.insert("reasons".into(), reasons.unwrap_or_default());
-    app.answers.value(StatusCode::OK, shape.into()).await
 }
 
 fn status_of(word: &str) -> Answer<Status> {

@@ -25,14 +25,7 @@ pub async fn put(
     headers: HeaderMap,
     mut body: Sent,
 ) -> Answer {
-    let definition = String::from_utf8(body.take().into())
-        .map_err(|error| Problem::bad(format!("the definition is not UTF-8: {}", error.utf8_error())))?;
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let format = match kind.unwrap_or_default() {
-        kind if kind.contains("yaml") => Some(Format::Yaml),
-        kind if kind.contains("json") => Some(Format::Json),
-        _ => None,
-    };
+    let (definition, format) = read_definition(&headers, &mut body)?;
     let named = name.clone();
     let put = super::aside(&app.node, move |node| {
         node.put_flow_audited(&named, definition, format, Some(&operator))
@@ -50,27 +43,69 @@ pub async fn put(
             let status = if put.new { StatusCode::CREATED } else { StatusCode::OK };
             Ok(shapes::json(status, body.to_string()))
         }
-        Err(PutError::Name) => Err(bad_name(&name)),
-        Err(PutError::Bad { source, diagnostics }) => {
+        Err(error) => Err(not_put(&name, error)),
+    }
+}
+
+/// A definition in a body, with its format where the request says it.
+fn read_definition(headers: &HeaderMap, body: &mut Sent) -> Answer<(String, Option<Format>)> {
+    let definition = String::from_utf8(body.take().into())
+        .map_err(|error| Problem::bad(format!("the definition is not UTF-8: {}", error.utf8_error())))?;
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let format = match kind.unwrap_or_default() {
+        kind if kind.contains("yaml") => Some(Format::Yaml),
+        kind if kind.contains("json") => Some(Format::Json),
+        _ => None,
+    };
+    Ok((definition, format))
+}
+
+/// The problem with a definition that is not stored.
+fn not_put(name: &str, error: PutError) -> Problem {
+    match error {
+        PutError::Name => bad_name(name),
+        PutError::Bad { source, diagnostics } => {
             let detail = "the definition has errors: `diagnostics` has them all";
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidDefinition", detail);
-            Err(problem.with("diagnostics", diagnosed(&source, &diagnostics).to_list()))
+            problem.with("diagnostics", diagnosed(&source, &diagnostics).to_list())
         }
-        Err(PutError::NotSupported(what)) => {
+        PutError::NotSupported(what) => {
             let detail =
                 format!("the flow has {what}, which can't be honoured here: it needs a server that runs all the time");
-            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail))
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail)
         }
-        Err(PutError::Limits(PoolLimits { pool, limit, other })) => {
+        PutError::Limits(PoolLimits { pool, limit, other }) => {
             let (flow, known) = other;
             let detail = format!(
                 "the pool `{pool}` has the limit {limit} here and {known} in the flow `{flow}`: give both the same, or change that flow first; `starbridge key set` limits single keys"
             );
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "DifferentLimits", detail);
-            Err(problem.with("limit", known.into()))
+            problem.with("limit", known.into())
         }
-        Err(PutError::Store(error)) => Err(error.into()),
+        PutError::Store(error) => error.into(),
     }
+}
+
+/// `POST /v1/flows/{name}/check`
+pub async fn check(State(app): State<App>, Path(name): Path<String>, headers: HeaderMap, mut body: Sent) -> Answer {
+    let (definition, format) = read_definition(&headers, &mut body)?;
+    let named = name.clone();
+    let checked = super::aside(&app.node, move |node| {
+        let checked = node.check_flow(&named, definition, format)?;
+        let flows = node.store().flows().map_err(PutError::Store)?;
+        Ok((checked, versions_of(&flows, &named, false).unwrap_or_default()))
+    });
+    let (checked, versions) = checked.await?.map_err(|error| not_put(&name, error))?;
+    let latest = versions.first();
+    let found = diagnosed(&checked.source, &checked.diagnostics).to_list();
+    let body = serde_json::json!({
+        "name": name,
+        "hash": checked.flow.hash.as_str(),
+        "latestVersion": latest.map(|latest| latest.version),
+        "same": latest.is_some_and(|latest| latest.hash == checked.flow.hash),
+        "diagnostics": found,
+    });
+    Ok(shapes::json(StatusCode::OK, body.to_string()))
 }
 
 /// The problem with a name that is not allowed.
@@ -87,8 +122,9 @@ pub async fn get(
     Path(name): Path<String>,
     query: axum::extract::Query<Vec<(String, String)>>,
 ) -> Answer {
-    let query = Query::of(query.0, &["version"])?;
+    let query = Query::of(query.0, &["version", "text"])?;
     let version = query.number("version", 0, 1, u64::MAX)?;
+    let with_text = query.flag("text")?;
     // A version that the request names may be one that still runs.
     let hidden = version > 0;
     let (kept, governed) = super::aside(&app.node, move |node| {
@@ -107,6 +143,9 @@ pub async fn get(
     };
     if let Some(flow) = app.node.flows().running(&kept.name, kept.version) {
         shape.insert("definition".into(), flow.definition.clone());
+    }
+    if with_text {
+        shape.insert("text".into(), Text::from(kept.definition).into());
     }
     show_limits(&mut shape, &governed);
     app.answers.value(StatusCode::OK, shape.into()).await

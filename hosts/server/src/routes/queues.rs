@@ -166,7 +166,7 @@ fn names(queues: &Array) -> Answer<Vec<Text>> {
     }
 }
 
-fn queue_name(name: &str) -> Answer<Text> {
+pub(super) fn queue_name(name: &str) -> Answer<Text> {
     if is_name(name) {
         return Ok(Text::from(name));
     }
@@ -299,7 +299,12 @@ pub async fn dead(
     app.answers.value(StatusCode::OK, shapes::page(items, next)).await
 }
 
-async fn dead_after(app: &App, queue: Text, after: Option<(Text, EventId)>, limit: usize) -> Answer<Vec<DeadTask>> {
+pub(super) async fn dead_after(
+    app: &App,
+    queue: Text,
+    after: Option<(Text, EventId)>,
+    limit: usize,
+) -> Answer<Vec<DeadTask>> {
     let tasks = super::aside(&app.node, move |node| {
         let after = after.as_ref().map(|(execution, call)| (execution.as_str(), *call));
         node.store().dead_tasks(&queue, after, limit)
@@ -317,7 +322,7 @@ fn written_cursor(task: &DeadTask) -> Value {
     format!("{}/{}", task.execution, task.call).into()
 }
 
-fn dead_shape(task: &DeadTask, record: Option<ExecutionRecord>) -> Value {
+pub(super) fn dead_shape(task: &DeadTask, record: Option<ExecutionRecord>) -> Value {
     let mut shape: Object = [
         ("queue".into(), Value::from(task.queue.clone())),
         ("execution".into(), task.execution.clone().into()),

@@ -11,11 +11,14 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing;
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::http::body::Sent;
-use starbridge_node::http::reading::Body;
+use starbridge_node::http::reading::{Body, Query};
 use starbridge_node::node::{Operator, RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
+
+type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
 /// The routes of schedules.
 pub const ROUTES: &[Route] = &[
@@ -24,7 +27,10 @@ pub const ROUTES: &[Route] = &[
         path: "/v1/schedules",
         scope: Some(Scope::Read),
         summary: "The schedules",
-        query: &[],
+        query: &[(
+            "next",
+            "0 to 20: also when each triggers next, so many times, in UTC and by the clocks of its zone",
+        )],
         body: None,
         answers: &[(200, "the schedules", Some("ScheduleList"))],
         handler: Some(|| routing::get(list)),
@@ -231,10 +237,29 @@ pub async fn get(State(app): State<App>, Path(name): Path<String>) -> Answer {
 }
 
 /// `GET /v1/schedules`
-pub async fn list(State(app): State<App>) -> Answer {
+pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
+    let query = Query::of(query.0, &["next"])?;
+    let most = usize::try_from(query.number("next", 0, 0, 20)?).unwrap_or(0);
     let schedules = app.node.schedules();
-    let items = schedules.iter().map(|scheduled| scheduled.to_object().into()).collect();
+    let shape = |scheduled: &Scheduled| {
+        let mut shape = scheduled.to_object();
+        if most > 0 {
+            let times = scheduled.next_times(most).into_iter().map(next_time);
+            shape.insert("nextTimes".into(), times.collect::<Vec<_>>().into());
+        }
+        shape.into()
+    };
+    let items = schedules.iter().map(shape).collect();
     app.answers.value(StatusCode::OK, shapes::page(items, None)).await
+}
+
+fn next_time((time, local): (Timestamp, Option<String>)) -> Value {
+    let mut shape = Object::new();
+    shape.insert("time".into(), time.to_string().into());
+    if let Some(local) = local {
+        shape.insert("local".into(), local.into());
+    }
+    shape.into()
 }
 
 /// `DELETE /v1/schedules/{name}`

@@ -206,13 +206,13 @@ fn queue_in_words(view: &QueueView) -> String {
 }
 
 /// The number of the event in an address.
-fn entered(event: &str) -> Answer<u64> {
+pub(super) fn entered(event: &str) -> Answer<u64> {
     let number = event.parse().ok();
     number.ok_or_else(|| Problem::bad(format!("{} is not the number of an event", quoted(event))))
 }
 
 /// The visit that an event entered.
-fn row_of(visits: &Visits, event: u64) -> Answer<&Row> {
+pub(super) fn row_of(visits: &Visits, event: u64) -> Answer<&Row> {
     visits.row(event).ok_or_else(|| {
         let detail = match visits.is_full() {
             true => format!("event {event} enters no step, or the history is too long to look into its visits"),

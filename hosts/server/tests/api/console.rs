@@ -2,6 +2,7 @@
 
 use crate::access::access;
 use crate::harness::{Running, asleep};
+use crate::mailbox::Mailbox;
 use reqwest::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -10,18 +11,18 @@ use starbridge_server::{Access, Scope, Server, ServerSettings, page_scopes};
 use tokio::sync::oneshot;
 
 /// A browser without script: it follows nothing by itself.
-struct Browser {
-    base: String,
+pub struct Browser {
+    pub base: String,
     client: Client,
     cookie: Option<String>,
 }
 
 /// What a page answered.
-struct Shown {
-    status: u16,
-    leads: String,
-    cookies: Vec<String>,
-    text: String,
+pub struct Shown {
+    pub status: u16,
+    pub leads: String,
+    pub cookies: Vec<String>,
+    pub text: String,
 }
 
 impl Shown {
@@ -41,7 +42,7 @@ impl Shown {
     }
 
     /// What the page's forms send back.
-    fn forgery(&self) -> String {
+    pub fn forgery(&self) -> String {
         let rest = self.text.split_once("name=\"forgery\" value=\"");
         let rest = rest.unwrap_or_else(|| panic!("no form: {}", self.text)).1;
         rest.split('"').next().unwrap().to_owned()
@@ -49,7 +50,7 @@ impl Shown {
 }
 
 impl Browser {
-    fn at(base: &str) -> Self {
+    pub fn at(base: &str) -> Self {
         Self {
             base: base.to_owned(),
             client: Client::builder().redirect(Policy::none()).build().unwrap(),
@@ -65,11 +66,11 @@ impl Browser {
         }
     }
 
-    async fn get(&self, path: &str) -> Shown {
+    pub async fn get(&self, path: &str) -> Shown {
         Shown::of(self.request(Method::GET, path).send().await.unwrap()).await
     }
 
-    async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Shown {
+    pub async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Shown {
         let request = self.request(Method::POST, path);
         Shown::of(request.form_of(fields).send().await.unwrap()).await
     }
@@ -100,7 +101,7 @@ impl FormOf for RequestBuilder {
     }
 }
 
-async fn serving(access: Access) -> Running {
+pub async fn serving(access: Access) -> Running {
     let settings = ServerSettings {
         access,
         console: true,
@@ -375,6 +376,61 @@ async fn execution_is_started_paused_and_stopped_by_forms() {
     let mut other = Browser::at(&server.base);
     other.sign_in("token-operate").await;
     assert_eq!(other.send(&format!("{at}/redrive"), &forged).await.status, 403);
+}
+
+#[tokio::test]
+async fn callback_is_reported_and_a_history_forked_and_saved_by_pages() {
+    let server = serving(Access::default()).await;
+    let mailbox = Mailbox::open().await;
+    server.flow("f", json!([mailbox.ask("ask")])).await;
+    let begun = server.post("/v1/flows/f/executions", json!({"name": "a"})).await;
+    mailbox.token("a").await;
+    let at = format!("/executions/{}", begun.body["id"].as_str().unwrap());
+    let browser = Browser::at(&server.base);
+    let page = browser.get(&at).await;
+    let (_, form) = page.text.split_once(&format!("action=\"{at}/report\"")).unwrap();
+    let event = form
+        .split_once("name=\"event\" value=\"")
+        .unwrap()
+        .1
+        .split('"')
+        .next()
+        .unwrap();
+    let forgery = page.forgery();
+    let fields = [
+        ("forgery", forgery.as_str()),
+        ("event", event),
+        ("action", "succeed"),
+        ("output", "{\"approved\": true}"),
+    ];
+    assert_eq!(browser.send(&format!("{at}/report"), &fields[..2]).await.status, 400);
+    let reported = browser.send(&format!("{at}/report"), &fields).await;
+    assert_eq!(reported.status, 303, "{}", reported.text);
+    let shown = server.get(&format!("/v1{at}?wait=20")).await.body;
+    assert_eq!(shown["output"]["approved"], true, "{shown}");
+    let second = browser.send(&format!("{at}/report"), &fields).await;
+    assert_eq!(second.status, 409, "{}", second.text);
+    let audit = server.get("/v1/audit?action=report").await.body;
+    assert_eq!(audit["items"][0]["by"], "local");
+    assert!(audit["items"][0]["detail"].get("output").is_none());
+
+    let fork = [("forgery", forgery.as_str()), ("event", "1"), ("name", "again")];
+    let forked = browser.send(&format!("{at}/fork"), &fork).await;
+    assert_eq!(forked.status, 303, "{}", forked.text);
+    assert!(forked.leads.ends_with("?done=fork") && !forked.leads.starts_with(&at));
+    assert!(browser.get(&forked.leads).await.text.contains("This is the fork."));
+
+    let file = browser.get(&format!("{at}/history.jsonl")).await;
+    let lines: Vec<serde_json::Value> = file
+        .text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0]["execution"], begun.body["id"]);
+    assert_eq!(lines.last().unwrap()["type"], "ExecutionSucceeded");
+    let numbers: Vec<_> = lines[1..].iter().filter_map(|line| line["id"].as_u64()).collect();
+    assert_eq!(numbers, (1..=lines.len() as u64 - 1).collect::<Vec<_>>());
+    assert_eq!(browser.get("/executions/none/history.jsonl").await.status, 404);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 use crate::harness::{Running, asleep, definition, sent};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 pub async fn a_version_is_made_only_of_what_is_new() {
@@ -100,4 +100,28 @@ pub async fn what_cannot_be_honoured_is_refused() {
     let answer = server.post("/v1/flows/f/executions", start).await;
     assert_eq!(answer.code(), (422, "UnknownDependency"));
     assert!(answer.body["detail"].as_str().unwrap().contains(nobody));
+}
+
+#[tokio::test]
+pub async fn definition_is_checked_and_not_kept() {
+    let server = Running::start().await;
+    let good = definition(json!([{"type": "pass", "name": "a"}]));
+    let checked = server.post("/v1/flows/f/check", good.clone()).await;
+    assert_eq!(checked.status, 200, "{checked:?}");
+    assert_eq!(
+        (&checked.body["latestVersion"], &checked.body["same"]),
+        (&Value::Null, &json!(false))
+    );
+    assert_eq!(server.get("/v1/flows/f").await.code(), (404, "NoSuchFlow"));
+    server.put("/v1/flows/f", good.clone()).await;
+    let again = server.post("/v1/flows/f/check", good.clone()).await.body;
+    assert_eq!((&again["latestVersion"], &again["same"]), (&json!(1), &json!(true)));
+    let wrong = server
+        .post("/v1/flows/f/check", definition(json!([{"type": "odd", "name": "a"}])))
+        .await;
+    assert_eq!(wrong.code(), (422, "InvalidDefinition"));
+    assert!(!wrong.body["diagnostics"].as_array().unwrap().is_empty());
+    let kept = server.get("/v1/flows/f?text=true").await.body;
+    assert_eq!(kept["text"], good.to_string());
+    assert_eq!(server.get("/v1/flows/f").await.body.get("text"), None);
 }

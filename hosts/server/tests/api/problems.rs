@@ -303,6 +303,7 @@ const TESTS: &[fn()] = &[
     flows::a_hidden_flow_is_not_started_and_not_listed,
     flows::a_bad_definition_says_everything_that_is_wrong,
     flows::what_cannot_be_honoured_is_refused,
+    flows::definition_is_checked_and_not_kept,
     inside::each_attempt_says_what_went_in_and_what_came_back,
     #[cfg(feature = "console")]
     inside::an_earlier_event_shows_what_was_known_then,
@@ -339,6 +340,8 @@ const TESTS: &[fn()] = &[
     reports::a_batch_has_an_end,
     reports::a_body_with_a_wrong_token_is_not_read,
     reports::log_of_a_report_is_shown_with_step_and_attempt,
+    reports::operator_reports_without_the_token,
+    reports::tasks_of_a_queue_are_listed_with_their_inputs_and_workers,
     waiters::limit_of_waiters,
     waits::a_list_says_what_each_one_that_runs_waits_for,
     waits::a_start_is_refused_where_too_many_wait,

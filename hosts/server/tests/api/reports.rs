@@ -313,3 +313,101 @@ pub async fn log_of_a_report_is_shown_with_step_and_attempt() {
         );
     }
 }
+
+#[tokio::test]
+pub async fn operator_reports_without_the_token() {
+    let server = Running::start().await;
+    let mailbox = Mailbox::open().await;
+    let steps = json!([{"type": "pass", "name": "before"}, mailbox.ask("ask"), mailbox.ask("again")]);
+    server.flow("f", steps).await;
+    start(&server, "a").await;
+    let token = mailbox.token("a").await;
+    let id = server.get("/v1/flows/f/executions/a").await.body["id"].clone();
+    let id = id.as_str().unwrap();
+    let steps = server.get(&format!("/v1/executions/{id}/steps")).await.body;
+    let path = |place: usize| format!("/v1/executions/{id}/steps/{}/report", steps["items"][place]["event"]);
+    for wrong in [
+        json!({}),
+        json!({"action": "retry"}),
+        json!({"action": "succeed", "error": "E"}),
+        json!({"action": "fail"}),
+        json!({"action": "fail", "error": "E", "output": {}}),
+        json!({"action": "succeed", "output": 7}),
+    ] {
+        assert_eq!(server.post(&path(1), wrong).await.code(), (400, "BadRequest"));
+    }
+    let succeed = json!({"action": "succeed", "output": {"n": 7}});
+    assert_eq!(server.post(&path(0), succeed.clone()).await.code(), (409, "NotAwaited"));
+    let nowhere = format!("/v1/executions/{id}/steps/999/report");
+    assert_eq!(
+        server.post(&nowhere, succeed.clone()).await.code(),
+        (404, "NoSuchEvent")
+    );
+    assert_eq!(server.post(&path(1), succeed.clone()).await.status, 200);
+    // The token comes too late, and so does a second operator.
+    let late = server.post(&format!("/v1/callbacks/{token}/succeed"), json!({})).await;
+    assert_eq!(late.code(), (409, "TaskAlreadyCompleted"));
+    assert_eq!(server.post(&path(1), succeed).await.code(), (409, "NotAwaited"));
+    let next = || async {
+        let steps = server.get(&format!("/v1/executions/{id}/steps?step=again")).await.body;
+        steps["items"][0]["event"].as_u64()
+    };
+    let event = eventually("a second question", next).await;
+    let fail = json!({"action": "fail", "error": "Not.Now", "cause": "rain"});
+    let failed = server
+        .post(&format!("/v1/executions/{id}/steps/{event}/report"), fail)
+        .await;
+    assert_eq!(failed.status, 200, "{failed:?}");
+    let end = ended(&server, "f", "a").await;
+    assert_eq!((&end["error"], &end["cause"]), (&json!("Not.Now"), &json!("rain")));
+    let audit = server.get(&format!("/v1/audit?action=report&object={id}")).await.body;
+    assert_eq!(audit["items"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+pub async fn tasks_of_a_queue_are_listed_with_their_inputs_and_workers() {
+    let server = Running::start().await;
+    let work = json!([{"type": "task", "name": "work", "resourceArn": "queue:jobs"}]);
+    server.flow("f", work).await;
+    for name in ["a", "b"] {
+        let start = json!({"name": name, "input": {"n": name}});
+        assert_eq!(server.post("/v1/flows/f/executions", start).await.status, 201);
+    }
+    let waiting = || async {
+        let list = server.get("/v1/queues/jobs/tasks").await.body;
+        (list["items"].as_array()?.len() == 2).then_some(list)
+    };
+    let list = eventually("two tasks", waiting).await;
+    let first = &list["items"][0];
+    assert_eq!(
+        (&first["name"], &first["step"], &first["input"]),
+        (&json!("a"), &json!("work"), &json!({"n": "a"}))
+    );
+    assert_eq!(server.get("/v1/queues/jobs/workers").await.body["items"], json!([]));
+    let held = server
+        .post("/v1/queues/jobs/hold", json!({"worker": "w", "waitSeconds": 20}))
+        .await;
+    assert_eq!(held.body["tasks"].as_array().unwrap().len(), 1);
+    let list = server.get("/v1/queues/jobs/tasks?state=held").await.body;
+    assert_eq!(
+        (&list["items"][0]["worker"], &list["items"][0]["input"]),
+        (&json!("w"), &json!({"n": "a"}))
+    );
+    assert!(
+        list["items"][0]["leaseUntil"].is_string() && !list.to_string().contains("token"),
+        "{list}"
+    );
+    let workers = server.get("/v1/queues/jobs/workers").await.body;
+    assert_eq!(
+        (&workers["items"][0]["held"], &workers["items"][0]["polls"]),
+        (&json!(1), &json!(0))
+    );
+    assert_eq!(
+        server.get("/v1/queues/jobs/tasks?state=dead").await.body["items"],
+        json!([])
+    );
+    assert_eq!(
+        server.get("/v1/queues/jobs/tasks?limit=0").await.code(),
+        (400, "BadRequest")
+    );
+}

@@ -342,3 +342,31 @@ async fn wrong_order_of_a_schedule_is_refused() {
         (&Value::Null, &Value::Null)
     );
 }
+
+#[tokio::test]
+pub async fn schedule_says_when_it_triggers_next_by_the_clocks_of_its_zone() {
+    let server = with_schedule().await;
+    let abroad = json!({"flow": "f", "cron": "CRON_TZ=Asia/Shanghai 0 8 * * *"});
+    assert_eq!(server.put("/v1/schedules/abroad", abroad).await.status, 200);
+    let listed = server.get("/v1/schedules?next=3").await.body;
+    let times = listed["items"][0]["nextTimes"].as_array().unwrap();
+    assert_eq!((&listed["items"][0]["name"], times.len()), (&json!("abroad"), 3));
+    for time in times {
+        assert!(time["time"].as_str().unwrap().contains("T00:00:00"), "{time}");
+        let local = time["local"].as_str().unwrap();
+        assert!(
+            local.contains("T08:00:00") && local.ends_with("[Asia/Shanghai]"),
+            "{local}"
+        );
+    }
+    assert_eq!(
+        listed["items"][1]["nextTimes"][0]["time"],
+        listed["items"][1]["nextTime"]
+    );
+    assert!(
+        server.get("/v1/schedules").await.body["items"][0]
+            .get("nextTimes")
+            .is_none()
+    );
+    assert_eq!(server.get("/v1/schedules?next=21").await.code(), (400, "BadRequest"));
+}

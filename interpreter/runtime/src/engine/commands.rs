@@ -2,7 +2,6 @@
 
 use super::Engine;
 use super::quiescence::{Quiesce, SuspendedExecution};
-use crate::secrets::Vault;
 use crate::shard::{ForkFailure, ForkRequest, NotEnded, RedefineRequest, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::{Millis, Timestamp};
@@ -45,6 +44,8 @@ pub enum Command {
         call: EventId,
         /// The content of the report.
         report: Report,
+        /// What the audit list says of it, where an operator reports in place of whoever has the token.
+        audit: Option<Box<AuditEntry>>,
         /// Answered when the report is durable, or refused.
         reply: oneshot::Sender<Reply>,
     },
@@ -144,52 +145,6 @@ pub enum Report {
     },
     /// What the program of a task printed that a worker holds, and the queues have taken the heartbeat that came with it.
     Log(String),
-}
-
-impl Report {
-    /// Whether it is a heartbeat, with a log or without.
-    pub fn is_heartbeat(&self) -> bool {
-        match self {
-            Self::Heartbeat => true,
-            Self::Logged { report, .. } => report.is_heartbeat(),
-            Self::Succeed(_) | Self::Fail { .. } | Self::Log(_) => false,
-        }
-    }
-
-    /// What of a heartbeat that the queues have taken is left to do.
-    #[must_use]
-    pub fn after_heartbeat(self) -> Option<Self> {
-        match self {
-            Self::Logged { log, .. } if !log.is_empty() => Some(Self::Log(log)),
-            _ => None,
-        }
-    }
-
-    /// This report with secrets redacted.
-    fn redacted(self, vault: &Vault) -> Self {
-        let text = |text: String| vault.redacted_text(&text).unwrap_or(text);
-        match self {
-            Self::Succeed(output) => Self::Succeed(vault.redacted(&output).unwrap_or(output)),
-            Self::Fail { error, cause } => Self::Fail {
-                error: text(error),
-                cause: text(cause),
-            },
-            Self::Heartbeat => Self::Heartbeat,
-            Self::Logged { report, log } => Self::Logged {
-                report: Box::new(report.redacted(vault)),
-                log: vault.redacted_log(log),
-            },
-            Self::Log(log) => Self::Log(vault.redacted_log(log)),
-        }
-    }
-
-    /// The report without its log, and the log.
-    fn split_log(self) -> (Self, Option<String>) {
-        match self {
-            Self::Logged { report, log } => (report.split_log().0, Some(log)),
-            other => (other, None),
-        }
-    }
 }
 
 /// What became of a report or a signal.
@@ -297,9 +252,10 @@ impl Engine {
                 execution,
                 call,
                 report,
+                audit,
                 reply,
             } => {
-                let answer = self.take_report(&execution, call, report, now)?;
+                let answer = self.take_report((&execution, call), report, audit.map(|audit| *audit), now)?;
                 self.answer_when_durable(reply, answer);
             }
             Command::Signal {
@@ -462,13 +418,15 @@ impl Engine {
 
     fn take_report(
         &mut self,
-        execution: &Text,
-        call: EventId,
+        (execution, call): (&Text, EventId),
         report: Report,
+        audit: Option<AuditEntry>,
         now: Timestamp,
     ) -> Result<Reply, StoreError> {
         match self.bring(execution) {
             Err(StoreError::Held(_)) if self.shard.is_set_aside(execution) => return Ok(Reply::SetAside),
+            // A message carries no entry of the audit list.
+            Err(StoreError::Held(_)) if audit.is_some() => return Ok(Reply::Held),
             Err(StoreError::Held(_)) => return self.leave_report(execution, call, report),
             Err(error) => return Err(error),
             Ok(false) => return Ok(Reply::InvalidToken),
@@ -493,11 +451,11 @@ impl Engine {
                     worker: None,
                     held_time: None,
                 };
-                self.take_result(execution, call, self.with_holder(execution, signal), log, now)
+                self.take_result((execution, call), signal, (log, audit), now)
             }
             Report::Fail { error, cause } => {
                 let signal = self.shard.reported_failed(execution, call, &error, cause);
-                self.take_result(execution, call, self.with_holder(execution, signal), log, now)
+                self.take_result((execution, call), signal, (log, audit), now)
             }
         })
     }
@@ -581,15 +539,15 @@ impl Engine {
 
     fn take_result(
         &mut self,
-        execution: &str,
-        call: EventId,
+        (execution, call): (&str, EventId),
         signal: Signal,
-        log: Option<String>,
+        (log, audit): (Option<String>, Option<AuditEntry>),
         now: Timestamp,
     ) -> Reply {
+        let signal = self.with_holder(execution, signal);
         let state = self.shard.state(execution);
         let given_up = state.is_some_and(|state| state.was_given_up(call));
-        match self.shard.signal_logged(execution, signal, log, now) {
+        match self.shard.signal_reported(execution, signal, (log, audit), now) {
             Ok(()) if given_up => Reply::TimedOut,
             Ok(()) => {
                 self.stop_sending(&Text::from(execution), call);

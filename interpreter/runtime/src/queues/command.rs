@@ -52,6 +52,19 @@ pub struct QueueView {
     pub busy: usize,
 }
 
+/// A worker of a queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueWorker {
+    /// The name it gives itself.
+    pub name: Text,
+    /// How many tasks of the queue it has.
+    pub held: usize,
+    /// Since when it has had the oldest of them.
+    pub since: Option<Timestamp>,
+    /// How many polls of it wait for tasks.
+    pub polls: usize,
+}
+
 impl QueueView {
     /// The view of a queue that has nothing.
     pub fn of_nothing(name: Text) -> Self {
@@ -99,6 +112,8 @@ pub enum QueueCommand {
         /// Gets the list.
         reply: oneshot::Sender<Vec<QueueView>>,
     },
+    /// Say which workers a queue has now, in the order of their names.
+    Workers(Text, oneshot::Sender<Vec<QueueWorker>>),
     /// Say which workers hold these tasks, and since when. Tasks that nobody holds are not in the answer.
     Holders(Vec<TaskKey>, oneshot::Sender<HashMap<TaskKey, (Text, Timestamp)>>),
     /// Say how long the lease of this task still lasts, or its time if that ends earlier; `None` if no worker holds it.

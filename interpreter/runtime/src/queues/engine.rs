@@ -335,6 +335,7 @@ impl QueueEngine {
                 let names = self.queues.names_after(&after).take(limit);
                 let _ = reply.send(names.map(|name| self.view_of(name)).collect());
             }
+            QueueCommand::Workers(queue, reply) => drop(reply.send(self.queues.workers(&queue))),
             QueueCommand::Holders(keys, reply) => {
                 let holder = |key: TaskKey| {
                     let (worker, since) = self.queues.holder(&key)?;

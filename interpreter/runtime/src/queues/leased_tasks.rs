@@ -104,6 +104,13 @@ impl LeasedTasks {
         self.busy.get(queue).map_or(0, HashMap::len)
     }
 
+    /// The worker of each task of a queue that one holds, and since when.
+    pub(super) fn holders_of(&self, queue: &str) -> impl Iterator<Item = (&Text, Timestamp)> {
+        let held = self.tasks.values();
+        let held = held.filter(move |held| held.counted && held.task.queue == queue && !held.worker.is_empty());
+        held.map(|held| (&held.worker, held.since))
+    }
+
     fn note_busy(&mut self, held: &LeasedTask) {
         if !held.worker.is_empty() {
             let queue = self.busy.entry(held.task.queue.clone()).or_default();

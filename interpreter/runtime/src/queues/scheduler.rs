@@ -1,5 +1,6 @@
 //! All queues together: which worker waits for tasks, and which gets them.
 
+use super::command::QueueWorker;
 use super::fair_queue::FairQueue;
 use super::leased_tasks::{End, LeasePhase, LeasedTasks};
 use super::poll::{PollOutcome, PollRequest, TaskExpiry, TaskGrant};
@@ -453,6 +454,25 @@ impl Queues {
     /// How many polls wait for a queue.
     pub fn waiting_workers(&self, name: &str) -> usize {
         self.waiting_for.get(name).map_or(0, BTreeSet::len)
+    }
+
+    /// The workers that have tasks of a queue or wait for some, in the order of their names.
+    pub fn workers(&self, name: &str) -> Vec<QueueWorker> {
+        let mut workers: BTreeMap<&Text, QueueWorker> = BTreeMap::new();
+        for (worker, since) in self.leased.holders_of(name) {
+            let known = workers.entry(worker).or_default();
+            known.held += 1;
+            known.since = known.since.map_or(Some(since), |earlier| Some(earlier.min(since)));
+        }
+        let polls = self.waiting_for.get(name).into_iter().flatten();
+        for poll in polls.filter_map(|poll| self.polls.get(poll)) {
+            workers.entry(&poll.worker).or_default().polls += 1;
+        }
+        let named = workers.into_iter().map(|(name, worker)| QueueWorker {
+            name: name.clone(),
+            ..worker
+        });
+        named.collect()
     }
 }
 

@@ -109,6 +109,13 @@ impl Expression {
         next.checked_mul(1000).map(Timestamp)
     }
 
+    /// An instant by the clocks of the expression's zone (RFC 9557); `None` where it has none, or has no such time.
+    pub fn by_its_clocks(&self, time: Timestamp) -> Option<String> {
+        let When::Cron(cron) = &self.when else { return None };
+        let instant = jiff::Timestamp::from_millisecond(time.0).ok()?;
+        Some(instant.to_zoned(cron.zone.clone()).to_string())
+    }
+
     /// The last instant after `after`, up to and including `until`, that the expression means. Takes about forty
     /// steps, however many instants lie between.
     pub fn last_within(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {

@@ -30,20 +30,20 @@ impl Shard {
     }
 
     /// Gives a signal to an execution, as [`Shard::signal`] does. Where it is taken, its turn also stores what the attempt
-    /// that it ends has logged.
+    /// that it ends has logged, and adds the entry to the audit list.
     ///
     /// # Errors
     ///
     /// As [`Shard::signal`].
-    pub fn signal_logged(
+    pub fn signal_reported(
         &mut self,
         execution: &str,
         signal: Signal,
-        log: Option<String>,
+        (log, audit): (Option<String>, Option<AuditEntry>),
         now: Timestamp,
     ) -> Result<(), Rejection> {
         self.logged = log.filter(|log| !log.is_empty());
-        let given = self.signal(execution, signal, now);
+        let given = self.signal_audited(execution, signal, audit, now);
         self.logged = None;
         given
     }

@@ -324,8 +324,8 @@ impl BulkFilter {
                 .collect(),
             from: time("from", &self.from)?,
             to: Some(time("to", &self.to)?.map_or(just_after, |to| to.min(just_after))),
-            cursor: None,
             limit: 0,
+            ..Query::default()
         })
     }
 }

@@ -1,0 +1,102 @@
+//! `report`: reports a task that waits for somebody's answer, in place of whoever has its token.
+
+use crate::client::{Client, ServerOptions};
+use crate::definitions::read_object;
+use crate::exit::Exit;
+use crate::output::{Output, bad};
+use crate::views::{id_of, plain, show_going, text};
+use clap::{Args, Subcommand};
+use starbridge_flow::value::{Object, Value};
+
+/// Reports a task that waits for somebody's answer, without its token
+///
+/// For operators: the audit list has who did it. With the task's token anybody can do the same by `callback`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  starbridge report order/order-7 succeed --output '{\"approved\": true}'\n  starbridge report order/order-7 --step approve fail --error Approval.Refused --cause 'too dear'"
+)]
+pub struct Options {
+    /// The execution: its id, or FLOW/NAME
+    #[arg(value_name = "ID|FLOW/NAME")]
+    pub execution: String,
+    /// The step; needed where several wait
+    #[arg(long, value_name = "NAME", conflicts_with = "event")]
+    pub step: Option<String>,
+    /// The event that entered the step (`show --steps --json` has it)
+    #[arg(long, value_name = "EVENT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub event: Option<u64>,
+    #[command(flatten)]
+    server: ServerOptions,
+    #[command(subcommand)]
+    report: Report,
+}
+
+#[derive(Debug, Subcommand)]
+enum Report {
+    /// The task succeeded
+    Succeed {
+        /// Its output, a JSON object
+        #[arg(long, value_name = "JSON", default_value = "{}")]
+        output: String,
+    },
+    /// The task failed
+    Fail {
+        /// The error's name
+        #[arg(long, value_name = "NAME")]
+        error: String,
+        /// Its cause
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        cause: String,
+    },
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let mut body = Object::new();
+    match &options.report {
+        Report::Succeed { output: given } => {
+            let given = read_object(given, "`--output`", "a task's output", output)?;
+            body.insert("action".into(), "succeed".into());
+            body.insert("output".into(), given.into());
+        }
+        Report::Fail { error, cause } => {
+            body.insert("action".into(), "fail".into());
+            body.insert("error".into(), error.as_str().into());
+            body.insert("cause".into(), cause.as_str().into());
+        }
+    }
+    let client = Client::new(&options.server, output)?;
+    let id = id_of(&client, &options.execution)?;
+    let event = match options.event {
+        Some(event) => event.to_string(),
+        None => waiting(&client, &id, options.step.as_deref())?,
+    };
+    let answer = client.post(&["executions", &id, "steps", &event, "report"], &[], &body)?;
+    show_going(&client, &answer)
+}
+
+/// The event of the one step that waits for a report, or of the step of that name.
+fn waiting(client: &Client, id: &str, name: Option<&str>) -> Result<String, Exit> {
+    let output = client.output();
+    let query = [("limit", "10000".to_owned())];
+    let (rows, _) = client.get(&["executions", id, "steps"], &query)?.page();
+    let awaits = |row: &Object| {
+        let waiting = row.get("waitingFor").and_then(Value::as_object);
+        waiting.is_some_and(|waiting| text(waiting, "reason") == Some("callback"))
+    };
+    let named = |row: &Object| name.is_none_or(|name| text(row, "step") == Some(name));
+    let found: Vec<&Object> = rows.iter().filter(|row| awaits(row) && named(row)).collect();
+    match (found.as_slice(), name) {
+        ([row], _) => Ok(plain(row, "event")),
+        ([], Some(name)) => Err(bad(output, &format!("no step `{name}` waits for a report"), "")),
+        ([], None) => Err(bad(output, "no step of the execution waits for a report", "")),
+        (several, _) => {
+            let steps: Vec<String> = several
+                .iter()
+                .map(|row| format!("{} (event {})", plain(row, "step"), plain(row, "event")))
+                .collect();
+            let message = format!("{} steps wait for a report: {}", steps.len(), steps.join(", "));
+            Err(bad(output, &message, "choose one with `--step` or `--event`"))
+        }
+    }
+}

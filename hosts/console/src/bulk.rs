@@ -1,0 +1,248 @@
+//! Bulk jobs: what one would be for, and what became of each execution of one.
+
+use crate::escape::visible_json;
+use crate::executions::{Row, command_of};
+use crate::frame::Frame;
+use crate::plain::{done, written};
+use crate::read::{count, items, moment, next, number, path_part, text};
+use crate::texts::Texts;
+use crate::words::{State, state};
+use askama::Template;
+use starbridge_flow::value::{Object, Value};
+
+/// What can be done to many executions from the list.
+pub const BULK_ACTIONS: [&str; 5] = ["redrive", "stop", "pause", "resume", "skip"];
+
+/// Above so many executions their number has to be typed.
+pub const TYPED_ABOVE: u64 = 100;
+
+/// What the preview of a bulk job is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct PreviewParts<'a> {
+    /// What is to be done.
+    pub action: &'a str,
+    /// Which executions it is for, as the API takes it.
+    pub filter: Option<&'a Object>,
+    /// Their ids, where they were chosen one by one.
+    pub executions: Option<&'a Value>,
+    /// What the API says of it.
+    pub preview: &'a Value,
+}
+
+#[derive(Template)]
+#[template(path = "bulk_new.html")]
+struct Preview<'a> {
+    f: &'a Frame,
+    t: &'static Texts,
+    action: &'a str,
+    word: &'static str,
+    filter: Option<String>,
+    executions: Option<String>,
+    count: u64,
+    typed: bool,
+    causes: bool,
+    counts: Vec<(String, State, String)>,
+    rows: Vec<Row>,
+    command: String,
+}
+
+fn word(action: &str, t: &'static Texts) -> &'static str {
+    match action {
+        "stop" => t.stop,
+        "pause" => t.pause,
+        "resume" => t.resume,
+        "skip" => t.skip_undo,
+        _ => t.redrive,
+    }
+}
+
+/// What a bulk job would be for, with the form that makes it.
+pub fn bulk_preview(frame: &Frame, parts: &PreviewParts<'_>) -> String {
+    let t = frame.t();
+    let executions = number(parts.preview, "executions").unwrap_or_default();
+    let counts = items(parts.preview, "counts").iter().map(|counted| {
+        let flow = text(counted, "flow").to_owned();
+        (flow, state(text(counted, "status"), t), count(counted, "executions"))
+    });
+    let json = |value: &Value| visible_json(&value.to_json());
+    written(&Preview {
+        f: frame,
+        t,
+        action: parts.action,
+        word: word(parts.action, t),
+        filter: parts.filter.map(|filter| json(&filter.clone().into())),
+        executions: parts.executions.map(json),
+        count: executions,
+        typed: executions > TYPED_ABOVE,
+        causes: matches!(parts.action, "stop" | "pause" | "skip"),
+        counts: counts.collect(),
+        rows: items(parts.preview, "examples")
+            .iter()
+            .map(|item| Row::of(item, frame))
+            .collect(),
+        command: command(parts),
+    })
+}
+
+/// The command that does the same; none for executions that were chosen one by one.
+fn command(parts: &PreviewParts<'_>) -> String {
+    let Some(filter) = parts.filter else {
+        return String::new();
+    };
+    let action = match parts.action {
+        "resume" => "unpause",
+        action => action,
+    };
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for (key, value) in filter {
+        match value {
+            Value::Array(several) => {
+                let each = several.values().iter().filter_map(Value::as_str);
+                pairs.extend(each.map(|value| (key.to_string(), value.to_owned())));
+            }
+            Value::Object(labels) => {
+                let each = labels
+                    .iter()
+                    .map(|(label, value)| format!("{label}={}", value.to_plain_text()));
+                pairs.extend(each.map(|value| ("label".to_owned(), value)));
+            }
+            value => pairs.push((key.to_string(), value.to_plain_text())),
+        }
+    }
+    if pairs.is_empty() {
+        return format!("starbridge bulk {action} --all --dry-run");
+    }
+    let pairs: Vec<(&str, &str)> = pairs
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
+    command_of(&format!("starbridge bulk {action}"), &pairs) + " --dry-run"
+}
+
+/// What the page of a bulk job is made of: what the API answers.
+#[derive(Clone, Copy, Debug)]
+pub struct JobParts<'a> {
+    /// The job.
+    pub job: &'a Value,
+    /// A page of its items.
+    pub items: &'a Value,
+    /// Only those with this result are shown; empty: all.
+    pub result: &'a str,
+    /// The action that was just done, in one word.
+    pub done: &'a str,
+}
+
+struct Item {
+    number: String,
+    href: String,
+    id: String,
+    state: State,
+    code: String,
+}
+
+#[derive(Template)]
+#[template(path = "bulk_job.html")]
+struct Job<'a> {
+    f: &'a Frame,
+    t: &'static Texts,
+    id: &'a str,
+    part: String,
+    said: Option<&'static str>,
+    lacks: Option<String>,
+    acts: Vec<(&'static str, &'static str)>,
+    state: State,
+    facts: Vec<(&'static str, String)>,
+    share: u64,
+    filter: String,
+    tabs: Vec<(String, &'static str, String, bool)>,
+    items: Vec<Item>,
+    more: Option<String>,
+    refresh: bool,
+}
+
+fn job_state(word: &str, t: &'static Texts) -> State {
+    let (class, sign, word) = match word {
+        "collecting" => ("wait", "glass", t.collecting),
+        "running" => ("run", "run", t.running),
+        "suspended" => ("wait", "wait", t.suspended),
+        "cancelled" => ("stop", "stop", t.cancelled),
+        _ => ("ok", "ok", t.done),
+    };
+    State { class, sign, word }
+}
+
+fn result_state(word: &str, t: &'static Texts) -> State {
+    let (class, sign, word) = match word {
+        "open" => ("wait", "glass", t.open),
+        "done" => ("ok", "ok", t.done),
+        "skipped" => ("stop", "stop", t.skipped),
+        _ => ("fail", "fail", t.failed),
+    };
+    State { class, sign, word }
+}
+
+/// The page of a bulk job.
+pub fn bulk_job(frame: &Frame, parts: &JobParts<'_>) -> String {
+    let t = frame.t();
+    let job = parts.job;
+    let id = text(job, "id");
+    let part = path_part(id);
+    let stands = text(job, "state");
+    let acts: &[(&str, &str)] = match stands {
+        "running" => &[("suspend", t.suspend), ("cancel", t.cancel)],
+        "suspended" => &[("resume", t.resume), ("cancel", t.cancel)],
+        "collecting" => &[("cancel", t.cancel)],
+        _ => &[],
+    };
+    let whole = number(job, "items").unwrap_or_default();
+    let open = number(job, "open").unwrap_or_default();
+    let tab = |word: &'static str, shown: &'static str, key: &str| {
+        let href = match word {
+            "" => format!("/bulk/{part}"),
+            word => format!("/bulk/{part}?result={word}"),
+        };
+        (href, shown, count(job, key), parts.result == word)
+    };
+    let tabs = vec![
+        tab("", t.items, "items"),
+        tab("open", t.open, "open"),
+        tab("done", t.done, "done"),
+        tab("skipped", t.skipped, "skipped"),
+        tab("failed", t.failed, "failed"),
+    ];
+    let item = |item: &Value| Item {
+        number: count(item, "item"),
+        href: format!("/executions/{}", path_part(text(item, "execution"))),
+        id: text(item, "execution").to_owned(),
+        state: result_state(text(item, "result"), t),
+        code: text(item, "code").to_owned(),
+    };
+    let mut facts = vec![
+        (t.action, text(job, "action").to_owned()),
+        (t.by, text(job, "by").to_owned()),
+        (t.created, moment(job, "createdTime")),
+    ];
+    if job.get("endedTime").is_some() {
+        facts.push((t.ended, moment(job, "endedTime")));
+    }
+    written(&Job {
+        f: frame,
+        t,
+        id,
+        said: done(frame, parts.done),
+        lacks: frame.lacks("operate"),
+        acts: acts.to_vec(),
+        state: job_state(stands, t),
+        facts,
+        share: (whole - open.min(whole)) * 1_000 / whole.max(1),
+        filter: job.get("filter").map(Value::to_json).unwrap_or_default(),
+        tabs,
+        items: items(parts.items, "items").iter().map(item).collect(),
+        more: next(parts.items).map(|next| match parts.result {
+            "" => format!("/bulk/{part}?cursor={}", path_part(&next)),
+            result => format!("/bulk/{part}?result={result}&cursor={}", path_part(&next)),
+        }),
+        refresh: matches!(stands, "running" | "collecting"),
+        part,
+    })
+}

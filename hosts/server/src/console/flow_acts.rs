@@ -1,0 +1,72 @@
+//! Putting a version of a flow: it is checked first, and what differs is shown.
+
+use super::answer::Refusal;
+use super::form::Form;
+use super::page::Page;
+use axum::extract::Path;
+use axum::response::Response;
+use starbridge_console::{CheckParts, path_part};
+use starbridge_flow::value::Value;
+use starbridge_node::problem::Problem;
+
+/// What was written into a form's field, with the line ends that forms give away.
+fn definition(given: &str) -> Result<String, Refusal> {
+    let text = given.replace("\r\n", "\n");
+    match text.trim().is_empty() {
+        false => Ok(text),
+        true => Err(Problem::bad("there is no definition: write it as JSON or YAML").into()),
+    }
+}
+
+/// The text of the latest version, if there is one.
+async fn latest(page: &Page, name: &str) -> Result<String, Refusal> {
+    let found = page.ask.get("/v1/flows/{name}", &[name], &[("text", "true")]).await;
+    match found {
+        Ok(flow) => Ok(flow.get("text").and_then(Value::as_str).unwrap_or_default().to_owned()),
+        Err(refusal) if refusal.code == "NoSuchFlow" => Ok(String::new()),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// `POST /flows/{name}/check`
+pub async fn check(Path(name): Path<String>, form: Form) -> Response {
+    let (page, fields) = (form.page, form.fields);
+    let made = async {
+        let text = definition(fields.get("definition"))?;
+        let before = latest(&page, &name).await?;
+        let route = "/v1/flows/{name}/check";
+        let checked = page.ask.send_text("POST", route, &[&name], Some(text.clone())).await;
+        let (checked, diagnostics) = match checked {
+            Ok(checked) => {
+                let diagnostics = checked.get("diagnostics").cloned().unwrap_or_default();
+                (checked, diagnostics)
+            }
+            Err(refusal) if refusal.diagnostics != Value::Null => (Value::Null, refusal.diagnostics),
+            Err(refusal) => return Err(refusal),
+        };
+        let parts = CheckParts {
+            name: &name,
+            text: &text,
+            before: &before,
+            checked: &checked,
+            diagnostics: &diagnostics,
+        };
+        Ok(starbridge_console::flow_check(&page.frame, &parts))
+    };
+    let made: Result<String, Refusal> = made.await;
+    page.answer(made)
+}
+
+/// `POST /flows/{name}/put`
+pub async fn put(Path(name): Path<String>, form: Form) -> Response {
+    let (page, fields) = (form.page, form.fields);
+    let done = async {
+        let text = definition(fields.get("definition"))?;
+        page.ask
+            .send_text("PUT", "/v1/flows/{name}", &[&name], Some(text))
+            .await?;
+        Ok(format!("/flows/{}?done=put", path_part(&name)))
+    };
+    let done: Result<String, Refusal> = done.await;
+    page.lead(done)
+}

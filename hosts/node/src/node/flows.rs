@@ -8,7 +8,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::is_name;
 use starbridge_flow::syntax::{Format, Source};
 use starbridge_ports::{AuditKind, StoreError};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// A definition that was stored.
 #[derive(Debug)]
@@ -23,6 +23,14 @@ pub struct PutFlow {
     pub source: Source,
     /// The diagnostics, which are only warnings.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A definition that may be put.
+pub(super) struct CheckedFlow {
+    pub(super) flow: Arc<Flow>,
+    source: Source,
+    /// The diagnostics, which are only warnings.
+    diagnostics: Vec<Diagnostic>,
 }
 
 /// Why a definition was not stored.
@@ -68,6 +76,49 @@ impl Node {
         format: Option<Format>,
         operator: Option<&Operator>,
     ) -> Result<PutFlow, PutError> {
+        let checked = self.check_flow(name, definition, format)?;
+        self.put_checked(name, checked, operator)
+    }
+
+    /// Stores a definition that was checked. One at a time: two that give a pool different limits would each not see the other.
+    pub(super) fn put_checked(
+        &self,
+        name: &str,
+        checked: CheckedFlow,
+        operator: Option<&Operator>,
+    ) -> Result<PutFlow, PutError> {
+        let CheckedFlow {
+            flow,
+            source,
+            diagnostics,
+        } = checked;
+        let _one_at_a_time = self.flow_puts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(conflict) = conflict(name, &flow, &self.flows.latest()) {
+            return Err(PutError::Limits(conflict));
+        }
+        let audit = operator.map(|operator| self.audit_entry(operator, "put", AuditKind::Flow, name));
+        let (version, new) = self
+            .store
+            .put_flow(name, source.text(), &flow.hash, self.now(), audit.as_ref())
+            .map_err(PutError::Store)?;
+        self.flows.set(name, version, flow.clone());
+        self.vault.know(name, &flow);
+        Ok(PutFlow {
+            version,
+            new,
+            flow,
+            source,
+            diagnostics,
+        })
+    }
+
+    /// Checks a definition of a flow as if it were put.
+    pub(super) fn check_flow(
+        &self,
+        name: &str,
+        definition: String,
+        format: Option<Format>,
+    ) -> Result<CheckedFlow, PutError> {
         if !is_name(name) {
             return Err(PutError::Name);
         }
@@ -84,21 +135,9 @@ impl Node {
         if !flow.concurrency.is_empty() && self.admission.is_none() {
             return Err(PutError::NotSupported("`concurrency`"));
         }
-        if let Some(conflict) = conflict(name, &flow, &self.flows.latest()) {
-            return Err(PutError::Limits(conflict));
-        }
-        let audit = operator.map(|operator| self.audit_entry(operator, "put", AuditKind::Flow, name));
-        let (version, new) = self
-            .store
-            .put_flow(name, source.text(), &flow.hash, self.now(), audit.as_ref())
-            .map_err(PutError::Store)?;
-        self.flows.set(name, version, flow.clone());
-        self.vault.know(name, &flow);
         let mut diagnostics = checked.diagnostics;
         diagnostics.retain(|diagnostic| diagnostic.severity != Severity::Error);
-        Ok(PutFlow {
-            version,
-            new,
+        Ok(CheckedFlow {
             flow,
             source,
             diagnostics,

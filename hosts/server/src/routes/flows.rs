@@ -50,26 +50,33 @@ pub async fn put(
             let status = if put.new { StatusCode::CREATED } else { StatusCode::OK };
             Ok(shapes::json(status, body.to_string()))
         }
-        Err(PutError::Name) => Err(bad_name(&name)),
-        Err(PutError::Bad { source, diagnostics }) => {
+        Err(error) => Err(not_put(&name, error)),
+    }
+}
+
+/// Why a definition was not stored.
+pub(super) fn not_put(name: &str, error: PutError) -> Problem {
+    match error {
+        PutError::Name => bad_name(name),
+        PutError::Bad { source, diagnostics } => {
             let detail = "the definition has errors: `diagnostics` has them all";
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidDefinition", detail);
-            Err(problem.with("diagnostics", diagnosed(&source, &diagnostics).to_list()))
+            problem.with("diagnostics", diagnosed(&source, &diagnostics).to_list())
         }
-        Err(PutError::NotSupported(what)) => {
+        PutError::NotSupported(what) => {
             let detail =
                 format!("the flow has {what}, which can't be honoured here: it needs a server that runs all the time");
-            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail))
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail)
         }
-        Err(PutError::Limits(PoolLimits { pool, limit, other })) => {
+        PutError::Limits(PoolLimits { pool, limit, other }) => {
             let (flow, known) = other;
             let detail = format!(
                 "the pool `{pool}` has the limit {limit} here and {known} in the flow `{flow}`: give both the same, or change that flow first; `starbridge key set` limits single keys"
             );
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "DifferentLimits", detail);
-            Err(problem.with("limit", known.into()))
+            problem.with("limit", known.into())
         }
-        Err(PutError::Store(error)) => Err(error.into()),
+        PutError::Store(error) => error.into(),
     }
 }
 

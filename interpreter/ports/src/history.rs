@@ -125,6 +125,11 @@ impl Append {
         turn + checkpoint + queued + request + logs
     }
 
+    /// Whether an append of admission has nothing in it.
+    pub fn changes_nothing_of_admission(&self) -> bool {
+        self.admission.is_empty() && self.sent.is_empty() && self.received.is_empty() && self.audit.is_empty()
+    }
+
     /// Whether it is the start of an execution that is not there yet.
     pub fn is_start(&self) -> bool {
         self.expected == EventId(0)

@@ -118,6 +118,7 @@ impl AdmissionEngine {
                 return Ok(());
             }
             let retry = !self.unsent.is_empty();
+            let more = !self.writing.is_busy() && !self.admission.is_idle();
             tokio::select! {
                 biased;
                 written = self.writing.written() => { written?; self.take_written()?; }
@@ -125,6 +126,7 @@ impl AdmissionEngine {
                     Some(command) => self.take(command),
                     None => self.stopped = true,
                 },
+                () = std::future::ready(()), if more => {}
                 () = tokio::time::sleep(RETRY), if retry => {}
             }
             for _ in 0..BATCH {
@@ -168,6 +170,10 @@ impl AdmissionEngine {
         // Who is seen to wait is counted.
         self.handle.count_waiting(self.admission.waiting_change());
         self.note_awaited();
+        if changes == 0 && append.changes_nothing_of_admission() {
+            self.admission.settle();
+            return self.forget_names();
+        }
         self.under_way.clone_from(&append.sent);
         if self.writing.write(vec![append])?.is_some() {
             self.take_written()?;

@@ -1,9 +1,9 @@
 //! Examples on a server that is killed: flow and workers are those of `examples/`, and what they end in and leave behind has to
 //! be what their README allows.
 
+use super::PATIENCE;
 use super::audit::{SET_ASIDE_AT_KILLS, redrive};
 use super::process::{Place, Process};
-use super::{LATEST, PATIENCE};
 use crate::campaigns::{Chance, Findings};
 use crate::{client, data};
 use serde_json::{Value, json};
@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// The server is killed at most so long after it was ready, in milliseconds: programs and workers take their time.
+const LATEST: u32 = 1_000;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -26,6 +28,8 @@ struct Example {
     flows: &'static [&'static str],
     /// The queues of its workers, with the program of each.
     workers: &'static [(&'static str, &'static str)],
+    /// The variables of the environment that its flows set.
+    variables: &'static [&'static str],
     /// The programs it can't do without.
     tools: &'static [&'static str],
     /// How many jobs run at once. Those that share a file run alone.
@@ -54,6 +58,7 @@ const EXAMPLES: [Example; 5] = [
         folder: "undo",
         flows: &["flow.json"],
         workers: &[("network", "module.sh"), ("disk", "module.sh"), ("boot", "module.sh")],
+        variables: &[],
         tools: &["jq"],
         together: 4,
         start: |number| json!({"input": {"name": format!("job-{number}"), "fail": failing_module(number)}}),
@@ -63,6 +68,7 @@ const EXAMPLES: [Example; 5] = [
         folder: "tasks",
         flows: &["flow.json"],
         workers: &[("jobs", "job.sh")],
+        variables: &[],
         tools: &["jq"],
         together: 4,
         // The same key twice: both are one.
@@ -76,6 +82,7 @@ const EXAMPLES: [Example; 5] = [
         folder: "staged",
         flows: &["flow.json"],
         workers: &[("convert", "stage.sh"), ("publish", "stage.sh")],
+        variables: &[],
         tools: &["jq"],
         together: 4,
         start: |number| json!({"priority": number % 10, "input": {"file": format!("{number}.avi"), "seconds": 600}}),
@@ -88,6 +95,7 @@ const EXAMPLES: [Example; 5] = [
         folder: "durable",
         flows: &["flow.json"],
         workers: &[],
+        variables: &[],
         tools: &[],
         // There is one file with the token.
         together: 1,
@@ -98,6 +106,7 @@ const EXAMPLES: [Example; 5] = [
         folder: "pipeline",
         flows: &["flow.json", "publish.json"],
         workers: &[],
+        variables: &["WORD"],
         tools: &[],
         // There is one folder of texts.
         together: 1,
@@ -155,8 +164,9 @@ struct Workers(Vec<Child>);
 impl Workers {
     fn start(example: &Example, program: &Path, server: &str, folder: &Path) -> Result<Self, String> {
         let mut workers = Self(Vec::new());
+        let program = std::path::absolute(program).map_err(|error| error.to_string())?;
         for (queue, script) in example.workers {
-            let child = Command::new(program)
+            let child = Command::new(&program)
                 .args([
                     "worker",
                     "--queue",
@@ -360,7 +370,11 @@ async fn run_one(example: &'static Example, program: &Path, kills: u32, seed: u6
     let from = data::root().join("examples").join(example.folder);
     copy(&from, &folder).map_err(|error| format!("{}: {error}", from.display()))?;
     let place = Place::new(program, place_of_all.path())?;
-    place.configure_with(&format!("[commands]\nfolder = \"{}\"\n", folder.display()))?;
+    let variables = example.variables;
+    place.configure_with(&format!(
+        "[commands]\nfolder = \"{}\"\nvariables = {variables:?}\n",
+        folder.display()
+    ))?;
     let mut process = Process::start(&place).await?;
     for file in example.flows {
         let definition = definition(&folder, file)?;

@@ -3,10 +3,9 @@
 use super::executions::{not_started, read_name, taken};
 use super::flows::not_put;
 use crate::App;
-use crate::access::lacks;
 use crate::answers::{Found, find};
 use crate::caller::Caller;
-use crate::scope::Scope;
+use crate::scope::{Scope, lacks};
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};

@@ -153,7 +153,7 @@ async fn who_has_a_claim_says_so() {
     );
     // Others pass it, but not for ever.
     let mut passed = 0;
-    let claiming = loop {
+    let (claiming, last) = loop {
         let next = start_shard(&server, "x", &format!("next{passed}"), 9).await;
         waits(&server, &next, "key").await;
         stop(&server, &running).await;
@@ -163,14 +163,14 @@ async fn who_has_a_claim_says_so() {
             if waiting["claim"] == true {
                 break Some(waiting);
             }
-            let next = server.get(&format!("/v1/executions/{next}")).await.body;
-            if next["waitingFor"]["reason"] == "timer" {
+            let shown = server.get(&format!("/v1/executions/{next}")).await.body;
+            if shown["waitingFor"]["reason"] == "timer" {
                 break None;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
         if let Some(claiming) = claiming {
-            break claiming;
+            break (claiming, next);
         }
         passed += 1;
         assert!(passed < 40, "nobody gets a claim");
@@ -179,7 +179,17 @@ async fn who_has_a_claim_says_so() {
     // With the first one and the last one, sixteen had the slot.
     assert_eq!(passed, 14);
     assert_eq!(claiming["reason"], "key", "{claiming}");
-    // The slot that became free is kept for it.
+    // The slot that becomes free is kept for it, whoever comes.
+    runs(&server, &last).await;
+    stop(&server, &last).await;
+    let urgent = start_shard(&server, "x", "urgent", 9).await;
+    waits(&server, &urgent, "key").await;
+    let waiting = waits(&server, &oldest, "key").await;
+    assert_eq!(
+        (&waiting["key"], &waiting["claim"]),
+        (&json!("s-1"), &json!(true)),
+        "{waiting}"
+    );
     stop(&server, &shard).await;
     runs(&server, &oldest).await;
 }

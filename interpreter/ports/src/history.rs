@@ -1,6 +1,6 @@
 //! The port for histories.
 
-use crate::admission::AdmissionChange;
+use crate::admission::{ADMISSION, AdmissionChange};
 use crate::audit::AuditEntry;
 use crate::error::StoreError;
 use crate::message::{Message, MessageId};
@@ -488,4 +488,16 @@ pub trait History: Send + Sync {
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn messages(&self) -> Result<Vec<Message>, StoreError>;
+
+    /// Those of [`History::messages`] that are for admission, or those that are for executions. Of the first there may be a
+    /// million, which nobody else should read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+        let mut messages = self.messages()?;
+        messages.retain(|message| (message.id.to == ADMISSION) == admission);
+        Ok(messages)
+    }
 }

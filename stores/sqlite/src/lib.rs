@@ -188,7 +188,11 @@ impl History for SqliteStore {
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.read(load::messages)
+        self.read(|connection| load::messages(connection, None))
+    }
+
+    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+        self.read(|connection| load::messages(connection, Some(admission)))
     }
 }
 

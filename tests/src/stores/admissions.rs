@@ -277,11 +277,27 @@ fn messages_are_pending(tried: &mut Tried<'_>) {
         id: id.clone(),
         body: MessageBody::Admit,
     };
+    let other = MessageId {
+        to: "e2".into(),
+        ..id.clone()
+    };
+    let to_other = Message {
+        id: other.clone(),
+        body: MessageBody::Admit,
+    };
     tried.append(&[Append {
-        sent: vec![message],
+        sent: vec![message, to_other],
         ..Append::default()
     }]);
     assert!(tried.store().is_pending(&id).unwrap());
+    let mut receivers = |admission| {
+        let messages = tried.store().messages_for(admission).unwrap();
+        messages.into_iter().map(|message| message.id.to).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (receivers(true), receivers(false)),
+        (vec![ADMISSION.into()], vec![other.to.clone()])
+    );
     tried.append(&[Append {
         received: vec![id.clone()],
         ..Append::default()

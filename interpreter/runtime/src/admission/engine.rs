@@ -8,7 +8,7 @@ use super::settings::AdmissionSettings;
 use super::value::{Admission, Decided};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_flow::value::Text;
-use starbridge_ports::{ADMISSION, Admissions, FLOW_POOL, History, Message, PoolKey, StoreError, Waiters};
+use starbridge_ports::{Admissions, FLOW_POOL, History, Message, PoolKey, StoreError, Waiters};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,10 +70,8 @@ impl AdmissionEngine {
         writer: &Writer,
     ) -> Result<Self, StoreError> {
         let mut admission = Admission::resume(settings, rows.as_ref())?;
-        for message in history.messages()? {
-            if message.id.to.as_str() == ADMISSION {
-                admission.deliver(message);
-            }
+        for message in history.messages_for(true)? {
+            admission.deliver(message);
         }
         handle.bound_waiting(rows.count_waiters()?, settings.max_waiting);
         // Keys are in the order of their pools: there may be a million of others.

@@ -5,10 +5,10 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
-    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
-    KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
-    Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError, StoredHistory,
-    TaskLease, Turn, Waiter, Waiters,
+    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
+    History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
+    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError,
+    StoredHistory, TaskLease, Turn, Waiter, Waiters,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -297,8 +297,8 @@ impl<S: Store> Admissions for Faulty<S> {
         self.run(|store| store.holders(key, limit))
     }
 
-    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
-        self.run(|store| store.ended_holders())
+    fn ended_holders(&self, after: &str, limit: usize) -> Result<EndedHolders, StoreError> {
+        self.run(|store| store.ended_holders(after, limit))
     }
 
     fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {

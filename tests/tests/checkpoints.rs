@@ -52,7 +52,7 @@ fn folded(history: &str, after: u64) -> (Arc<Flow>, State) {
 fn checkpoints_keep_their_form() {
     for (history, after) in WRITTEN {
         let (flow, state) = folded(history, after);
-        let name = format!("tests/checkpoints/v3/{}-{after}.json", history.replace('/', "-"));
+        let name = format!("tests/checkpoints/v4/{}-{after}.json", history.replace('/', "-"));
         let path = data::root().join(&name);
         if !path.exists() && std::env::var_os("UPDATE").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -73,9 +73,10 @@ fn checkpoints_keep_their_form() {
 
 #[test]
 fn checkpoints_of_an_earlier_form_are_read() {
-    for (history, after) in WRITTEN {
+    let forms = ["v2", "v3"].into_iter();
+    for (form, (history, after)) in forms.flat_map(|form| WRITTEN.map(|written| (form, written))) {
         let (flow, state) = folded(history, after);
-        let name = format!("tests/checkpoints/v2/{}-{after}.json", history.replace('/', "-"));
+        let name = format!("tests/checkpoints/{form}/{}-{after}.json", history.replace('/', "-"));
         let written = std::fs::read(data::root().join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         let restored = State::from_checkpoint(&flow, &written, Arc::default());
         let restored = restored.unwrap_or_else(|error| panic!("{name}: {error:?}"));

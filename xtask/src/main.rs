@@ -33,7 +33,8 @@ usage: cargo xtask COMMAND
   failing [--full]                  a node over a store of which each operation fails once
   torn [--count N] [--seed S]       stores whose log is cut off or garbled
   full-disk                         a server on a disk that is full, where one can be mounted
-  kills [--count N] [--seed S]      a server under load, killed 200 or N times
+  kills [--count N] [--seed S] [--example NAME]
+                                    a server under load, killed 200 or N times, and those of examples, or of one
   holds [--count N] [--seed S]      100000 or N tasks of a queue, with workers and servers killed at random
 ";
 

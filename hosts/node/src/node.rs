@@ -41,7 +41,7 @@ pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use keys::{read_keys, token_keys};
 pub use leased::LeaseSettings;
 pub use notifier_thread::ShownTarget;
-pub use operating::{ForkRefusal, ResolvedStep, WantedFork};
+pub use operating::{DefinedForkRefusal, ForkRefusal, ResolvedStep, WantedFork};
 pub use operator::Operator;
 pub use permits::{NoWaitPermit, WaitPermit};
 pub use pool_limits::PoolLimits;
@@ -68,7 +68,7 @@ use starbridge_runtime::{
     AdmissionHandle, AdmissionSettings, Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report,
     ResourceMap, SecretUse, SignedCall, Snapshot, StartFailure, StartRequest, TokenError, TokenKeys, Vault,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
 
@@ -126,6 +126,8 @@ pub struct NodeSettings {
 pub struct Node {
     store: Arc<dyn Store>,
     flows: FlowTable,
+    /// Held while a definition is stored.
+    flow_puts: Mutex<()>,
     limits: Arc<Limits>,
     tokens: TokenKeys,
     owners: Owners,
@@ -251,6 +253,7 @@ impl Node {
         let node = Self {
             store: asked,
             flows,
+            flow_puts: Mutex::new(()),
             limits,
             tokens,
             owners,

@@ -10,7 +10,7 @@ pub use limiter::Limiter;
 use crate::App;
 use crate::caller::Caller;
 use crate::routes::routes;
-use crate::scope::Scope;
+use crate::scope::{Scope, lacks};
 use axum::RequestExt;
 use axum::extract::{ConnectInfo, MatchedPath, RawPathParams, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -316,12 +316,6 @@ fn admit(app: &App, path: &str, request: &Request) -> Result<Caller, Problem> {
         return Ok(caller);
     }
     Err(lacks(scope))
-}
-
-/// The problem with a token that does not allow enough.
-pub(crate) fn lacks(scope: Scope) -> Problem {
-    let detail = format!("this needs a token with the scope `{}`", scope.as_str());
-    Problem::new(StatusCode::FORBIDDEN, "Forbidden", detail)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -400,7 +400,7 @@ const ROUTES: &[Route] = &[
         method: "POST",
         path: "/v1/executions/{id}/fork",
         scope: Some(Scope::Operate),
-        summary: "Begins an execution that goes on from an event of this one",
+        summary: "Begins an execution that goes on from an event of this one; with `definition`, which becomes the latest version, `admin` is needed",
         query: &[],
         body: Some("Fork"),
         answers: &[
@@ -409,7 +409,7 @@ const ROUTES: &[Route] = &[
             (409, "the name is taken", Some("Problem")),
             (
                 422,
-                "`DefinitionDoesNotFit`: with that version or input something else would have been done before the event; \
+                "`DefinitionDoesNotFit`: with that version, definition or input something else would have been done before the event; \
                  `InvalidConcurrencyKey`: a key of the flow can't be made of the input",
                 Some("Problem"),
             ),

@@ -1,5 +1,8 @@
 //! The scopes of tokens.
 
+use axum::http::StatusCode;
+use starbridge_node::problem::Problem;
+
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
@@ -38,4 +41,10 @@ impl Scope {
             Self::Admin => "admin",
         }
     }
+}
+
+/// The problem with a token that does not allow enough.
+pub(crate) fn lacks(scope: Scope) -> Problem {
+    let detail = format!("this needs a token with the scope `{}`", scope.as_str());
+    Problem::new(StatusCode::FORBIDDEN, "Forbidden", detail)
 }

@@ -239,6 +239,8 @@ fn rollback_that_no_worker_takes_in_time_fails() {
     let call = run.call();
     run.give(Signal::TimedOut { call, holder: None });
     assert_eq!(run.state.status(), Status::RollbackFailed);
+    // The state was written down and read: a skip finds the task that is not to be listed any more.
+    assert_eq!(run.state.failed_undo_calls(), [call]);
 }
 
 #[test]

@@ -7,6 +7,29 @@ use crate::message::MessageId;
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 
+/// Executions that hold slots although they have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndedHolders {
+    /// Their ids, each with how it ended.
+    pub ended: Vec<(Text, Status)>,
+    /// The last holder that was looked at, if there may be more.
+    pub looked: Option<Text>,
+}
+
+impl EndedHolders {
+    /// Those of a page of holders, each with its status, that have ended. A page with less than `limit` is the last one.
+    pub fn of(page: Vec<(Text, Status)>, limit: usize) -> Self {
+        let last = page.last().filter(|_| page.len() >= limit);
+        Self {
+            looked: last.map(|(execution, _)| execution.clone()),
+            ended: page
+                .into_iter()
+                .filter(|(_, status)| *status == Status::New || status.is_ended())
+                .collect(),
+        }
+    }
+}
+
 /// Reads what admission keeps, and looks up executions. Everything it returns is durable. A store that keeps nothing of admission needs none of these
 /// methods.
 pub trait Admissions: Listing {
@@ -83,14 +106,15 @@ pub trait Admissions: Listing {
         Ok(Vec::new())
     }
 
-    /// The executions that hold slots although they have ended, each with how it ended, in the order of their ids; `New` for one
-    /// that is not there. The word of their end is on its way, or was never sent.
+    /// Of the next `limit` executions that hold slots, after this id in the order of ids, those that have ended, each with how it
+    /// ended; `New` for one that is not there. The word of their end is on its way, or was never sent.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
-        Ok(Vec::new())
+    fn ended_holders(&self, after: &str, limit: usize) -> Result<EndedHolders, StoreError> {
+        let _ = (after, limit);
+        Ok(EndedHolders::default())
     }
 
     /// How a key stands.

@@ -1,6 +1,6 @@
 //! The port for histories.
 
-use crate::admission::AdmissionChange;
+use crate::admission::{ADMISSION, AdmissionChange};
 use crate::audit::AuditEntry;
 use crate::error::StoreError;
 use crate::message::{Message, MessageId};
@@ -123,6 +123,11 @@ impl Append {
         };
         let logs: usize = self.logs.iter().map(|log| log.text.len()).sum();
         turn + checkpoint + queued + request + logs
+    }
+
+    /// Whether an append of admission has nothing in it.
+    pub fn changes_nothing_of_admission(&self) -> bool {
+        self.admission.is_empty() && self.sent.is_empty() && self.received.is_empty() && self.audit.is_empty()
     }
 
     /// Whether it is the start of an execution that is not there yet.
@@ -507,4 +512,16 @@ pub trait History: Send + Sync {
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn messages(&self) -> Result<Vec<Message>, StoreError>;
+
+    /// Those of [`History::messages`] that are for admission, or those that are for executions. Of the first there may be a
+    /// million, which nobody else should read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+        let mut messages = self.messages()?;
+        messages.retain(|message| (message.id.to == ADMISSION) == admission);
+        Ok(messages)
+    }
 }

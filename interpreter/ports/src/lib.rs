@@ -77,7 +77,7 @@ pub use admission::{
     ADMISSION, ASKED_AT_START, AdmissionChange, Ask, DeclineReason, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView,
     LinePlace, MET_EVENT, NeededKey, OpenDependency, PoolKey, SCHEDULE_POOL, WATCH_EVENT, Waiter, WaiterAge, Waiters,
 };
-pub use admissions::Admissions;
+pub use admissions::{Admissions, EndedHolders};
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, LOCAL_OPERATOR};
 pub use backoff::{Backoff, Failures};
 pub use bulk::{BulkItem, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, BulkStore};

@@ -173,6 +173,10 @@ impl History for Express {
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
         self.history.messages()
     }
+
+    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+        self.history.messages_for(admission)
+    }
 }
 
 impl ExecutionLeases for Express {

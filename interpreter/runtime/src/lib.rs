@@ -77,8 +77,8 @@ pub use express::Express;
 pub use flows::FlowTable;
 pub use queues::{
     FairQueue, HeldTask, PollOptions, PollOutcome, PollRequest, QueueCommand, QueueEngine, QueueEngineDeps,
-    QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, QueueWorker, Queues,
-    TaskExpiry, TaskGrant, TaskKey, Ticks,
+    QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, QueueWorker, Queues, TaskExpiry, TaskGrant,
+    TaskKey, Ticks,
 };
 pub use references::{Revealing, read_references, references_in};
 pub use report::{read_entry, read_report};

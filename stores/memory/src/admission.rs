@@ -6,6 +6,7 @@ use starbridge_ports::{
     AdmissionChange, FLOW_POOL, KeptKey, KeyView, LinePlace, PoolKey, Waiter, Waiters, WaitingReason,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 /// What admission keeps.
 #[derive(Debug, Default)]
@@ -118,8 +119,10 @@ impl Rows {
         holders.take(limit).map(|(execution, _)| execution.clone()).collect()
     }
 
-    pub(crate) fn all_holders(&self) -> impl Iterator<Item = &Text> {
-        let holders = self.slots.iter().filter(|(_, held)| !held.is_empty());
+    /// Those who hold slots, after this id, in order.
+    pub(crate) fn holders_after(&self, after: &str) -> impl Iterator<Item = &Text> {
+        let after = (Bound::Excluded(after), Bound::Unbounded);
+        let holders = self.slots.range::<str, _>(after).filter(|(_, held)| !held.is_empty());
         holders.map(|(execution, _)| execution)
     }
 

@@ -38,10 +38,10 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
-    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
-    KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
-    Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
-    Turn, Waiter, Waiters, WaitingReason,
+    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
+    History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
+    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory,
+    TaskLease, Turn, Waiter, Waiters, WaitingReason,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -413,18 +413,16 @@ impl Admissions for MemoryStore {
         Ok(self.lock().admission.holders(key, limit))
     }
 
-    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
+    fn ended_holders(&self, after: &str, limit: usize) -> Result<EndedHolders, StoreError> {
         let kept = self.lock();
-        let holders = kept.admission.all_holders();
+        let holders = kept.admission.holders_after(after).take(limit);
         let ends = holders.map(|id| {
             (
                 id.clone(),
                 kept.get(id).map_or(Status::New, |known| known.record.status),
             )
         });
-        Ok(ends
-            .filter(|(_, status)| *status == Status::New || status.is_ended())
-            .collect())
+        Ok(EndedHolders::of(ends.collect(), limit))
     }
 
     fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {

@@ -5,9 +5,9 @@ use crate::fault::Failure;
 use crate::record::{bytes_json, optional_text, text, time};
 use crate::session::{Owned, Param, Sent, Session, column};
 use starbridge_flow::value::Text;
-use starbridge_machine::{EventId, Status};
+use starbridge_machine::EventId;
 use starbridge_ports::{
-    AdmissionChange, KeptKey, KeyPause, KeyView, LinePlace, PoolKey, STATUS_CODES, Waiter, Waiters, code_of,
+    AdmissionChange, EndedHolders, KeptKey, KeyPause, KeyView, LinePlace, PoolKey, STATUS_CODES, Waiter, Waiters,
 };
 use tokio_postgres::Row;
 
@@ -273,20 +273,16 @@ pub(crate) async fn holders(session: &Session, key: &PoolKey, limit: usize) -> R
     Ok(found.iter().map(|row| text(row, 0)).collect())
 }
 
-pub(crate) async fn ended_holders(session: &Session) -> Result<Vec<(Text, Status)>, Failure> {
-    let ended = STATUS_CODES.iter().filter(|status| status.is_ended());
-    let codes: Vec<String> = ended.map(|status| code_of(*status).to_string()).collect();
-    let sql = format!(
-        "select distinct s.execution, coalesce(e.status, 0::smallint) from slots s
-            left join executions e on e.id = s.execution
-            where e.id is null or e.status in ({}) order by s.execution",
-        codes.join(", ")
-    );
+pub(crate) async fn ended_holders(session: &Session, after: &str, limit: usize) -> Result<EndedHolders, Failure> {
+    let sql = "select h.execution, coalesce(e.status, 0::smallint)
+        from (select distinct execution from slots where execution > $1 order by execution limit $2) h
+        left join executions e on e.id = h.execution order by h.execution";
     let holder = |row: &Row| {
         let code = usize::try_from(row.get::<_, i16>(1)).unwrap_or_default();
         (text(row, 0), STATUS_CODES.get(code).copied().unwrap_or_default())
     };
-    Ok(session.query(&sql, &[]).await?.iter().map(holder).collect())
+    let found = session.query(sql, &[&Str(after), &rows(limit)]).await?;
+    Ok(EndedHolders::of(found.iter().map(holder).collect(), limit))
 }
 
 const KEY_COLUMNS: &str = "pool, key, defined, set_to, set_by, paused_by, paused_since, stale";

@@ -55,10 +55,10 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
-    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
-    KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
-    Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
-    Turn, Waiter, Waiters, WaitingReason,
+    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
+    History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
+    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory,
+    TaskLease, Turn, Waiter, Waiters, WaitingReason,
 };
 use std::sync::Arc;
 use write::Work;
@@ -168,7 +168,11 @@ impl History for PostgresStore {
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.read(async |session| load::messages(session).await)
+        self.read(async |session| load::messages(session, None).await)
+    }
+
+    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+        self.read(async |session| load::messages(session, Some(admission)).await)
     }
 }
 
@@ -353,8 +357,8 @@ impl Admissions for PostgresStore {
         self.read(async |session| admission::holders(session, key, limit).await)
     }
 
-    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
-        self.read(async |session| admission::ended_holders(session).await)
+    fn ended_holders(&self, after: &str, limit: usize) -> Result<EndedHolders, StoreError> {
+        self.read(async |session| admission::ended_holders(session, after, limit).await)
     }
 
     fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {

@@ -127,9 +127,19 @@ fn select(query: &Query, before: Option<i64>) -> (String, Vec<Owned<'_>>) {
         ));
     }
     let asked = "coalesce(e.requested, e.started)";
-    for (at, how) in [(query.from, ">="), (query.to, "<")] {
+    for (at, of, how) in [
+        (query.from, asked, ">="),
+        (query.to, asked, "<"),
+        (query.ended_from, "e.ended", ">="),
+        (query.ended_to, "e.ended", "<"),
+    ] {
         if let Some(at) = at {
-            terms.is(asked, how, Box::new(at.0));
+            terms.is(of, how, Box::new(at.0));
+        }
+    }
+    for (wanted, of) in [(&query.error, "e.error"), (&query.step, "e.step")] {
+        if let Some(wanted) = wanted {
+            terms.is(of, "=", same(wanted));
         }
     }
     if let Some(before) = before {

@@ -7,7 +7,7 @@ use crate::session::{Param, Session};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{AttemptLog, Message, MessageId, StoredHistory, Turn};
+use starbridge_ports::{ADMISSION, AttemptLog, Message, MessageId, StoredHistory, Turn};
 use tokio_postgres::Row;
 
 /// Everything is asked at once, in one state of the store.
@@ -84,10 +84,17 @@ pub(crate) async fn due(session: &Session, before: Timestamp, limit: usize) -> R
     Ok(found.iter().map(|row| (Timestamp(row.get(0)), text(row, 1))).collect())
 }
 
-pub(crate) async fn messages(session: &Session) -> Result<Vec<Message>, Failure> {
-    let found = session
-        .query("select sender, event, receiver, body from messages order by place", &[])
-        .await?;
+/// All messages, or those that are for admission, or those that are not.
+pub(crate) async fn messages(session: &Session, admission: Option<bool>) -> Result<Vec<Message>, Failure> {
+    let of = match admission {
+        None => "",
+        Some(true) => "where receiver = $1",
+        Some(false) => "where receiver <> $1",
+    };
+    let sql = format!("select sender, event, receiver, body from messages {of} order by place");
+    let receiver = Str(ADMISSION);
+    let values: &[Param<'_>] = if admission.is_some() { &[&receiver] } else { &[] };
+    let found = session.query(&sql, values).await?;
     let message = |row: &Row| -> Result<Message, Failure> {
         let id = MessageId {
             from: text(row, 0),

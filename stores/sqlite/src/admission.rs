@@ -4,10 +4,10 @@ use crate::fault::no_json;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{EventId, Status};
+use starbridge_machine::EventId;
 use starbridge_ports::{
-    AdmissionChange, KeptKey, KeyPause, KeyView, LinePlace, MessageId, OpenDependency, PoolKey, STATUS_CODES, Waiter,
-    Waiters, code_of,
+    AdmissionChange, EndedHolders, KeptKey, KeyPause, KeyView, LinePlace, MessageId, OpenDependency, PoolKey,
+    STATUS_CODES, Waiter, Waiters,
 };
 
 /// Makes the changes of an append.
@@ -293,21 +293,19 @@ pub(crate) fn holders(connection: &Connection, key: &PoolKey, limit: usize) -> r
         .collect()
 }
 
-pub(crate) fn ended_holders(connection: &Connection) -> rusqlite::Result<Vec<(Text, Status)>> {
-    let ended = STATUS_CODES.iter().filter(|status| status.is_ended());
-    let codes: Vec<String> = ended.map(|status| code_of(*status).to_string()).collect();
-    let sql = format!(
-        "SELECT DISTINCT s.execution, coalesce(e.status, 0) FROM slots s LEFT JOIN executions e ON e.id = s.execution
-            WHERE e.id IS NULL OR e.status IN ({}) ORDER BY s.execution",
-        codes.join(", ")
-    );
-    connection
-        .prepare_cached(&sql)?
-        .query_map([], |row| {
+pub(crate) fn ended_holders(connection: &Connection, after: &str, limit: usize) -> rusqlite::Result<EndedHolders> {
+    let holders = connection
+        .prepare_cached(
+            "SELECT h.execution, coalesce(e.status, 0)
+                FROM (SELECT DISTINCT execution FROM slots WHERE execution > ?1 ORDER BY execution LIMIT ?2) h
+                LEFT JOIN executions e ON e.id = h.execution ORDER BY h.execution",
+        )?
+        .query_map(params![after, limit], |row| {
             let status = STATUS_CODES.get(row.get::<_, usize>(1)?).copied();
             Ok((text(row, 0)?, status.unwrap_or_default()))
         })?
-        .collect()
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(EndedHolders::of(holders, limit))
 }
 
 const KEY_COLUMNS: &str = "pool, key, defined, \"limit\", set_by, paused_by, paused_since, stale";

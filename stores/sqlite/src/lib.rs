@@ -68,10 +68,10 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
-    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, ExecutionRecord, History,
-    KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice, NoticeChange,
-    Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory, TaskLease,
-    Turn, Waiter, Waiters, WaitingReason,
+    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
+    History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
+    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory,
+    TaskLease, Turn, Waiter, Waiters, WaitingReason,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -189,7 +189,11 @@ impl History for SqliteStore {
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.read(load::messages)
+        self.read(|connection| load::messages(connection, None))
+    }
+
+    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+        self.read(|connection| load::messages(connection, Some(admission)))
     }
 }
 
@@ -378,8 +382,8 @@ impl Admissions for SqliteStore {
         self.read(|connection| admission::holders(connection, key, limit))
     }
 
-    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
-        self.read(admission::ended_holders)
+    fn ended_holders(&self, after: &str, limit: usize) -> Result<EndedHolders, StoreError> {
+        self.read(|connection| admission::ended_holders(connection, after, limit))
     }
 
     fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {

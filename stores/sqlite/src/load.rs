@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{AttemptLog, Message, MessageId, StoredHistory, Turn};
+use starbridge_ports::{ADMISSION, AttemptLog, Message, MessageId, StoredHistory, Turn};
 
 pub(crate) fn load(
     connection: &Connection,
@@ -97,10 +97,14 @@ pub(crate) fn due(
         .collect()
 }
 
-pub(crate) fn messages(connection: &Connection) -> rusqlite::Result<Vec<Message>> {
+/// All messages, or only those for admission or for executions.
+pub(crate) fn messages(connection: &Connection, admission: Option<bool>) -> rusqlite::Result<Vec<Message>> {
     connection
-        .prepare_cached("SELECT sender, event, receiver, body FROM messages ORDER BY place")?
-        .query_map([], |row| {
+        .prepare_cached(
+            "SELECT sender, event, receiver, body FROM messages
+                WHERE ?1 IS NULL OR (receiver = ?2) = ?1 ORDER BY place",
+        )?
+        .query_map(params![admission, ADMISSION], |row| {
             let body = serde_json::from_str(row.get_ref(3)?.as_str()?).map_err(|error| no_json(3, error))?;
             let id = MessageId {
                 from: text(row, 0)?,

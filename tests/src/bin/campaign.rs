@@ -10,7 +10,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: campaign attack --program FILE [--only NAME] [--slice] [--jobs N] | --list
        campaign crashes [--full]
-       campaign kills --program FILE [--count N] [--seed S]
+       campaign kills --program FILE [--count N] [--seed S] [--example NAME]
        campaign simulate [--seeds N] [--seed S]
        campaign planted
        campaign failing [--full]
@@ -107,6 +107,7 @@ fn run_kills(options: &Options) -> Result<Findings, String> {
         program: PathBuf::from(program),
         kills: u32::try_from(number(options, "count", 200)?).unwrap_or(u32::MAX),
         seed: number(options, "seed", 1)?,
+        example: options.get("example").cloned(),
     };
     runtime()?.block_on(kills::run(&settings))
 }

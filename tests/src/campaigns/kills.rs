@@ -2,6 +2,7 @@
 //! knows what left the server and what the server acknowledged, and in the end the histories are held against that.
 
 mod audit;
+mod examples;
 mod ledger;
 mod load;
 mod operators;
@@ -27,7 +28,12 @@ pub struct Options {
     pub kills: u32,
     /// Where chance comes from.
     pub seed: u64,
+    /// An example that is run alone.
+    pub example: Option<String>,
 }
+
+/// The server of an example is killed once for so many kills of the server under load, and at least so often.
+const SHARE_OF_EXAMPLES: (u32, u32) = (20, 4);
 
 /// Of so many ends one is a SIGTERM.
 const GENTLE: u32 = 8;
@@ -36,8 +42,24 @@ const LATEST: u32 = 300;
 /// After the last restart everything must end within this time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs a campaign. An error says why it could not be carried through.
+/// Runs a campaign: a server under load, then examples. An error says why it could not be carried through.
 pub async fn run(options: &Options) -> Result<Findings, String> {
+    let example = options.example.as_deref();
+    let (share, least) = SHARE_OF_EXAMPLES;
+    let kills = match example {
+        None => (options.kills / share).max(least),
+        Some(_) => options.kills,
+    };
+    let examples = examples::run(&options.program, kills, options.seed, example);
+    if example.is_some() {
+        return examples.await;
+    }
+    let mut findings = run_load(options).await?;
+    findings.add(examples.await?);
+    Ok(findings)
+}
+
+async fn run_load(options: &Options) -> Result<Findings, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut chance = Chance::new(options.seed);
     let place = Place::new(&options.program, folder.path())?;

@@ -5,8 +5,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    ADMISSION, AdmissionChange, Append, Ask, Dependency, ExecutionRecord, KeptKey, KeyPause, LinePlace, Message,
-    MessageBody, MessageId, NeededKey, OpenDependency, PoolKey, Waiter, Waiters,
+    ADMISSION, AdmissionChange, Append, Ask, Dependency, EndedHolders, ExecutionRecord, KeptKey, KeyPause, LinePlace,
+    Message, MessageBody, MessageId, NeededKey, OpenDependency, PoolKey, Waiter, Waiters,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -202,12 +202,26 @@ fn ended_holders_are_found(tried: &mut Tried<'_>) {
     };
     let holders = ["e1", "e2", "e3", "e4", "gone"];
     change(tried, holders.into_iter().map(take).collect());
-    let ended = tried.store().ended_holders().unwrap();
     let expected = [("e1", Status::Failed), ("e4", Status::Succeeded), ("gone", Status::New)];
-    assert_eq!(ended, expected.map(|(id, status)| (Text::from(id), status)));
+    let expected = expected.map(|(id, status)| (Text::from(id), status));
+    // In pages of any size.
+    for limit in 1..8 {
+        let (mut found, mut after, mut pages) = (Vec::new(), Some(Text::default()), 0);
+        while let Some(last) = after {
+            let EndedHolders { ended, looked } = tried.store().ended_holders(&last, limit).unwrap();
+            found.extend(ended);
+            after = looked;
+            pages += 1;
+        }
+        assert_eq!(
+            (found, pages),
+            (expected.to_vec(), holders.len() / limit + 1),
+            "{limit}"
+        );
+    }
     let released = holders.map(|id| AdmissionChange::ReleaseSlots { execution: id.into() });
     change(tried, released.into_iter().collect());
-    assert_eq!(tried.store().ended_holders().unwrap(), []);
+    assert_eq!(tried.store().ended_holders("", 8).unwrap(), EndedHolders::default());
 }
 
 fn keys_are_kept(tried: &mut Tried<'_>) {
@@ -263,11 +277,27 @@ fn messages_are_pending(tried: &mut Tried<'_>) {
         id: id.clone(),
         body: MessageBody::Admit,
     };
+    let other = MessageId {
+        to: "e2".into(),
+        ..id.clone()
+    };
+    let to_other = Message {
+        id: other.clone(),
+        body: MessageBody::Admit,
+    };
     tried.append(&[Append {
-        sent: vec![message],
+        sent: vec![message, to_other],
         ..Append::default()
     }]);
     assert!(tried.store().is_pending(&id).unwrap());
+    let mut receivers = |admission| {
+        let messages = tried.store().messages_for(admission).unwrap();
+        messages.into_iter().map(|message| message.id.to).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (receivers(true), receivers(false)),
+        (vec![ADMISSION.into()], vec![other.to])
+    );
     tried.append(&[Append {
         received: vec![id.clone()],
         ..Append::default()

@@ -1,12 +1,13 @@
 //! `fork`: a new execution from any event of an old one.
 
 use crate::client::{Client, ServerOptions};
-use crate::definitions::read_given;
+use crate::definitions::{flow_file, read, read_given};
 use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::views::{id_of, plain};
 use clap::Args;
 use starbridge_flow::value::Object;
+use std::path::PathBuf;
 
 /// Starts a new execution from any event of an old one
 ///
@@ -26,6 +27,9 @@ pub struct Options {
     /// The version of the flow that the new one runs; it must do the same up to there
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub version: Option<u64>,
+    /// A definition that the new one runs; it must do the same up to there. It becomes the flow's latest version; `-` reads stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "version")]
+    pub definition: Option<PathBuf>,
     /// The input it is as if started with, which must lead to the same up to there: a JSON object, or a file with it; `-`
     /// reads stdin
     #[arg(long, value_name = "JSON|FILE")]
@@ -49,6 +53,10 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
     if let Some(version) = options.version {
         body.insert("version".into(), version.into());
+    }
+    if let Some(file) = &options.definition {
+        let source = read(&flow_file(file), output)?;
+        body.insert("definition".into(), source.text().into());
     }
     let answer = client.post(&["executions", &id, "fork"], &[], &body)?;
     if output.json() {

@@ -8,7 +8,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::is_name;
 use starbridge_flow::syntax::{Format, Source};
 use starbridge_ports::{AuditKind, StoreError};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// A definition that was stored.
 #[derive(Debug)]
@@ -79,11 +79,26 @@ impl Node {
         format: Option<Format>,
         operator: Option<&Operator>,
     ) -> Result<PutFlow, PutError> {
+        let checked = self.check_flow(name, definition, format)?;
+        self.put_checked(name, checked, operator)
+    }
+
+    /// Stores a definition that was checked. One at a time: two that give a pool different limits would each not see the other.
+    pub(super) fn put_checked(
+        &self,
+        name: &str,
+        checked: CheckedFlow,
+        operator: Option<&Operator>,
+    ) -> Result<PutFlow, PutError> {
         let CheckedFlow {
             flow,
             source,
             diagnostics,
-        } = self.check_flow(name, definition, format)?;
+        } = checked;
+        let _one_at_a_time = self.flow_puts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(conflict) = conflict(name, &flow, &self.flows.latest()) {
+            return Err(PutError::Limits(conflict));
+        }
         let audit = operator.map(|operator| self.audit_entry(operator, "put", AuditKind::Flow, name));
         let (version, new) = self
             .store

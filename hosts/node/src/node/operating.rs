@@ -1,7 +1,8 @@
 //! What the acts of operators need to know of an execution before they are carried out.
 
-use super::Node;
+use super::flows::PutError;
 use super::queries::{QueryError, QueryResult};
+use super::{Node, Operator};
 use crate::export::ExportedHistory;
 use crate::replay::{Divergence, replay};
 use starbridge_flow::graph::Flow;
@@ -21,6 +22,8 @@ pub struct WantedFork {
     pub name: Option<Text>,
     /// The version of the flow that it runs; `None`: that of the old execution.
     pub version: Option<u64>,
+    /// The definition that it runs in place of a version. It is put as one once the fork fits: [`Node::fork_defined`].
+    pub definition: Option<Arc<Flow>>,
     /// The input that it is as if started with; `None`: that of the old execution.
     pub input: Option<Value>,
     /// The name of the operator, where it is known.
@@ -43,6 +46,27 @@ pub enum ForkRefusal {
     DoesNotFit(Box<Divergence>),
     /// A concurrency key of that version can't be made of the execution's input. The text says why.
     InvalidKey(String),
+}
+
+/// Why a fork with a definition can't be asked for.
+#[derive(Debug)]
+pub enum DefinedForkRefusal {
+    /// The definition can't be put.
+    Put(PutError),
+    /// The fork can't be asked for. Nothing is put.
+    Fork(ForkRefusal),
+}
+
+impl From<PutError> for DefinedForkRefusal {
+    fn from(error: PutError) -> Self {
+        Self::Put(error)
+    }
+}
+
+impl From<ForkRefusal> for DefinedForkRefusal {
+    fn from(refusal: ForkRefusal) -> Self {
+        Self::Fork(refusal)
+    }
 }
 
 impl From<QueryError> for ForkRefusal {
@@ -142,6 +166,7 @@ impl Node {
             event,
             name,
             version,
+            definition,
             input,
             by,
         } = wanted;
@@ -151,20 +176,22 @@ impl Node {
         }
         let old_flow = self.flow_of(id, &record)?;
         let mut events = stored_events(self.store.as_ref(), &old_flow, id, event.0).map_err(QueryError::from)?;
-        let is_new = version.is_some() || input.is_some();
+        let is_new = version.is_some() || definition.is_some() || input.is_some();
         if let Some(input) = input {
             start_with(&mut events, input);
         }
         let version = version.filter(|version| *version != record.version);
-        let flow = match version {
-            None => old_flow.clone(),
-            Some(version) => self
-                .flows
-                .running(&record.flow, version)
-                .ok_or_else(|| ForkRefusal::NoSuchVersion {
-                    flow: record.flow.clone(),
-                    version,
-                })?,
+        let flow = match (definition, version) {
+            (Some(flow), _) => flow,
+            (None, None) => old_flow.clone(),
+            (None, Some(version)) => {
+                self.flows
+                    .running(&record.flow, version)
+                    .ok_or_else(|| ForkRefusal::NoSuchVersion {
+                        flow: record.flow.clone(),
+                        version,
+                    })?
+            }
         };
         // After a redrive with another version the first event still names the old one.
         let version = version.or_else(|| was_started_with_another(&events, record.version).then_some(record.version));
@@ -182,6 +209,33 @@ impl Node {
         if is_new {
             check_fit(&request, &self.limits)?;
         }
+        Ok(request)
+    }
+
+    /// The request to fork an execution with a definition. Only one that fits is put, as the latest version of the flow.
+    ///
+    /// # Errors
+    ///
+    /// [`DefinedForkRefusal`] if the definition can't be put, or as [`Node::fork_request`].
+    pub fn fork_defined(
+        &self,
+        id: &str,
+        wanted: WantedFork,
+        definition: String,
+        operator: &Operator,
+    ) -> Result<ForkRequest, DefinedForkRefusal> {
+        let record = self
+            .store
+            .record(id)
+            .map_err(QueryError::from)
+            .map_err(ForkRefusal::from)?;
+        let record = record.ok_or(ForkRefusal::Query(QueryError::NoSuchExecution))?;
+        let checked = self.check_flow(&record.flow, definition, None)?;
+        let definition = Some(checked.flow.clone());
+        let mut request = self.fork_request(id, WantedFork { definition, ..wanted })?;
+        let put = self.put_checked(&record.flow, checked, Some(operator))?;
+        request.flow = put.flow;
+        request.version = Some(put.version);
         Ok(request)
     }
 }

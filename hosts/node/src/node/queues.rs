@@ -7,9 +7,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Signal};
 use starbridge_ports::{AuditEntry, AuditKind, DeadTask, StoreError};
-use starbridge_runtime::{
-    Command, PollOptions, QueueCommand, QueueSettings, QueueView, QueueWorker, Reply, TaskKey,
-};
+use starbridge_runtime::{Command, PollOptions, QueueCommand, QueueSettings, QueueView, QueueWorker, Reply, TaskKey};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;

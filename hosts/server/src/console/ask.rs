@@ -2,9 +2,9 @@
 
 use super::answer::Refusal;
 use super::session::Visitor;
-use crate::access::lacks;
 use crate::caller::Caller;
 use crate::routes::routes;
+use crate::scope::lacks;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};

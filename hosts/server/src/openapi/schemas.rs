@@ -256,18 +256,17 @@ fn operating() -> Schemas {
         ("cause", text()),
         ("note", text()),
     ];
+    let fork = [
+        ("event!", number()),
+        ("name", text()),
+        ("version", number()),
+        ("definition", json!({"anyOf": [object(), text()]})),
+        ("input", object()),
+    ];
     let stop = shape(&[("error", text()), ("cause", text()), ("rollback", flag())]);
     vec![
         ("Stop", stop),
-        (
-            "Fork",
-            shape(&[
-                ("event!", number()),
-                ("name", text()),
-                ("version", number()),
-                ("input", object()),
-            ]),
-        ),
+        ("Fork", shape(&fork)),
         (
             "Redrive",
             shape(&[

@@ -226,7 +226,8 @@ pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Pr
     }
 }
 
-fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
+/// The problem with a name that an execution has.
+pub(super) fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
     let name = name.map(Text::as_str).unwrap_or_default();
     let detail = format!("the flow `{flow}` has an execution named `{name}` already");
     Problem::new(StatusCode::CONFLICT, "ExecutionAlreadyExists", detail).with("execution", id.into())
@@ -570,6 +571,11 @@ fn reason_of(word: &str) -> Answer<WaitingReason> {
     let others = OF_ADMISSION.iter().chain([&WaitingReason::Worker]).copied();
     let found = others.clone().find(|reason| reason.as_str() == word);
     found.or_else(|| WaitingReason::parse_listed(word)).ok_or_else(|| {
+        if WaitingReason::parse(word).is_some() {
+            return Problem::bad(format!(
+                "lists have no `{word}`: ask for `reason=running`, and what one of these waits for with `GET /v1/executions/{{id}}/why`"
+            ));
+        }
         let words: Vec<&str> = others.map(WaitingReason::as_str).collect();
         let known = format!("{}, {}", WaitingReason::listed_words(), words.join(", "));
         Problem::bad(format!(

@@ -61,7 +61,7 @@ fn read_definition(headers: &HeaderMap, body: &mut Sent) -> Answer<(String, Opti
 }
 
 /// The problem with a definition that is not stored.
-fn not_put(name: &str, error: PutError) -> Problem {
+pub(super) fn not_put(name: &str, error: PutError) -> Problem {
     match error {
         PutError::Name => bad_name(name),
         PutError::Bad { source, diagnostics } => {

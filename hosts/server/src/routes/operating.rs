@@ -1,12 +1,14 @@
 //! Operating executions: stop, redrive, fork, skip an undo, resolve a step, delete.
 
-use super::executions::{not_started, read_name};
+use super::executions::{not_started, read_name, taken};
+use super::flows::not_put;
 use crate::App;
 use crate::answers::{Found, find};
 use crate::caller::Caller;
+use crate::scope::{Scope, lacks};
 use axum::Extension;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::value::{Text, Value};
@@ -15,7 +17,9 @@ use starbridge_machine::{
 };
 use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::Body;
-use starbridge_node::node::{BAD_RESOLUTION, Operator, QueryError, Redrive, WantedFork, WantedRedrive, check_decision};
+use starbridge_node::node::{
+    BAD_RESOLUTION, DefinedForkRefusal, Operator, QueryError, Redrive, WantedFork, WantedRedrive, check_decision,
+};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{AuditEntry, AuditKind};
@@ -240,19 +244,40 @@ async fn not_manual(app: &App, id: String, event: EventId) -> Answer<Problem> {
     })
 }
 
+/// The definition that a fork is to run, as text. Who gives one puts a flow.
+fn read_definition(app: &App, headers: &HeaderMap, body: &Body) -> Answer<Option<String>> {
+    let Some(definition) = body.get("definition") else {
+        return Ok(None);
+    };
+    if body.get("version").is_some() {
+        return Err(Problem::bad("a fork has `definition` or `version`: give one of them"));
+    }
+    if !app.access.allows(headers, Scope::Admin) {
+        return Err(lacks(Scope::Admin));
+    }
+    match definition {
+        Value::String(text) => Ok(Some(text.to_string())),
+        Value::Object(_) => Ok(Some(definition.to_json())),
+        other => {
+            let kind = other.kind();
+            Err(Problem::bad(format!(
+                "`definition` must be an object or the text of one, not {kind}"
+            )))
+        }
+    }
+}
+
 /// `POST /v1/executions/{id}/fork`
 pub async fn fork(
     State(app): State<App>,
     Extension(Caller(caller)): Extension<Caller>,
     Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     mut body: Sent,
 ) -> Answer {
     let body = body.read(&["event", "name", "input", "version", "definition"]).await?;
-    if body.get("definition").is_some() {
-        let detail = "a fork runs a version of the flow: put the definition first, then give its `version`";
-        return Err(not_supported(detail));
-    }
+    let definition = read_definition(&app, &headers, &body)?;
     let event = body.number("event")?;
     let event = event.ok_or_else(|| Problem::bad("`event` is missing: the number of the event to go on from"))?;
     let name = read_name(&body)?;
@@ -260,6 +285,7 @@ pub async fn fork(
         event: EventId(event),
         name: name.clone(),
         version: body.number("version")?,
+        definition: None,
         input: body.object("input")?.map(Value::from),
         by: caller,
     };
@@ -267,7 +293,22 @@ pub async fn fork(
     let node = app.node.clone();
     let reading = offload::work(usize::MAX, move || {
         let record = node.store().record(&id)?.ok_or(QueryError::NoSuchExecution)?;
-        let mut request = node.fork_request(&id, wanted)?;
+        let mut request = match definition {
+            None => node.fork_request(&id, wanted)?,
+            Some(definition) => {
+                // A definition is not put for a fork that can't begin.
+                if let Some(name) = &wanted.name
+                    && let Some(other) = node.store().named(&record.flow, name)?
+                {
+                    return Err(taken(&record.flow, Some(name), &other));
+                }
+                let made = node.fork_defined(&id, wanted, definition, &operator);
+                made.map_err(|refusal| match refusal {
+                    DefinedForkRefusal::Fork(refusal) => refusal.into(),
+                    DefinedForkRefusal::Put(error) => not_put(&record.flow, error),
+                })?
+            }
+        };
         request.audit = Some(audit);
         Ok::<_, Problem>((record.flow, request))
     });
@@ -298,9 +339,9 @@ pub async fn delete(
 }
 
 /// Members that are data of the execution, which the list would keep longer than the execution.
-const DATA: [&str; 3] = ["input", "inputs", "output"];
+const DATA: [&str; 4] = ["input", "inputs", "output", "definition"];
 
-/// What the audit list says of a request about an execution: its members are the detail, but for data.
+/// What the audit list says of a request about an execution: its members are the detail, but for data and definitions.
 pub(super) fn audit(app: &App, operator: &Operator, action: &str, id: &str, body: &Body) -> AuditEntry {
     let members = body.members().iter().filter(|(key, _)| !DATA.contains(&key.as_str()));
     let short = |(key, value): (&Text, &Value)| {

@@ -195,7 +195,7 @@ pub async fn fork_runs_another_version_that_fits() {
     let refused = server
         .post(&path, json!({"event": 1, "definition": definition(json!([]))}))
         .await;
-    assert_eq!(refused.code(), (422, "NotSupported"));
+    assert_eq!(refused.code(), (422, "InvalidDefinition"));
     let refused = server.post(&path, json!({"event": b, "version": 2})).await;
     assert_eq!(refused.code(), (422, "DefinitionDoesNotFit"));
     let (recorded, expected) = (&refused.body["recorded"], &refused.body["expected"]);

@@ -1,4 +1,5 @@
-use crate::harness::{Running, asleep, refusing};
+use crate::harness::{Answer, Running, asleep, definition, refusing, sent};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -209,9 +210,9 @@ pub async fn rubbish_is_refused_with_words() {
         ("{", "JSON"),
     ] {
         let response = server
-            .raw(reqwest::Method::POST, "/v1/flows/f/executions", Some(body.to_owned()))
+            .raw(Method::POST, "/v1/flows/f/executions", Some(body.to_owned()))
             .await;
-        let answer = crate::harness::Answer::of(response).await;
+        let answer = Answer::of(response).await;
         assert_eq!(answer.code(), (400, "BadRequest"), "{body}");
         assert!(
             answer.body["detail"].as_str().unwrap().contains(word),
@@ -365,4 +366,55 @@ async fn execution_is_shown_without_its_data() {
         server.get("/v1/executions/x?data=none").await.code(),
         (404, "NoSuchExecution")
     );
+}
+
+#[tokio::test]
+async fn fork_with_a_definition_that_fits_puts_it() {
+    let server = Running::start().await;
+    let steps = |last: &str| {
+        json!([
+            {"type": "pass", "name": "a", "outputMappings": [{"target": "n", "source": 1}]},
+            {"type": "wait", "name": "w", "duration": 3600},
+            {"type": "pass", "name": last},
+        ])
+    };
+    server.flow("f", steps("b")).await;
+    let started = server.post("/v1/flows/f/executions", json!({})).await.body;
+    let path = format!("/v1/executions/{}/fork", started["id"].as_str().unwrap());
+    // What was done would be another thing: nothing is kept.
+    let mut other = definition(steps("b"));
+    other["steps"][0]["outputMappings"][0]["source"] = json!(2);
+    let refused = server.post(&path, json!({"event": 4, "definition": other})).await;
+    assert_eq!(refused.code(), (422, "DefinitionDoesNotFit"), "{refused:?}");
+    let wrong = server
+        .post(&path, json!({"event": 4, "definition": {"version": "v1"}}))
+        .await;
+    assert_eq!(wrong.code(), (422, "InvalidDefinition"), "{wrong:?}");
+    let both = json!({"event": 4, "version": 1, "definition": definition(steps("c"))});
+    assert_eq!(server.post(&path, both).await.status, 400);
+    let named = json!({"name": "first"});
+    assert_eq!(server.post("/v1/flows/f/executions", named).await.status, 201);
+    let body = json!({"event": 4, "name": "first", "definition": definition(steps("c"))});
+    let taken = server.post(&path, body).await;
+    assert_eq!(taken.code(), (409, "ExecutionAlreadyExists"), "{taken:?}");
+    assert_eq!(server.get("/v1/flows/f").await.body["version"], 1);
+    let text = definition(steps("c")).to_string();
+    let forked = server.post(&path, json!({"event": 4, "definition": text})).await;
+    assert_eq!((forked.status, &forked.body["version"]), (201, &json!(2)), "{forked:?}");
+    assert_eq!(server.get("/v1/flows/f").await.body["version"], 2);
+    let state = format!("/v1/executions/{}/history?limit=1", forked.body["id"].as_str().unwrap());
+    let first = server.get(&state).await.body["items"][0]["detail"].clone();
+    assert_eq!((&first["flow"], &first["version"]), (&json!("f"), &json!(2)), "{first}");
+}
+
+#[tokio::test]
+async fn fork_with_a_definition_needs_the_right_to_put_it() {
+    let server = Running::with(crate::access::access(), |_| {}).await;
+    let body = json!({"event": 1, "definition": definition(asleep())}).to_string();
+    for (scope, code) in [("operate", (403, "Forbidden")), ("admin", (404, "NoSuchExecution"))] {
+        let request = server.request(Method::POST, "/v1/executions/x/fork");
+        let request = request.bearer_auth(format!("token-{scope}")).body(body.clone());
+        let answer = Answer::of(sent(request).await).await;
+        assert_eq!(answer.code(), code, "{scope}");
+    }
 }

@@ -91,6 +91,109 @@ pub async fn key_admits_as_many_as_its_limit_says() {
     runs(&server, &three).await;
 }
 
+/// A server with a flow that needs a slot of a cluster and one of a shard.
+async fn sharding() -> Running {
+    let server = Running::start().await;
+    let mut flow = definition(asleep());
+    flow["concurrency"] = json!([
+        {"key": "c-{$input.cluster}", "limit": 1},
+        {"key": "s-{$input.shard}", "limit": 1},
+    ]);
+    let put = server.put("/v1/flows/shards", flow).await;
+    assert_eq!(put.status, 201, "{put:?}");
+    server
+}
+
+async fn start_shard(server: &Running, cluster: &str, shard: &str, priority: u64) -> String {
+    let body = json!({"priority": priority, "input": {"cluster": cluster, "shard": shard}});
+    let started = server.post("/v1/flows/shards/executions", body).await;
+    assert_eq!(started.status, 201, "{started:?}");
+    started.body["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn waiter_says_which_of_its_other_keys_are_full() {
+    let server = sharding().await;
+    let one = start_shard(&server, "x", "1", 0).await;
+    runs(&server, &one).await;
+    let both = start_shard(&server, "x", "1", 0).await;
+    let waiting = waits(&server, &both, "key").await;
+    let mut full = vec![waiting["key"].clone(), waiting["alsoFull"][0]["key"].clone()];
+    full.sort_by_key(Value::to_string);
+    assert_eq!(full, ["c-x", "s-1"], "{waiting}");
+    let other = &waiting["alsoFull"][0];
+    let shown = json!({"pool": "shards", "key": other["key"], "limit": 1, "held": 1});
+    assert_eq!(waiting["alsoFull"], json!([shown]), "{waiting}");
+    // Only one is full for these.
+    for (cluster, shard, key) in [("x", "2", "c-x"), ("y", "1", "s-1")] {
+        let id = start_shard(&server, cluster, shard, 0).await;
+        let waiting = waits(&server, &id, "key").await;
+        assert_eq!(
+            (&waiting["key"], &waiting["alsoFull"]),
+            (&json!(key), &Value::Null),
+            "{waiting}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_has_a_claim_says_so() {
+    let server = sharding().await;
+    let shard = start_shard(&server, "y", "1", 0).await;
+    runs(&server, &shard).await;
+    let mut running = start_shard(&server, "x", "0", 0).await;
+    runs(&server, &running).await;
+    // It needs what `shard` holds as well.
+    let oldest = start_shard(&server, "x", "1", 0).await;
+    let waiting = waits(&server, &oldest, "key").await;
+    assert_eq!(
+        (&waiting["key"], &waiting["claim"]),
+        (&json!("c-x"), &Value::Null),
+        "{waiting}"
+    );
+    // Others pass it, but not for ever.
+    let mut passed = 0;
+    let (claiming, last) = loop {
+        let next = start_shard(&server, "x", &format!("next{passed}"), 9).await;
+        waits(&server, &next, "key").await;
+        stop(&server, &running).await;
+        let path = format!("/v1/executions/{oldest}");
+        let claiming = loop {
+            let waiting = server.get(&path).await.body["waitingFor"].clone();
+            if waiting["claim"] == true {
+                break Some(waiting);
+            }
+            let shown = server.get(&format!("/v1/executions/{next}")).await.body;
+            if shown["waitingFor"]["reason"] == "timer" {
+                break None;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        if let Some(claiming) = claiming {
+            break (claiming, next);
+        }
+        passed += 1;
+        assert!(passed < 40, "nobody gets a claim");
+        running = next;
+    };
+    // With the first one and the last one, sixteen had the slot.
+    assert_eq!(passed, 14);
+    assert_eq!(claiming["reason"], "key", "{claiming}");
+    // The slot that becomes free is kept for it, whoever comes.
+    runs(&server, &last).await;
+    stop(&server, &last).await;
+    let urgent = start_shard(&server, "x", "urgent", 9).await;
+    waits(&server, &urgent, "key").await;
+    let waiting = waits(&server, &oldest, "key").await;
+    assert_eq!(
+        (&waiting["key"], &waiting["claim"]),
+        (&json!("s-1"), &json!(true)),
+        "{waiting}"
+    );
+    stop(&server, &shard).await;
+    runs(&server, &oldest).await;
+}
+
 #[tokio::test]
 pub async fn raised_limit_admits_at_once_and_a_lowered_one_stops_nobody() {
     let server = deploying().await;
@@ -377,6 +480,24 @@ pub async fn flows_that_share_a_pool_give_it_one_limit() {
     );
     let alone = flow(json!([{"key": "a", "limit": 4, "pool": "migrate"}]));
     assert_eq!(server.put("/v1/flows/third", alone).await.status, 201);
+}
+
+#[tokio::test]
+async fn of_two_limits_of_a_pool_put_at_one_moment_one_is_refused() {
+    let server = Running::start().await;
+    let flow = |pool: &str, limit: u64| {
+        let mut flow = definition(asleep());
+        flow["concurrency"] = json!([{"key": "$input.cluster", "limit": limit, "pool": pool}]);
+        flow
+    };
+    for round in 0..20 {
+        let pool = format!("pool{round}");
+        let (one, two) = (format!("/v1/flows/one{round}"), format!("/v1/flows/two{round}"));
+        let (one, two) = tokio::join!(server.put(&one, flow(&pool, 1)), server.put(&two, flow(&pool, 2)));
+        let mut statuses = [one.status, two.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 422], "{one:?} {two:?}");
+    }
 }
 
 #[tokio::test]

@@ -89,6 +89,23 @@ pub async fn a_list_says_what_each_one_that_runs_waits_for() {
 }
 
 #[tokio::test]
+async fn a_list_refuses_reasons_that_are_seen_only_where_an_execution_runs() {
+    let server = Running::start().await;
+    for reason in ["call", "capacity", "moving"] {
+        let refused = server.get(&format!("/v1/executions?reason={reason}")).await;
+        assert_eq!(refused.code(), (400, "BadRequest"), "{refused:?}");
+        let detail = refused.body["detail"].as_str().unwrap();
+        assert!(detail.contains(&format!("`{reason}`")), "{detail}");
+        assert!(detail.contains("`reason=running`"), "{detail}");
+        let counts = server.get("/v1/executions/counts").await.body;
+        assert_eq!(counts["reasons"][reason], Value::Null);
+    }
+    let unknown = server.get("/v1/executions?reason=tired").await;
+    let detail = unknown.body["detail"].as_str().unwrap();
+    assert!(detail.contains("known are") && !detail.contains("=running"), "{detail}");
+}
+
+#[tokio::test]
 async fn a_list_tells_a_task_that_waits_from_one_that_a_worker_holds() {
     let server = Running::start().await;
     server.flow("work", json!([task("work", "queue:jobs")])).await;

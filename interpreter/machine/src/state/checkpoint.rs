@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The version of the form of checkpoints.
-const FORMAT: u32 = 3;
-/// The earliest form that is read. Form 2 does not say since when tasks are in their queues.
+const FORMAT: u32 = 4;
+/// The earliest form that is read. Form 2 does not say since when tasks are in their queues, form 3 not which call of an undo was its
+/// last.
 const EARLIEST_FORMAT: u32 = 2;
 
 /// The head of a checkpoint. A checkpoint with another head is ignored and made anew.

@@ -61,9 +61,8 @@ pub(crate) struct UndoRun {
     #[serde(default)]
     pub(crate) redeliver: u32,
     pub(crate) retried: u32,
-    /// The latest call of the undo; 0 if there is none, or the state comes from a checkpoint that was made after it: the form
-    /// of checkpoints has no place for it.
-    #[serde(skip)]
+    /// The latest call of the undo; 0 if there is none, or the state comes from a checkpoint of an earlier form.
+    #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) last_call: EventId,
     /// The input of the undoing call.
     #[serde(serialize_with = "merged", deserialize_with = "from_merged")]
@@ -147,6 +146,11 @@ impl Undoing {
             ),
         }
     }
+}
+
+/// Whether this names no event.
+fn is_none(event: &EventId) -> bool {
+    event.0 == 0
 }
 
 impl UndoRun {

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How many keys are known at once.
 const MAX_KEYS: usize = 65_536;
+/// How many holders of slots are known at once.
+const MAX_HOLDERS: usize = 16_384;
 /// How many rows are read at once where all are wanted.
 const ROWS: usize = 1_000;
 
@@ -61,6 +63,8 @@ pub(super) struct Book {
     /// What the store says of waiters, as far as it was asked since the last append.
     read: BTreeMap<Text, Option<Waiter>>,
     slots: BTreeMap<Text, Changed<BTreeSet<PoolKey>>>,
+    /// What some hold, as the store has it, so that their ends need not read it. Nobody else writes these rows.
+    holders: BTreeMap<Text, BTreeSet<PoolKey>>,
     received: BTreeSet<MessageId>,
     sent: Vec<Message>,
     audit: Vec<AuditEntry>,
@@ -207,7 +211,10 @@ impl Book {
         if let Some(read) = self.read.get(execution) {
             return Ok(read.clone());
         }
-        let read = rows.waiter(execution)?;
+        let read = match self.lines.stored(execution) {
+            Some(known) => Some(known.clone()),
+            None => rows.waiter(execution)?,
+        };
         self.read.insert(execution.clone(), read.clone());
         Ok(read)
     }
@@ -350,7 +357,10 @@ impl Book {
         rows: &dyn Admissions,
     ) -> Result<&mut Changed<BTreeSet<PoolKey>>, StoreError> {
         if !self.slots.contains_key(execution) {
-            let before: BTreeSet<PoolKey> = rows.slots_of(execution)?.into_iter().collect();
+            let before = match self.holders.get(execution) {
+                Some(known) => known.clone(),
+                None => rows.slots_of(execution)?.into_iter().collect(),
+            };
             let now = before.clone();
             self.slots.insert(execution.clone(), Changed { before, now });
         }
@@ -506,9 +516,19 @@ impl Book {
 
     /// Everything that was decided is durable.
     pub(super) fn settle(&mut self, page: usize) {
-        self.waiters.clear();
+        for (execution, _) in std::mem::take(&mut self.waiters) {
+            self.lines.forget(&execution);
+        }
         self.read.clear();
-        self.slots.clear();
+        if self.holders.len() > MAX_HOLDERS {
+            self.holders.clear();
+        }
+        for (execution, Changed { now, .. }) in std::mem::take(&mut self.slots) {
+            match now.is_empty() {
+                true => drop(self.holders.remove(&execution)),
+                false => drop(self.holders.insert(execution, now)),
+            }
+        }
         self.lines.settle(page);
         if self.keys.len() > self.sweep_keys_at.max(MAX_KEYS) {
             let (due, claims) = (&self.is_due, &self.claims);

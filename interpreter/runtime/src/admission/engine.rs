@@ -8,7 +8,7 @@ use super::settings::AdmissionSettings;
 use super::value::{Admission, Decided};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_flow::value::Text;
-use starbridge_ports::{ADMISSION, Admissions, FLOW_POOL, History, Message, PoolKey, StoreError, Waiters};
+use starbridge_ports::{Admissions, FLOW_POOL, History, Message, PoolKey, StoreError, Waiters};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,10 +70,8 @@ impl AdmissionEngine {
         writer: &Writer,
     ) -> Result<Self, StoreError> {
         let mut admission = Admission::resume(settings, rows.as_ref())?;
-        for message in history.messages()? {
-            if message.id.to.as_str() == ADMISSION {
-                admission.deliver(message);
-            }
+        for message in history.messages_for(true)? {
+            admission.deliver(message);
         }
         handle.bound_waiting(rows.count_waiters()?, settings.max_waiting);
         // Keys are in the order of their pools: there may be a million of others.
@@ -118,6 +116,7 @@ impl AdmissionEngine {
                 return Ok(());
             }
             let retry = !self.unsent.is_empty();
+            let more = !self.writing.is_busy() && !self.admission.is_idle();
             tokio::select! {
                 biased;
                 written = self.writing.written() => { written?; self.take_written()?; }
@@ -125,6 +124,7 @@ impl AdmissionEngine {
                     Some(command) => self.take(command),
                     None => self.stopped = true,
                 },
+                () = std::future::ready(()), if more => {}
                 () = tokio::time::sleep(RETRY), if retry => {}
             }
             for _ in 0..BATCH {
@@ -168,6 +168,10 @@ impl AdmissionEngine {
         // Who is seen to wait is counted.
         self.handle.count_waiting(self.admission.waiting_change());
         self.note_awaited();
+        if changes == 0 && append.changes_nothing_of_admission() {
+            self.admission.settle();
+            return self.forget_names();
+        }
         self.under_way.clone_from(&append.sent);
         if self.writing.write(vec![append])?.is_some() {
             self.take_written()?;

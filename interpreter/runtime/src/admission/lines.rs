@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const TRIM: usize = 4;
 /// How many lines are known at once.
 const MAX_LINES: usize = 4_096;
+/// How many waiters of lines are known, so that they need not be read once more.
+const MAX_WAITERS: usize = 16_384;
 
 /// The first part of a line.
 ///
@@ -24,6 +26,8 @@ struct Front {
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     fronts: BTreeMap<PoolKey, Front>,
+    /// Waiters of lines as the store has them. Nobody else writes their rows.
+    read: BTreeMap<Text, Waiter>,
     /// Waiters that were parked since the last append, or whose row changed, by their present lines.
     fresh: BTreeMap<PoolKey, BTreeMap<LinePlace, Text>>,
 }
@@ -77,8 +81,14 @@ impl Lines {
             let read = rows.waiters(Waiters::InLine(key, after), page)?;
             let known = read.last().filter(|_| read.len() >= page).map(Waiter::place);
             let stored = read.into_iter().filter(|waiter| !changed(&waiter.execution));
-            let mut waiters: BTreeMap<LinePlace, Text> =
-                stored.map(|waiter| (waiter.place(), waiter.execution)).collect();
+            let mut waiters = BTreeMap::new();
+            if self.read.len() >= MAX_WAITERS {
+                self.read.clear();
+            }
+            for waiter in stored {
+                waiters.insert(waiter.place(), waiter.execution.clone());
+                self.read.insert(waiter.execution.clone(), waiter);
+            }
             for (place, execution) in self.fresh.get(key).into_iter().flatten() {
                 if after.is_none_or(|after| *place > after) && known.is_none_or(|known| *place <= known) {
                     waiters.insert(*place, execution.clone());
@@ -91,6 +101,16 @@ impl Lines {
             }
             after = known;
         }
+    }
+
+    /// A waiter as the store has it, if it is known.
+    pub(super) fn stored(&self, execution: &Text) -> Option<&Waiter> {
+        self.read.get(execution)
+    }
+
+    /// The row of a waiter is not what it was.
+    pub(super) fn forget(&mut self, execution: &Text) {
+        self.read.remove(execution);
     }
 
     /// Everything that was decided is durable.

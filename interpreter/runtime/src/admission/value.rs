@@ -6,13 +6,15 @@ use super::settings::AdmissionSettings;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Admissions, Append, Ask, AuditEntry, FLOW_POOL, KeyPause, Message, MessageBody, MessageId, OpenDependency, PoolKey,
-    Query, StoreError, WATCH_EVENT, Waiter, Waiters,
+    Admissions, Append, Ask, AuditEntry, EndedHolders, FLOW_POOL, KeyPause, Message, MessageBody, MessageId,
+    OpenDependency, PoolKey, Query, StoreError, WATCH_EVENT, Waiter, Waiters,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// How many running executions are read at once, when their flow gets a limit.
 const RUNNING: usize = 1_000;
+/// How many holders of slots are looked at before what was decided is made durable.
+const HOLDERS: usize = 256;
 
 /// What an operator changes of a key. What is `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,8 +57,8 @@ pub struct Admission {
     book: Book,
     settings: AdmissionSettings,
     inputs: VecDeque<Input>,
-    /// Executions that have ended and hold slots all the same, with how they ended.
-    over: BTreeMap<Text, Status>,
+    /// After which holder of slots those are still to be looked for that have ended; `None`: nowhere.
+    unlooked: Option<Text>,
     /// Those who ask and whose names are looked up once they are durable. They go before all others then.
     later: Vec<Message>,
     /// Names that somebody waits for since the last time they were asked for.
@@ -75,12 +77,10 @@ impl Admission {
         let mut admission = Self {
             book: Book::of(rows)?,
             settings,
+            // An earlier version did not tell of each end. There may be a million of holders: nobody waits until all are looked at.
+            unlooked: Some(Text::default()),
             ..Self::default()
         };
-        // An earlier version did not tell of each end. Those whose message is there are told by it.
-        for (execution, status) in rows.ended_holders()? {
-            admission.over.insert(execution, status);
-        }
         for waiter in admission.book.all(Waiters::Unbound, |_| false, rows)? {
             for name in names(&waiter) {
                 admission.awaited.push(name.clone());
@@ -92,7 +92,6 @@ impl Admission {
 
     /// Takes a message that is durable.
     pub fn deliver(&mut self, message: Message) {
-        self.over.remove(&message.id.from);
         self.inputs.push_back(Input::Message(message));
     }
 
@@ -119,7 +118,7 @@ impl Admission {
 
     /// Whether there is something to decide.
     pub fn is_idle(&self) -> bool {
-        self.inputs.is_empty() && self.over.is_empty() && self.appeared.is_empty() && !self.book.anything_due()
+        self.inputs.is_empty() && self.unlooked.is_none() && self.appeared.is_empty() && !self.book.anything_due()
     }
 
     /// Decides what can be decided now.
@@ -133,8 +132,13 @@ impl Admission {
         for (flow, name) in std::mem::take(&mut self.appeared) {
             self.choice(rows).has_appeared(&flow, &name)?;
         }
-        for (execution, status) in std::mem::take(&mut self.over) {
-            self.take_end(&execution, status, rows)?;
+        // Whose message is still to come is found to be over with what it holds.
+        if let Some(after) = self.unlooked.take() {
+            let EndedHolders { ended, looked } = rows.ended_holders(&after, HOLDERS)?;
+            self.unlooked = looked;
+            for (execution, status) in ended {
+                self.take_end(&execution, status, rows)?;
+            }
         }
         for _ in 0..self.settings.messages {
             match self.inputs.pop_front() {

@@ -43,7 +43,9 @@ impl Engine {
         }
         let append = here.admission.poll(here.rows.as_ref())?.append;
         let told = append.sent.clone();
-        self.deps.history.append(&[append])?;
+        if !append.changes_nothing_of_admission() {
+            self.deps.history.append(&[append])?;
+        }
         here.admission.settle();
         for message in told {
             self.shard.deliver(message);

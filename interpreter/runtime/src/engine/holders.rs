@@ -7,20 +7,23 @@ use starbridge_machine::{EventId, Holder, Signal};
 impl Engine {
     /// A signal about a task, with the worker that holds it or held it last. Queues forget that only when the task is over.
     pub(super) fn with_holder(&self, execution: &str, mut signal: Signal) -> Signal {
+        let (Signal::Succeeded { call, .. }
+        | Signal::Failed { call, .. }
+        | Signal::TimedOut { call, .. }
+        | Signal::LeaseEnded { call, .. }) = &signal
+        else {
+            return signal;
+        };
+        let Some(found) = self.holder(execution, *call) else {
+            return signal;
+        };
         match &mut signal {
-            Signal::Succeeded {
-                call,
-                worker,
-                held_time,
-                ..
-            } => {
-                let holder = self.holder(execution, *call);
-                (*worker, *held_time) = holder.map(|holder| (holder.worker, holder.held_time)).unzip();
+            Signal::Succeeded { worker, held_time, .. } => {
+                *worker = Some(found.worker);
+                *held_time = Some(found.held_time);
             }
-            Signal::Failed { call, holder, .. }
-            | Signal::TimedOut { call, holder }
-            | Signal::LeaseEnded { call, holder, .. } => {
-                *holder = self.holder(execution, *call).map(Box::new);
+            Signal::Failed { holder, .. } | Signal::TimedOut { holder, .. } | Signal::LeaseEnded { holder, .. } => {
+                *holder = Some(Box::new(found));
             }
             _ => {}
         }

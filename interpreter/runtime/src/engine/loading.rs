@@ -5,7 +5,7 @@ use crate::shard::{ForkRequest, fold_up, kept_fork};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind};
-use starbridge_ports::{ADMISSION, CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
+use starbridge_ports::{CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -181,8 +181,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let mut messages = self.deps.history.messages()?;
-        messages.retain(|message| message.id.to != ADMISSION);
+        let mut messages = self.deps.history.messages_for(false)?;
         messages.retain(|message| executions.contains(&message.id.to) || executions.contains(&message.id.from));
         self.shard.redeliver(messages);
         Ok(())
@@ -199,8 +198,8 @@ impl Engine {
                 self.fetch(&execution)?;
             }
         }
-        let mut messages = self.deps.history.messages()?;
-        messages.retain(|message| message.id.to != ADMISSION && self.is_mine(&message.id.to));
+        let mut messages = self.deps.history.messages_for(false)?;
+        messages.retain(|message| self.is_mine(&message.id.to));
         self.shard.redeliver(messages);
         let now = self.now();
         self.look_for_sleepers(now)

@@ -164,13 +164,14 @@ fn fairness_children_without_end_keep_no_command_waiting() {
     let writer = Writer::start(store.clone()).unwrap();
     let (sender, commands) = mpsc::channel(CHANNEL);
     let engine = engine(DOUBLE, store.clone(), commands).writing_through(&writer);
-    let serving = std::thread::spawn(move || {
+    let serving = std::thread::Builder::new().spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
         runtime.block_on(engine.serve())
     });
+    let serving = serving.unwrap();
     let (command, first) = start(&Object::new().into());
     sender.blocking_send(command).unwrap();
     first.blocking_recv().unwrap().unwrap();

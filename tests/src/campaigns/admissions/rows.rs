@@ -5,8 +5,8 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
-    Admissions, AttemptLog, ExecutionRecord, KeptKey, KeyView, LinePlace, Listing, MessageId, Page, PoolKey, Query,
-    StoreError, Turn, Waiter, Waiters,
+    Admissions, AttemptLog, EndedHolders, ExecutionRecord, KeptKey, KeyView, LinePlace, Listing, MessageId, Page,
+    PoolKey, Query, StoreError, Turn, Waiter, Waiters,
 };
 use std::collections::BTreeSet;
 
@@ -82,10 +82,10 @@ impl Admissions for Rows<'_> {
     fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
         self.store.holders(key, limit)
     }
-    fn ended_holders(&self) -> Result<Vec<(Text, Status)>, StoreError> {
+    fn ended_holders(&self, after: &str, limit: usize) -> Result<EndedHolders, StoreError> {
         match self.bug {
-            Some(Bug::SlotLeaked) => Ok(Vec::new()),
-            _ => self.store.ended_holders(),
+            Some(Bug::SlotLeaked) => Ok(EndedHolders::default()),
+            _ => self.store.ended_holders(after, limit),
         }
     }
     fn key(&self, key: &PoolKey) -> Result<KeyView, StoreError> {

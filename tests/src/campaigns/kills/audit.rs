@@ -78,15 +78,18 @@ fn has_ended(shown: &Shown) -> bool {
     !matches!(&*shown.status, "Running" | "RollingBack" | "Manual")
 }
 
+/// How the reason begins why such an execution is set aside.
+pub(super) const SET_ASIDE_AT_KILLS: &str = "the process came to its end";
+
 /// Whether an execution is taken for what ended the process: two kills from outside, each while it ran alone, look
 /// like it.
 fn ended_the_process(shown: &Shown) -> bool {
     let cause = shown.broken.as_deref().unwrap_or_default();
-    cause.starts_with("the process came to its end")
+    cause.starts_with(SET_ASIDE_AT_KILLS)
 }
 
 /// What an operator does with an execution that is set aside.
-async fn redrive(server: &str, execution: &str) -> Result<(), String> {
+pub(super) async fn redrive(server: &str, execution: &str) -> Result<(), String> {
     let url = format!("{server}/v1/executions/{execution}/redrive");
     let answer = client().post(&url).header("content-type", "application/json");
     let answer = answer.body("{}").send().await;

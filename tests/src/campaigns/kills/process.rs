@@ -51,14 +51,20 @@ impl Place {
     }
 
     pub(in crate::campaigns) fn configure(&self, witness: u16) -> Result<(), String> {
+        self.configure_with(&format!(
+            "[runtime]\nhot_executions = 20\n\
+             [http]\nprivate_addresses = true\n\
+             [resources]\n\"witness:{{function}}\" = \"http://127.0.0.1:{witness}/{{function}}\"\n\
+             [[notifications]]\nname = \"witness\"\nto = \"http://127.0.0.1:{witness}/notified\"\n"
+        ))
+    }
+
+    /// The same with these sections beside those that each server needs.
+    pub(super) fn configure_with(&self, sections: &str) -> Result<(), String> {
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:{}\"\ndrain_seconds = {DRAIN_SECONDS}\n\
              [store]\npath = \"{}\"\n\
-             [runtime]\nhot_executions = 20\n\
-             [http]\nprivate_addresses = true\n\
-             [log]\nlevel = \"warn\"\n\
-             [resources]\n\"witness:{{function}}\" = \"http://127.0.0.1:{witness}/{{function}}\"\n\
-             [[notifications]]\nname = \"witness\"\nto = \"http://127.0.0.1:{witness}/notified\"\n",
+             [log]\nlevel = \"warn\"\n{sections}",
             self.port,
             self.database().display(),
         );

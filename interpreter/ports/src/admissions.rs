@@ -7,10 +7,10 @@ use crate::message::MessageId;
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 
-/// Reads what admission keeps, and looks up executions. Everything it returns is durable. A store that keeps nothing of admission needs none of these
-/// methods.
+/// Reads what admission keeps, and looks up executions. Everything it returns is durable. A store
+/// that does not keep admission's data needs none of these methods.
 pub trait Admissions: Listing {
-    /// Whether this store keeps what admission writes. One that does not has nothing of it.
+    /// Whether this store keeps what admission writes. A store that does not has none of it.
     fn keeps_admission(&self) -> bool {
         false
     }
@@ -84,7 +84,7 @@ pub trait Admissions: Listing {
     }
 
     /// The executions that hold slots although they have ended, each with how it ended, in the order of their ids; `New` for one
-    /// that is not there. The word of their end is on its way, or was never sent.
+    /// that does not exist. The message about their end is on its way, or was never sent.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ pub trait Admissions: Listing {
         Ok(Vec::new())
     }
 
-    /// How a key stands.
+    /// The state of a key.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ pub trait Admissions: Listing {
         Ok((view.kept, view.held))
     }
 
-    /// At most `limit` keys of which something is kept, after this one, in order.
+    /// At most `limit` keys that admission keeps, after this one, in order.
     ///
     /// # Errors
     ///

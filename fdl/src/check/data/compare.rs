@@ -1,4 +1,5 @@
-//! Conditions against shapes: comparisons that never hold or always do, and values of types that are not compared.
+//! Conditions against shapes: comparisons that never hold or always hold, and values of types that
+//! are not compared.
 
 use super::find::{Data, find};
 use super::schema::EXACT;
@@ -14,15 +15,15 @@ use crate::syntax::Span;
 use crate::value::{Value, compare_numbers};
 use std::cmp::Ordering;
 
-/// A side of a comparison of which something is known.
+/// A side of a comparison about which something is known.
 struct Operand {
     known: Known,
     written: String,
-    /// The how manieth path of the condition it is.
+    /// The number of its path in the condition.
     place: Option<usize>,
 }
 
-/// What can be said of a comparison without data.
+/// The result of a comparison without data.
 struct Verdict {
     code: Code,
     always: bool,
@@ -38,7 +39,7 @@ const OTHER_TYPE: Verdict = Verdict {
 };
 
 impl DataCheck<'_, '_> {
-    /// Holds the condition in the string at `cursor` against its data.
+    /// Compares the condition in the string at `cursor` with its data.
     pub(super) fn condition(&self, cursor: &Cursor<'_>, data: &Data) {
         let Some(condition) = self.noted.conditions.get(&cursor.node.span.start) else {
             return;
@@ -152,7 +153,7 @@ impl DataCheck<'_, '_> {
 }
 
 impl Operand {
-    /// What it is, as far as it matters.
+    /// Its description, as far as it matters.
     fn described(&self, code: Code) -> String {
         let constant = self.place.is_none();
         match (code, self.known.values.as_deref()) {
@@ -214,7 +215,7 @@ fn verdict(left: &Operand, comparison: Comparison, right: &Operand) -> Option<Ve
         Comparison::In => contained(a, b),
         Comparison::Equal if disjoint => Some(OTHER_TYPE),
         Comparison::Equal if none_of(a, b, |a, b| a == b) || apart(a, b) => Some(NEVER),
-        // Whether there is anything is asked so, too.
+        // The question whether there is a value is also asked this way.
         Comparison::NotEqual if a.kinds == Kinds::NULL || b.kinds == Kinds::NULL => None,
         Comparison::NotEqual if disjoint => Some(Verdict {
             always: true,
@@ -230,7 +231,7 @@ fn verdict(left: &Operand, comparison: Comparison, right: &Operand) -> Option<Ve
     }
 }
 
-/// Whether only certain values are possible on both sides, and no two of them go together.
+/// Whether both sides have only certain possible values, and no two of them go together.
 fn none_of(a: &Known, b: &Known, together: impl Fn(&Value, &Value) -> bool) -> bool {
     let listed = |known: &Known| !known.kinds.meets(Kinds::ARRAY.or(Kinds::OBJECT));
     match (&a.values, &b.values) {
@@ -241,7 +242,7 @@ fn none_of(a: &Known, b: &Known, together: impl Fn(&Value, &Value) -> bool) -> b
     }
 }
 
-/// The number that a constant is.
+/// The number of a constant.
 fn number(known: &Known) -> Option<f64> {
     match known.values.as_deref() {
         Some([Value::Number(number)]) => number.as_f64().filter(|number| number.abs() < EXACT),
@@ -249,7 +250,7 @@ fn number(known: &Known) -> Option<f64> {
     }
 }
 
-/// Whether one is a number that the other never is, by its bounds.
+/// Whether one side is a number that the other never is, according to its bounds.
 fn apart(a: &Known, b: &Known) -> bool {
     let beyond = |number: Option<f64>, bounds: (Option<f64>, Option<f64>)| {
         number.is_some_and(|number| {
@@ -260,7 +261,7 @@ fn apart(a: &Known, b: &Known) -> bool {
     (only(b) && beyond(number(a), b.bounds)) || (only(a) && beyond(number(b), a.bounds))
 }
 
-/// Whether bounds leave no number for which the comparison holds.
+/// Whether the bounds leave no number for which the comparison holds.
 fn out_of_bounds(a: &Known, comparison: Comparison, b: &Known) -> bool {
     let (known, constant, comparison) = match (number(a), number(b)) {
         (None, Some(constant)) => (a, constant, comparison),
@@ -277,7 +278,7 @@ fn out_of_bounds(a: &Known, comparison: Comparison, b: &Known) -> bool {
     }
 }
 
-/// The comparison with its sides exchanged.
+/// The comparison with its sides swapped.
 fn turned(comparison: Comparison) -> Comparison {
     match comparison {
         Comparison::Less => Comparison::Greater,
@@ -331,7 +332,7 @@ fn contained(a: &Known, b: &Known) -> Option<Verdict> {
     none_of(a, item, |a, b| a == b).then_some(NEVER)
 }
 
-/// Whether a path ends at a member that data are known to have.
+/// Whether a path ends at a member that the data is known to have.
 fn names_its_length(query: &Query, data: &Data) -> bool {
     find(query.parts(), data, &mut Vec::new()).named
 }

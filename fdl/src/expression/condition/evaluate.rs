@@ -1,4 +1,5 @@
-//! Whether a condition holds. Two-valued: what is missing or cannot be compared does not hold.
+//! Evaluates a condition. There are two results: a missing value, or one that can't be compared,
+//! counts as false.
 
 use super::lexer::Comparison;
 use super::parser::Expression;
@@ -41,7 +42,7 @@ pub(super) fn holds(expression: &Expression, data: Root<'_>, budget: &Budget) ->
     })
 }
 
-/// The value of what stands beside a comparison; nothing where a path finds nothing.
+/// The value of a side of a comparison; `None` if a path finds nothing.
 fn operand<'a>(
     expression: &'a Expression,
     data: Root<'a>,
@@ -95,7 +96,7 @@ fn compare(left: &Value, comparison: Comparison, right: &Value) -> bool {
         Comparison::LessOrEqual => order().is_some_and(Ordering::is_le),
         Comparison::Greater => order() == Some(Ordering::Greater),
         Comparison::GreaterOrEqual => order().is_some_and(Ordering::is_ge),
-        // Asked of expressions, not of values.
+        // `in` compares expressions, not values.
         Comparison::In => false,
     }
 }

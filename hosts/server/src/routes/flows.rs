@@ -89,7 +89,7 @@ pub async fn get(
 ) -> Answer {
     let query = Query::of(query.0, &["version"])?;
     let version = query.number("version", 0, 1, u64::MAX)?;
-    // A version that the request names may be one that still runs.
+    // A version in the request may be one that still runs.
     let hidden = version > 0;
     let (kept, governed) = super::aside(&app.node, move |node| {
         let kept = versions_of(&node.store().flows()?, &name, hidden)?;
@@ -163,7 +163,7 @@ pub async fn change(
     app.answers.value(StatusCode::OK, shape.into()).await
 }
 
-/// What is kept of the key that stands for a flow.
+/// The stored settings of the key that stands for a flow.
 fn governing(node: &Node, flow: &str) -> Result<KeptKey, StoreError> {
     let key = PoolKey {
         pool: FLOW_POOL.into(),
@@ -193,7 +193,8 @@ pub async fn hide(
     })
     .await??;
     if known && limited {
-        // A flow that is put under this name later begins without it. A pause stays: what waits was not to begin.
+        // A flow that is put under this name later begins without the limit. A pause stays, because
+        // the waiting executions must not begin.
         app.node.set_flow(&flow, Some(None), None, &operator).await?;
     }
     if known {

@@ -1,4 +1,4 @@
-//! Why executions do not go on: each reason is made, asked for, and ended by its act.
+//! Why executions do not go on: each reason is caused, queried, and ended by its act.
 
 use crate::harness::{Running, asleep, definition, refusing};
 use reqwest::Method;
@@ -11,7 +11,7 @@ async fn started(server: &Running, flow: &str, start: Value) -> String {
     started.body["id"].as_str().unwrap().to_owned()
 }
 
-/// The answer, as soon as this is the primary reason; `null` of one that has ended.
+/// The answer, as soon as this is the primary reason; `null` for an execution that has ended.
 async fn why(server: &Running, id: &str, reason: &Value) -> Value {
     let mut last = Value::Null;
     for _ in 0..500 {
@@ -48,7 +48,7 @@ fn task(resource: &str) -> Value {
     json!([{"type": "task", "name": "t", "resourceArn": resource, "timeoutSeconds": 600}])
 }
 
-/// What makes the reason, and the act on the execution that ends it.
+/// The cause of the reason, and the act on the execution that ends it.
 async fn one(server: &Running, id: &str, reason: &str, act: (&str, &str, Value), then: Value) {
     let told = why(server, id, &json!(reason)).await;
     let waiting = &told["waitingFor"];

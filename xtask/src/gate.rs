@@ -1,4 +1,4 @@
-//! Everything that is checked before a change goes in, in the order of what fails soonest.
+//! All checks before a change goes in; those that fail soonest come first.
 
 use crate::campaign;
 use crate::fuzz;
@@ -8,12 +8,12 @@ use crate::stage::{Outcome, Run, Tally};
 use crate::tools;
 use std::time::Duration;
 
-/// Seconds of fuzzing for each target.
+/// The seconds of fuzzing for each target.
 const FUZZING: u64 = 15;
 /// How long fetching the advisories may take.
 const ADVISORIES: Duration = Duration::from_secs(60);
 
-/// Runs it all, or only the stages named, and tells whether all is well.
+/// Runs all stages, or only the named ones. Returns whether all passed.
 pub fn run(keep_going: bool, only: &[&str]) -> bool {
     let mut stages = Run::new(keep_going, only);
     stages.stage("formatting", |_| formatting());
@@ -85,7 +85,7 @@ fn jsonpath(tally: &mut Tally) -> Outcome {
     run_seeing(&mut command, |line| tally.see(line)).into()
 }
 
-/// The language and the machine compile where there is no clock, no file and no network.
+/// The language and the machine compile for a target without clock, files and network.
 fn wasm32() -> Outcome {
     const TARGET: &str = "wasm32-unknown-unknown";
     if !tools::has_target(TARGET) {
@@ -108,7 +108,7 @@ fn dependencies() -> Outcome {
     }
 }
 
-/// What is known to be wrong with dependencies, where the database of advisories can be reached.
+/// Known problems of dependencies, if the database of advisories can be reached.
 fn advisories() -> Outcome {
     let deny = match services::install::cargo_deny() {
         Ok(deny) => deny,

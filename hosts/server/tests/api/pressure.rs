@@ -22,8 +22,7 @@ pub async fn backpressure_turns_away_and_loses_nobody() {
     server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
     store.hold(true);
     let mut under_way = Vec::new();
-    // The number of decisions that an owner makes ahead of its store is limited, although many
-    // requests are turned away at once.
+    // An owner limits its decisions ahead of the store, even if it turns many requests away.
     let refused = loop {
         assert!(under_way.len() < 100, "nobody was turned away");
         let first = under_way.len() * 1_000;
@@ -66,8 +65,7 @@ pub async fn backpressure_turns_away_and_loses_nobody() {
     }
     let counts = server.node.store().counts().unwrap();
     let count: u64 = counts.iter().map(|(_, count)| count).sum();
-    // Of the requests that came one by one, each accepted one has begun, although no client stayed
-    // for the answer.
+    // Each accepted request of those that came one by one has begun, although its client left.
     let late = server.get("/v1/executions?name=late&limit=1000").await;
     let taken = late.body["items"].as_array().unwrap().len();
     assert_eq!(count, (began.len() + taken) as u64, "{counts:?}");

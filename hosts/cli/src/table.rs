@@ -5,10 +5,11 @@ use starbridge_node::escaping::escaped;
 use std::io::IsTerminal;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Stands where there is nothing.
+/// The text for an empty cell.
 pub const NOTHING: &str = "–";
 
-/// Rows below their heads, each column as wide as it must be, the last one as it comes.
+/// Rows below their heads. Each column is as wide as necessary, and the last one has no fixed
+/// width.
 pub fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let clean = |cell: &String| escaped(cell).into_owned();
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(clean).collect()).collect();
@@ -37,7 +38,7 @@ pub fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Names with what they are, one a line.
+/// Names with their descriptions, one per line.
 pub fn listing(entries: &[(&str, String)]) -> String {
     let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -54,7 +55,7 @@ fn bold(text: &str) -> String {
     format!("\x1b[1m{text}\x1b[0m")
 }
 
-/// A line with the word for how an execution or a step stands in its colour.
+/// A line with the status of an execution or a step in its colour.
 fn colour(line: &str, cells: &[&str]) -> String {
     for cell in cells {
         let code = match *cell {
@@ -69,7 +70,7 @@ fn colour(line: &str, cells: &[&str]) -> String {
     line.to_owned()
 }
 
-/// A time for people: how long ago on a terminal, as it is otherwise.
+/// A time for people: the distance from now on a terminal, otherwise unchanged.
 pub fn time(text: Option<&str>) -> String {
     let Some(text) = text else {
         return NOTHING.to_owned();
@@ -91,7 +92,7 @@ pub fn clock() -> String {
     now().to_string().get(11..19).unwrap_or_default().to_owned()
 }
 
-/// How far a time is from now, in its largest unit.
+/// The distance of a time from now, in its largest unit.
 fn distance(time: Timestamp, now: Timestamp) -> String {
     let (far, ahead) = match time.since(now) {
         Millis::ZERO => (now.since(time), false),

@@ -15,7 +15,7 @@ pub mod torn;
 
 use crate::chance::Chance;
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// What was counted, in the order it is shown.

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Cases run.
@@ -26,7 +26,7 @@ pub struct Report {
     pub interrupted: usize,
     /// Prefixes of histories that were folded anew.
     pub prefixes: usize,
-    /// What is wrong.
+    /// The faults found.
     pub faults: Vec<Fault>,
 }
 
@@ -37,7 +37,7 @@ pub struct Fault {
     pub file: String,
     /// The case.
     pub case: String,
-    /// What is wrong.
+    /// The fault.
     pub problem: String,
 }
 
@@ -209,7 +209,7 @@ fn points(count: usize) -> impl Iterator<Item = usize> {
     (1..=count).step_by(step)
 }
 
-/// Where an interrupted run's histories part from the straight run's.
+/// The places where an interrupted run's histories differ from the straight run's.
 pub(crate) fn difference(outcome: &Outcome, got: &Histories, expected: &Histories) -> Option<String> {
     for (id, events) in expected {
         let others = got.get(id).map(Vec::as_slice).unwrap_or_default();

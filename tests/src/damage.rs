@@ -54,7 +54,7 @@ pub fn damaged(text: &str, mistake: Mistake) -> Option<String> {
     Some(made)
 }
 
-/// What a definition says; nothing where it has errors, or is fixed as it stands.
+/// The meaning of a definition; nothing if it has errors.
 pub fn meaning(source: &Source) -> Option<Value> {
     let good = check(source, &Limits::default()).flow.is_some();
     let untouched = || apply_fixes(source.clone(), &Limits::default()).changes.is_empty();

@@ -17,11 +17,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub enum Fault {
     /// It is not done, and says that it failed.
     Before,
-    /// It is done, and says so; whatever comes next fails.
+    /// It is done, and says so; the next operation fails.
     After,
     /// It is done, and says that it failed: the answer was lost.
     Lost,
-    /// It is not done, and whoever asked for it panics.
+    /// It is not done, and the caller panics.
     Panic,
 }
 

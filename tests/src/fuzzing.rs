@@ -229,7 +229,8 @@ pub fn search(data: &[u8]) {
     }
 }
 
-/// Folding is total: whatever the events, the state stands or is broken, and a signal is taken or refused.
+/// Folding is total: for any events, the state is valid or broken, and a signal is taken or
+/// refused.
 pub fn history(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let flow = &*FLOW;
@@ -257,7 +258,8 @@ pub fn history(data: &[u8]) {
     drive(flow, state);
 }
 
-/// A checkpoint is read or refused, whatever is in it; a state that comes of it goes on like one that was folded.
+/// A checkpoint is read or refused, whatever it contains; a state from a checkpoint continues like
+/// a folded one.
 pub fn checkpoint(data: &[u8]) {
     if let Some(state) = read_checkpoint(data) {
         drive(&FLOW, state);
@@ -483,7 +485,7 @@ fn sound_diagnostics<C: std::fmt::Debug>(source: &Source, diagnostics: &[Diagnos
     }
 }
 
-/// Every node stands inside the one around it.
+/// Every node is inside the node around it.
 fn sound_spans(text: &str, root: &Node) {
     let mut open = vec![(
         root,

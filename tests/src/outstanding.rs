@@ -1,4 +1,4 @@
-//! What a state asks of whoever runs it, in the words the runtime uses.
+//! What a state asks of its host, in the terms of the runtime.
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
@@ -13,7 +13,7 @@ pub struct Outstanding {
     pub timers: Vec<Timer>,
     /// When the first is due.
     pub wakeup: Option<Timestamp>,
-    /// Whether the state is to go on at once.
+    /// Whether the state is to continue at once.
     pub goes_on: bool,
 }
 

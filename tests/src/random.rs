@@ -45,7 +45,7 @@ struct Maker {
     mocks: Map<String, Value>,
 }
 
-/// Where a step stands.
+/// The place of a step.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     /// Its list's names, and its own index there.

@@ -8,7 +8,7 @@ const LEFT_OUT: [&str; 4] = ["time", "seed", "heldTime", "version"];
 
 /// A frame: the names of the lists it is in, outer before inner.
 type Frame = Vec<String>;
-/// Where an event stands whatever the order between frames is: its frame, and its number there.
+/// The place of an event, independent of the order between frames: its frame, and its number there.
 type Address = (Frame, usize);
 
 /// Each event as a line, in the order of the history: without times, with ids by the order they come in.

@@ -1,4 +1,4 @@
-//! Executions that can't be gone on with: they are set aside, and the others go on.
+//! Executions that can't be continued: they are set aside, and the others continue.
 
 use starbridge_fdl::check;
 use starbridge_flow::graph::{Fault, Flow, FlowParts, Output, OutputMode, Program, Scope};

@@ -1,5 +1,5 @@
-//! The workers of `examples/workers` against a server that is busy: what is refused with 429 is sent again, what can't be done
-//! is reported, and no token stands on a command line.
+//! The workers of `examples/workers` against a server that is busy: a report refused with 429 is
+//! sent again, an impossible task is reported, and no token is on a command line.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Random flows in a random world: whatever happens, the promises of the machine hold, and what comes of it is what a naive
-//! second interpreter says.
+//! Random flows in a random world: the promises of the machine hold, and the result is that of a
+//! naive second interpreter.
 //!
 //! A failure prints one line that brings it back, and the smallest test file found that fails in the same way.
 //! `PROPERTY_SEED` runs one seed, `PROPERTY_RUNS` so many, `PROPERTY_BUDGET` sets the size of the flows.

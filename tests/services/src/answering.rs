@@ -55,7 +55,7 @@ impl Answering {
                     return;
                 }
                 let answer = answer.clone();
-                // A connection that breaks has nobody who wants to know.
+                // No one needs to know of a broken connection.
                 std::thread::spawn(move || drop(serve(stream, answer.as_ref())));
             }
         });

@@ -1,8 +1,9 @@
 //! Private copies of the services that tests need: Redis, stand-ins for services of AWS, and the emulator of Lambda's runtime.
 //!
-//! A copy listens on a free port of the loopback, keeps what it keeps in a folder of its own, can be killed and started again in
-//! the middle of a test, and is gone when the test is, however that ends. The programs are named by the environment
-//! ([`Kind::variable`]), as `cargo xtask test` and `cargo xtask services` do; a test that needs one that is not named fails.
+//! A copy listens on a free port of the loopback, keeps its data in its own folder, can be killed
+//! and started again in the middle of a test, and ends with the test, whatever its result. The
+//! programs are named by the environment ([`Kind::variable`]), as `cargo xtask test` and `cargo
+//! xtask services` do; a test that needs one that is not named fails.
 
 mod answering;
 mod asking;
@@ -83,7 +84,7 @@ impl Service {
     ///
     /// # Panics
     ///
-    /// Where no program is named, and where it does not come up: a test that needs it can't go on.
+    /// Panics if no program is named, or if it does not start: a test that needs it can't continue.
     pub fn start(kind: Kind) -> Self {
         Self::start_in(kind, &[], &[])
     }

@@ -153,7 +153,7 @@ fn ends_later(before: &CallToSend, again: &CallToSend) -> bool {
     ends_as_before == *before && again.timeout_at > before.timeout_at
 }
 
-/// Whether an execution was paused and went on: that moves the ends of its calls.
+/// Whether an execution was paused and resumed: that moves the ends of its calls.
 fn was_resumed(shard: &Shard, store: &dyn Store, execution: &str) -> bool {
     let mut resumed = false;
     let Some(flow) = shard.flow(execution) else {
@@ -266,7 +266,7 @@ impl Subject {
     }
 }
 
-/// A store in a file of its own; the one before in that folder is gone.
+/// A store in its own file; the previous one in that folder is deleted.
 fn fresh_store(folder: &Path) -> Result<SqliteStore, String> {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         std::fs::remove_file(entry.path()).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! A store that fails: at each of its operations once, under a node at work. The node must end, and go on when it is started
-//! again over the mended store.
+//! A store that fails once at each of its operations, under a running node. The node must end, and
+//! continue when it is started again over the repaired store.
 
 use super::kills::{FLOWS, Witness, definition, hold_against};
 use super::{Findings, laws};
@@ -197,7 +197,7 @@ fn request(flow: &str) -> StartRequest {
     }
 }
 
-/// Waits until nobody holds the store any more.
+/// Waits until nothing holds the store any more.
 async fn close(store: Arc<Faulty<SqliteStore>>) -> Result<(), String> {
     let begun = Instant::now();
     let mut store = Some(store);

@@ -13,7 +13,7 @@ pub struct Fate {
     pub answered: bool,
 }
 
-/// The calls of a history, by their number, and what became of them.
+/// The calls of a history, by their number, and the outcome of each.
 pub fn calls(events: &[Event]) -> BTreeMap<EventId, Fate> {
     let mut calls: BTreeMap<EventId, Fate> = BTreeMap::new();
     for event in events {

@@ -1,5 +1,5 @@
-//! A disk that lied: the files of a store as they stood at some moment, with the end of the log cut off or garbled. The store
-//! must open at an earlier point, without a hole.
+//! A disk that lost writes: the files of a store at some moment, with the end of the log cut off or
+//! garbled. The store must open at an earlier point, without a hole.
 
 use super::Findings;
 use crate::chance::Chance;
@@ -115,7 +115,7 @@ fn one(
     Ok(())
 }
 
-/// Bytes of a frame of the log: a page and what stands before it.
+/// Bytes of a frame of the log: a page and its header.
 const FRAME: usize = 8192 + 24;
 
 fn damage(log: &[u8], short: bool, chance: &mut Chance, findings: &mut Findings) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! Recorded histories: that of the first case of each file stands in `tests/histories/v1/`, as regression only.
+//! Recorded histories: the history of the first case of each file is in `tests/histories/v1/`, only
+//! as a regression test.
 //!
 //! They are only ever added to: `UPDATE=1` writes those that are not there yet, and overwrites none.
 

@@ -279,7 +279,7 @@ fn after_a_refusal_nothing_is_kept(tried: &mut Tried<'_>) {
         sent: vec![message("a", 9, "b")],
         ..more("a", 7, 1)
     };
-    // The last one would fit again, but what came before it is missing.
+    // The last one would fit again, but an earlier one is missing.
     let refused = tried.refused(&[full, start("b"), more("a", 2, 1), more("b", 2, 1), more("b", 9, 1)]);
     let conflict = |position| (position, Refusal::Conflict);
     assert_eq!(refused, [conflict(0), conflict(2), conflict(4)]);
@@ -335,7 +335,7 @@ fn messages_are_kept(tried: &mut Tried<'_>) {
     tried.append(&[dealt]);
     let left = [message("a", 2, "b"), message("a", 3, "z")];
     assert_eq!(tried.store().messages().unwrap(), left);
-    // To one that is not there, or no longer.
+    // A message to an execution that does not exist, or no longer exists.
     let nobody = Append {
         execution: "z".into(),
         received: vec![message("a", 3, "z").id],

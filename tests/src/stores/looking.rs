@@ -47,7 +47,7 @@ fn turns_are_read_in_pages(tried: &mut Tried<'_>) {
     assert_eq!(firsts(0, 100, false), [1, 3, 6, 7]);
     assert_eq!(firsts(1, 2, false), [1]);
     assert_eq!(firsts(1, 3, false), [1, 3]);
-    // Of the first turn only what stands from there on counts.
+    // Of the first turn, only the events from there on count.
     assert_eq!(firsts(5, 1, false), [3]);
     assert_eq!(firsts(5, 2, false), [3, 6]);
     assert_eq!(firsts(10, 9, false), [7]);
@@ -93,7 +93,7 @@ fn lists_begin_with_the_newest(tried: &mut Tried<'_>) {
     let page = tried.store().list(&query).unwrap();
     assert_eq!(page.next, None);
     assert_eq!(page.items[0].record, record("e6"));
-    // What starts meanwhile shifts no page.
+    // An execution that starts meanwhile shifts no page.
     let query = Query { limit: 2, ..query };
     let next = tried.store().list(&query).unwrap().next;
     tried.append(&[start("late")]);
@@ -472,7 +472,7 @@ fn small_things_are_kept(tried: &mut Tried<'_>) {
         tried.store().put_value(kind, name, text, None).unwrap();
     }
     assert_eq!(tried.store().get_value("schedule", "b").unwrap(), Some("4".to_owned()));
-    // What is there stays, whoever comes second.
+    // An existing value stays, whoever puts second.
     assert_eq!(tried.store().put_new_value("schedule", "b", "5").unwrap(), "4");
     assert_eq!(tried.store().put_new_value("new", "b", "6").unwrap(), "6");
     assert_eq!(tried.store().get_value("new", "b").unwrap(), Some("6".to_owned()));

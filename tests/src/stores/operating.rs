@@ -1,4 +1,4 @@
-//! What operators do: deleting, and the list of what was done.
+//! Actions of operators: deleting, and the list of what was done.
 
 use super::{Case, Tried, message, more, notices, queueing, record, start, start_as};
 use starbridge_flow::time::Timestamp;
@@ -22,7 +22,7 @@ pub(super) const CASES: &[Case] = &[
     ("logs are kept until the execution goes", logs_are_kept),
 ];
 
-/// What somebody did to an execution of that name at that time.
+/// An action of an operator on an execution of that name at that time.
 pub(super) fn entry(by: &str, action: &str, name: &str, at: i64) -> AuditEntry {
     AuditEntry {
         time: Timestamp(at),

@@ -18,7 +18,7 @@ fn since(before: Counted, now: Counted) -> (u64, u64, u64) {
     )
 }
 
-/// An id as they are made: nobody has such a name.
+/// An id in the usual form: no execution has such a name.
 fn id(number: u32) -> String {
     format!("0198c0de-0000-7000-8000-{number:012}")
 }

@@ -46,7 +46,7 @@ impl Plan {
         })
     }
 
-    /// The first request of that kind is done, and nobody learns of it.
+    /// The first request of that kind is done, but its answer is lost.
     pub fn lose_one(what: &'static str) -> Self {
         let mut over = false;
         Self::new(move |after, asked| {

@@ -1,4 +1,4 @@
-//! What holds of every execution, whatever its flow and its world.
+//! The promises for every execution, in any flow and any world.
 
 #[path = "history.rs"]
 mod history;

@@ -1,8 +1,10 @@
-//! Runs a page: each command in a `console` block, in order. What it prints, on stdout or on stderr, must be what stands below
-//! it; `…` stands for anything in a line, and spaces for any number of them where there is one.
+//! Runs a page: each command in a `console` block, in order. Its output, on stdout or on stderr,
+//! must equal the text below it; `…` stands for anything in a line, and spaces for any number of
+//! them where there is one.
 //!
-//! A page runs in a folder with copies of the examples it names, and with ports of its own in place of those in files and
-//! commands. `echo $?` may follow a command that fails; every other one must go well.
+//! A page runs in a folder with copies of the examples it names, and with its own ports in place of
+//! those in files and commands. `echo $?` may follow a command that fails; every other command must
+//! succeed.
 
 mod page;
 
@@ -436,7 +438,7 @@ fn needs_a_shell(line: &str) -> bool {
     ["| ", "> ", "; ", "$("].iter().any(|mark| line.contains(mark))
 }
 
-/// What is installed has a program of that name; the one that is built stands for it.
+/// An installed thing has a program of that name; the built one represents it.
 fn can_be_installed(arguments: &str) {
     let words = words(arguments);
     let at = words

@@ -1,8 +1,8 @@
 //! What a page says to do: files to write and commands to run, in the order they stand in.
 //!
 //! A fence `console` has commands and, below each, what it prints. A fence whose first line ends in a name with a dot
-//! (```` ```json order.json ````) is that file. What readers need not see stands in a comment: `<!-- console` or
-//! `<!-- file NAME` in one line, the lines, and `-->`.
+//! (```` ```json order.json ````) is that file. Parts that readers do not need are in a comment:
+//! `<!-- console` or `<!-- file NAME` in one line, the lines, and `-->`.
 
 /// A command of a page and what it shows below it.
 pub struct Shown {

@@ -4,8 +4,8 @@
 //! can only be understood together: they are a circle, and forbidden. What counts:
 //!
 //! - A name counts for the file that defines it, not for the one that hands it on.
-//! - A file may use what the modules around it define: `super` is the room in which it stands. So children that extend a type
-//!   of their parent, which calls them, are no circle.
+//! - A file may use what the modules around it define: `super` is the module that contains it. So
+//!   children that extend a type of their parent, which calls them, are no circle.
 //! - A parent that declares its children and hands their names on does not depend on them; one that uses them does.
 //! - Tests do not count.
 

@@ -86,7 +86,8 @@ pub fn sources_below(folders: &[&str]) -> Vec<File> {
 
 /// Where chance is let in: nothing that is seen depends on it.
 const HARMLESS: [(&str, &str); 1] = [
-    // Members keep their order. The hash only says where they are looked for, and nobody outside may know it.
+    // Members keep their order. The hash only says where to look for them, and no code outside may
+    // depend on it.
     ("flow/src/value/members.rs", "RandomState"),
 ];
 

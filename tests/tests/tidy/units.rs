@@ -57,7 +57,7 @@ fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Whether a bare number is the type that stands here, also behind `&`, `mut` and `Option<`.
+/// Whether a bare number is the type here, also behind `&`, `mut` and `Option<`.
 fn is_bare(text: &str) -> bool {
     let mut rest = text.trim_start();
     while let Some(inner) = ["&", "mut ", "Option<"]

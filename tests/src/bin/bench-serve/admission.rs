@@ -62,7 +62,7 @@ async fn set_limits(server: &Server, pool: &str, keys: &[String], limit: usize) 
     Ok(())
 }
 
-/// Puts executions behind keys that admit nobody, then lets them go.
+/// Puts executions behind keys that admit none, then lets them run.
 async fn drain(server: &Server, flow: &'static str, keys: &[String], waiting: usize) -> Result<Drain, String> {
     set_limits(server, flow, keys, 0).await?;
     let before = succeeded(server).await?;
@@ -137,7 +137,7 @@ async fn urgent(sizes: Sizes, pace: f64) -> Result<(), String> {
     paced.begin(KEYS * LIMIT).await?;
     let mut connection = Connection::to(server.address).await?;
     let left = many - KEYS * LIMIT;
-    // As long as somebody waits behind each key.
+    // As long as an execution waits behind each key.
     let every = Duration::from_secs_f64(left as f64 * 0.8 / pace / tries as f64);
     let mut next = tokio::time::interval(every);
     for at in 0..tries {

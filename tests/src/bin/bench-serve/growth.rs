@@ -1,4 +1,4 @@
-//! Whether an execution goes on as fast when much lies behind it.
+//! Whether an execution continues as fast after a long history.
 
 use crate::load;
 use crate::server::Server;

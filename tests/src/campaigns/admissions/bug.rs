@@ -13,7 +13,7 @@ pub enum Bug {
     OrderReversed,
     /// A start does not look who has claims.
     ClaimIgnored,
-    /// A name is looked up before it is noted that somebody waits for it.
+    /// The engine looks a name up before it records that an execution waits for it.
     NameLookedUpFirst,
 }
 
@@ -22,7 +22,7 @@ pub enum Bug {
 pub enum Law {
     /// No key has more holders than its limit.
     Limit,
-    /// Whoever needs no more and stands before another one is admitted before.
+    /// A waiter that needs no more and stands before another one is admitted first.
     Order,
     /// What is reserved for a claim is not given to others, and the oldest claim is admitted after one release of each key.
     Claim,
@@ -36,7 +36,7 @@ pub enum Law {
     Release,
     /// Executions are told what they asked for, once.
     Answer,
-    /// When nobody comes any more, all are admitted or declined, and nothing is kept.
+    /// When no more executions come, all are admitted or declined, and nothing is kept.
     Rest,
     /// The store works.
     Store,

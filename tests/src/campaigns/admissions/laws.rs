@@ -24,7 +24,7 @@ pub(super) struct View<'a> {
     pub(super) is_told: bool,
 }
 
-/// How things stood before an append.
+/// The state before an append.
 pub(super) struct Before {
     pub(super) waiters: Vec<Waiter>,
     /// The keys that it changes, as they were.
@@ -68,11 +68,11 @@ impl Before {
     }
 }
 
-/// The oldest claim, as long as nobody changes a limit.
+/// The oldest claim, as long as no limit changes.
 #[derive(Default)]
 pub(super) struct OldestClaim {
     claim: Option<u64>,
-    /// The keys of which a slot was free for it.
+    /// The keys with a free slot for it.
     free: BTreeSet<PoolKey>,
 }
 
@@ -161,7 +161,7 @@ impl View<'_> {
         claimed.filter(|other| self.needs(other).contains(key)).count()
     }
 
-    /// Whoever stands in the same line and needs no more is not passed.
+    /// A waiter in the same line that needs no more is not overtaken.
     fn order(&self, append: &Append, before: &[Waiter]) -> Vec<Problem> {
         let mut problems = Vec::new();
         let admitted = append.sent.iter().filter(|sent| sent.body == MessageBody::Admit);

@@ -43,7 +43,7 @@ struct Job {
 
 /// What is started.
 enum Start {
-    /// A flow, of an execution that waits for it or of nobody.
+    /// A flow, for an execution that waits for it, or for none.
     Flow(Option<Text>),
     Fork,
     Trigger,
@@ -294,7 +294,7 @@ impl World {
         self.admission.deliver(ask);
     }
 
-    /// One that has ended asks anew.
+    /// An ended execution is redriven.
     fn redrive_one(&mut self) {
         let ended = self.jobs.iter().filter_map(|(id, job)| match job.state {
             State::Ended(status) if status != Status::Succeeded => Some((id.clone(), status)),
@@ -388,7 +388,7 @@ impl World {
         self.check(&append, &before);
     }
 
-    /// Names that nobody waits for any more are forgotten, as the engine forgets them.
+    /// Names that no execution waits for are forgotten, as the engine forgets them.
     fn settle_names(&mut self) {
         let noted = self.admission.awaited();
         self.awaited.extend(noted.iter().cloned());
@@ -433,7 +433,7 @@ impl World {
         ids.filter_map(|id| self.store.waiter(id).ok().flatten()).collect()
     }
 
-    /// Executions take what was said to them.
+    /// Executions take the messages to them.
     fn hear(&mut self) {
         for message in self.store.messages().unwrap_or_default() {
             if message.id.to.as_str() != ADMISSION && self.chance.of(70) {
@@ -470,7 +470,7 @@ impl World {
             }
             (MessageBody::Met | MessageBody::Watch, _)
             | (MessageBody::Admit | MessageBody::Decline { .. }, State::Ended(_)) => {}
-            // It was taken back, and asked anew.
+            // It was withdrawn, and requested again.
             (MessageBody::Admit | MessageBody::Decline { .. }, _) if !is_answer => {}
             (other, state) => {
                 let what = format!("{id} in {state:?} is told {other:?}");

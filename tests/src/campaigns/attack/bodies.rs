@@ -155,7 +155,8 @@ async fn forms(ground: Ground) -> Result<Seen, String> {
     Ok(Seen::unless(&wrong, format!("{grown} MB more, others {late} ms")))
 }
 
-/// The same thing three times at once: how it was answered, and what others met meanwhile.
+/// Sends the same request three times at once: answers the results, and how other clients fared
+/// meanwhile.
 async fn three(server: &Server, request: &Request) -> (Vec<u16>, Met) {
     let probe = Probe::health(server);
     let sent = (0..3).map(|_| {

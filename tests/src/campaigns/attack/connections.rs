@@ -137,7 +137,7 @@ async fn left_of(crowd: Vec<TcpStream>, patience: Duration) -> usize {
     for mut stream in crowd {
         waiting.push(tokio::spawn(async move {
             let mut answer = Vec::new();
-            // What is said at the end is no matter.
+            // The last answer does not matter.
             drop(
                 tokio::time::timeout(patience, stream.read_to_end(&mut answer))
                     .await
@@ -199,7 +199,7 @@ async fn trickle(ground: Ground) -> Result<Seen, String> {
         for mut stream in all {
             let mut rest = [0; 512];
             let said = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut rest)).await;
-            // Nothing was said and the door is not shut: it goes on.
+            // The server said nothing and did not close the connection: the client continues.
             if said.is_err() && stream.write_all(b"a").await.is_ok() {
                 open.push(stream);
             }

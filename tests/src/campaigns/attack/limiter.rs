@@ -1,4 +1,4 @@
-//! Strangers who guess: they are slowed, and nobody else is.
+//! Strangers who guess tokens: they are slowed down, and no other client is.
 
 use super::server::{Ground, Server, Setup};
 use super::{Seen, Try};

@@ -1,4 +1,4 @@
-//! Functions, workers and names that answer what nobody should believe.
+//! Functions, workers and names that give answers which the server must not believe.
 
 use super::peer::{Peer, Reply};
 use super::probe::Probe;

@@ -1,4 +1,4 @@
-//! Others: whether they are still served while somebody is attacked, and how late.
+//! Other clients: whether they are still served during an attack, and with what delay.
 
 use super::server::Server;
 use super::wire::{self, Request};

@@ -388,7 +388,8 @@ impl Server {
             .await
     }
 
-    /// Where the canary stands: answers about the execution, the log, the files of the store.
+    /// The places where the canary appears: answers about the execution, the log, the files of the
+    /// store.
     pub(super) async fn leaks(&self, id: &str) -> Vec<String> {
         let mut leaks = Vec::new();
         for part in ["", "/history?limit=1000", "/state", "/steps"] {
@@ -419,7 +420,8 @@ impl Drop for Server {
     }
 }
 
-/// Hands the folder of a try to the user without rights; what the shell has to say to become that user. Who is not root stays.
+/// Hands the folder of a try to the user without rights; answers the shell command that switches to
+/// that user. A process that is not root keeps its user.
 fn become_nobody(file: &Path) -> Result<&'static str, String> {
     let folder = file.parent().ok_or("the configuration stands nowhere")?;
     let owner = std::fs::metadata(folder).map_err(|error| error.to_string())?.uid();

@@ -1,10 +1,10 @@
-//! The promises, held against what workers wrote down.
+//! Checks the promises against the workers' logs.
 
 use super::log::{Did, Line};
 use crate::campaigns::Findings;
 use std::collections::BTreeMap;
 
-/// All that is known of a call.
+/// All facts about one call.
 #[derive(Debug, Default)]
 struct Call {
     step: String,
@@ -17,7 +17,7 @@ struct Call {
     reporting: Option<u64>,
     /// Reports that were taken.
     taken: u64,
-    /// When the answer came to the one that said it went well.
+    /// The time of the answer to the report of success.
     done: Option<u64>,
 }
 

@@ -28,7 +28,7 @@ pub(super) enum Did {
     },
 }
 
-/// A line: which worker, of which call, what.
+/// A line: the worker, the call, the action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) key: String,

@@ -1,6 +1,7 @@
-//! What operators do at a server that is killed: stops with rollback, redrives, forks, skips, decisions for steps that ask, and
-//! bulk stops. Each asks again until the server has said what became of it. In the end the witness's ledger says of each job
-//! whether all of it is done, all undone, or what is left.
+//! Actions of operators on a server that is killed: stops with rollback, redrives, forks, skips,
+//! decisions for steps that ask, and bulk stops. Each is repeated until the server answers with its
+//! outcome. At the end, the witness's ledger says for each job whether all of it is done, all
+//! undone, or what is left.
 
 use super::ledger::THINGS;
 use super::load::definition;
@@ -160,7 +161,7 @@ impl Desk {
         });
     }
 
-    /// Asks until the server has said something definite.
+    /// Asks until the server gives a definite answer.
     async fn ask(&self, path: &str, body: &Value) -> (u16, Value) {
         loop {
             let sent = client()
@@ -224,7 +225,7 @@ impl Desk {
         let input = json!({"job": name, "fails": fails, "stuck": stuck});
         let body = json!({"name": name, "input": input});
         let (status, said) = self.ask(&format!("flows/{flow}/executions"), &body).await;
-        // Ended before it was asked for again.
+        // It ended before the repeated request.
         let id = said["id"].as_str().or(said["execution"].as_str());
         match (status, id) {
             (200 | 201 | 409, Some(id)) => {

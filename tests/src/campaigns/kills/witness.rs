@@ -32,14 +32,14 @@ pub(super) struct Called {
     pub(super) changed: bool,
 }
 
-/// What became of a report.
+/// The outcome of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reported {
     /// It is on its way.
     UnderWay,
-    /// The server said that it has it.
+    /// The server confirmed that it has it.
     Acknowledged,
-    /// The server said that it has one already: the answer to an earlier try was lost.
+    /// The server answered that it already has one: the answer to an earlier try was lost.
     HadItAlready,
     /// The server refused it.
     Refused(u16),
@@ -117,7 +117,8 @@ impl Witness {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what a call is for, at once: whoever called may be gone before it is answered. Whether it went well.
+    /// Does the work of a call, at once: the caller may be gone before the answer. Answers whether
+    /// it went well.
     fn carry_out(&self, path: &str, key: &str, sent: &Bytes) -> bool {
         let sent: Value = serde_json::from_slice(sent).unwrap_or_default();
         match path {
@@ -155,7 +156,7 @@ impl Witness {
         self.book().reports.insert(key.to_owned(), reported);
     }
 
-    /// Reports until the server says what became of it.
+    /// Reports until the server answers with the outcome.
     async fn report(self: Arc<Self>, key: String, token: String, delay: u64) {
         tokio::time::sleep(Duration::from_millis(delay)).await;
         let client = client();
@@ -242,7 +243,7 @@ async fn answer(
     let went_well = witness.carry_out(uri.path(), &key, &sent);
     let number = number_of(&key);
     if uri.path() == "/later" && first {
-        // At once: whoever called may be gone before it is answered.
+        // At once: the caller may be gone before the answer.
         let sent: Value = serde_json::from_slice(&sent).unwrap_or_default();
         let token = sent["token"].as_str().unwrap_or_default().to_owned();
         witness.told(&key, Reported::UnderWay);

@@ -1,4 +1,4 @@
-//! What is durable, and what is on its way there.
+//! Durable writes, and writes in flight.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;

@@ -450,7 +450,7 @@ impl World {
             }
             self.disk.under_way.push_back(leases(grants, Vec::new()));
             self.plan_commit();
-            // The worst moment: decided, and nobody told.
+            // The worst moment: the turn is decided, and nobody knows of it.
             if self.faults() && self.chance.below(1_000) == 0 {
                 self.crash();
             }

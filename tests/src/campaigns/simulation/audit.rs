@@ -110,7 +110,7 @@ fn one(
     }
 }
 
-/// What was seen outside stands in the histories.
+/// Everything seen outside is in the histories.
 fn seen(world: &World, histories: &BTreeMap<Text, ExportedHistory>, known: &BTreeSet<Key>, findings: &mut Findings) {
     let names: BTreeSet<String> = known.iter().map(name_of).collect();
     for key in &world.outside.keys {

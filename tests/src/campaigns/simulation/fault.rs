@@ -83,7 +83,7 @@ impl Fault {
 /// A bug that is planted, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// The store appends whatever event it is told to append after.
+    /// The store ignores the expected last event of an append.
     IgnoresExpected,
     /// The store says that an append is durable before it is.
     AcknowledgesEarly,
@@ -97,7 +97,7 @@ pub enum Bug {
     ForgetsAwake,
     /// The store reads all but the last turn.
     ReadsBehind,
-    /// Each sending of a call has a key of its own.
+    /// Each sending of a call has its own key.
     FreshKeys,
     /// Effects leave when a turn is decided, not when it is durable.
     ReleasesEarly,

@@ -1,4 +1,5 @@
-//! What stands outside of the processes: those who start, the functions, those who report. It keeps the book.
+//! The world outside the processes: clients that start, functions, clients that report. It keeps
+//! the book.
 
 use starbridge_flow::fnv::fnv1a_64;
 use starbridge_flow::value::{Object, Text, Value};

@@ -10,7 +10,7 @@ use starbridge_ports::{Append, AuditEntry, History, Listing, Mark, Message, Refu
 /// A refusal of an append by its position.
 pub(super) type Refusals = Vec<(usize, Refusal)>;
 
-/// Keeps histories. It never fails by itself: whether an append arrives, the world decides.
+/// Keeps histories. It never fails on its own: the world decides whether an append arrives.
 pub(super) struct Shelter {
     store: MemoryStore,
     planted: Option<Bug>,

@@ -202,7 +202,7 @@ impl World {
             Happening::Answer(seat, life, (execution, _), signal) => {
                 let now = self.now();
                 if let Some(process) = self.process(seat, life) {
-                    // One that nobody waits for any more says nothing new.
+                    // A signal that nothing waits for any more has no effect.
                     let _ = process.shard.signal(&execution, *signal, now);
                     self.settle(seat);
                 }

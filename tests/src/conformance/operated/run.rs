@@ -22,7 +22,7 @@ const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     Straight,
-    /// It is lost, and folded anew from the written history.
+    /// It is lost, and folded again from the written history.
     Folded,
     /// It is lost, and comes back from a checkpoint.
     Restored,

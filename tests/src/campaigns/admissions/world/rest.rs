@@ -1,4 +1,4 @@
-//! The end of a world: nobody comes any more.
+//! The end of a world: no more executions come.
 
 use super::super::bug::Law;
 use super::{Start, State, World};

@@ -24,7 +24,7 @@ pub struct Report {
     pub cases: usize,
     /// Further runs of them with a crash or with every signal twice.
     pub interrupted: usize,
-    /// Prefixes of histories that were folded anew.
+    /// Prefixes of histories that were folded again.
     pub prefixes: usize,
     /// The faults found.
     pub faults: Vec<Fault>,
@@ -227,8 +227,8 @@ pub(crate) fn difference(outcome: &Outcome, got: &Histories, expected: &Historie
     (got.len() != expected.len()).then(|| "other executions were started".to_owned())
 }
 
-/// Folds a history anew: at every prefix the state written down must be the same as by one fold, and come back from its
-/// checkpoint.
+/// Folds a history again: at every prefix, the serialized state must equal that of one fold, and
+/// its checkpoint must restore it.
 pub(crate) fn replay(flow: &Flow, live: &State, events: &[Event], limits: &Limits, report: &mut Report) -> Vec<String> {
     let limits = Arc::new(limits.clone());
     let mut problems = Vec::new();

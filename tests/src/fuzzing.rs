@@ -1,5 +1,6 @@
-//! What fuzzing asks of the parts that meet foreign bytes. The fuzz targets under `fuzz/` and the replay of their
-//! corpora call the same functions; each panics where a promise is broken.
+//! Properties that fuzzing checks in the parts that read foreign bytes. The fuzz targets under
+//! `fuzz/` and the replay of their corpora call the same functions; each panics if a promise is
+//! broken.
 
 use crate::damage::{self, Mistake, damaged, fixing_keeps_meaning};
 use crate::outstanding::Outstanding;
@@ -199,8 +200,8 @@ pub fn path(data: &[u8]) {
 /// Steps that a search by the fuzzer may take.
 const SEARCH_STEPS: usize = 20_000;
 
-/// Any path over any data ends within its budget: the first line is the path, the rest the data. What is found was paid
-/// for value by value, so memory is bounded by the same count.
+/// Any path over any data ends within its budget: the first line is the path, the rest the data.
+/// Each value found counts against the budget, so the same count bounds memory.
 pub fn search(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Some((path, data)) = text.split_once('\n') else {

@@ -18,7 +18,7 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
-    /// What is outstanding in a state.
+    /// The outstanding work of a state.
     pub fn of(state: &State, flow: &Flow) -> Self {
         Self {
             calls: state.calls_to_send_after(flow, EventId(0)).collect(),

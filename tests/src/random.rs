@@ -51,11 +51,11 @@ struct Place<'a> {
     /// Its list's names, and its own index there.
     names: &'a [String],
     index: usize,
-    /// What is known of what is around it.
+    /// The known facts about its surroundings.
     around: Around,
 }
 
-/// What is around a list.
+/// The surroundings of a list.
 #[derive(Clone, Copy)]
 struct Around {
     /// Composites.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A page.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Where it is.
+    /// The path of its file.
     pub path: PathBuf,
     /// Its text.
     pub text: String,

@@ -54,7 +54,7 @@ fn promises_hold_for_random_flows() {
             Err(problem) => report(seed, problem, &|file| Promises::of(file, seed).map(|_| ())),
         }
     }
-    // What random flows come to; `--nocapture` shows it.
+    // The figures of random flows; `--nocapture` shows them.
     println!("{seen:#?}");
 }
 
@@ -108,7 +108,7 @@ fn report(seed: u64, mut problem: String, checked: &dyn Fn(&Value) -> Result<(),
     );
 }
 
-/// What a problem is about: its text up to the first colon or line.
+/// The subject of a problem: its text up to the first colon or line.
 fn kind_of(problem: &str) -> &str {
     problem.split([':', '\n']).next().unwrap_or(problem)
 }

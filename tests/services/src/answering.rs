@@ -24,12 +24,12 @@ impl Heard {
     }
 }
 
-/// What is said to that.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub enum Said {
     /// An answer: status, headers, body.
     Answer(u16, Vec<(&'static str, String)>, String),
-    /// Nothing: the connection is closed.
+    /// No answer: the connection is closed.
     Nothing,
 }
 

@@ -80,7 +80,7 @@ fn end(child: &mut Child) {
 fn signal(which: &str, to: &str) {
     let mut kill = Command::new("kill");
     kill.args([which, "--", to]).stdout(Stdio::null()).stderr(Stdio::null());
-    // Nobody is there any more, which is what is wanted.
+    // The process is gone already, as wanted.
     let _ = kill.status();
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
 
-    /// What is left when this process is killed: the guard, whose input ends, and the program.
+    /// The state after this process is killed: the guard, whose input ends, and the program.
     #[test]
     fn the_guard_kills_and_deletes() {
         let folder = std::env::temp_dir().join(format!("starbridge-guard-{}", std::process::id()));

@@ -38,7 +38,7 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Redis, Self::Ministack, Self::Moto, Self::Rie];
 
-    /// What it is called on a command line.
+    /// Its name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Redis => "redis",
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// Where a copy is reached: the scheme of its URL.
+    /// The scheme of a copy's URL.
     fn scheme(self) -> &'static str {
         match self {
             Self::Redis => "redis",
@@ -174,7 +174,7 @@ impl Service {
     ///
     /// # Panics
     ///
-    /// Where it does not come up.
+    /// Panics if it does not start.
     pub fn start_again(&mut self) {
         self.running = None;
         self.run().unwrap_or_else(|problem| panic!("{problem}"));
@@ -256,7 +256,7 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         self.running = None;
-        // What can't be deleted stays in the folder for temporary files.
+        // A file that can't be deleted stays in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -32,7 +32,8 @@ fn answers(kind: Kind, port: u16) -> std::io::Result<bool> {
         Kind::Redis => ("PING\r\n".to_owned(), "+PONG"),
         Kind::Ministack => (get("/_ministack/health"), "HTTP/1."),
         Kind::Moto => (get("/moto-api/data.json"), "HTTP/1."),
-        // What it has nothing for, it says so; the function is not started by that.
+        // It answers a path that it does not know with an error; the function is not started by
+        // that.
         Kind::Rie => (get("/"), "HTTP/1."),
     };
     let limit = Duration::from_secs(5);

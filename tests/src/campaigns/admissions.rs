@@ -19,7 +19,7 @@ use world::World;
 /// Steps of a world before it comes to rest.
 const STEPS: u32 = 400;
 const ADMISSIONS: &str = "admissions";
-/// What must happen sometimes.
+/// Events that each campaign must produce at least once.
 const KINDS: [&str; 11] = [
     ADMISSIONS,
     "claims",

@@ -233,7 +233,7 @@ fn row(a_try: &Try, seen: &Seen, took: Duration) -> String {
     )
 }
 
-/// What was seen, as it fits into a table: peers' words are in it.
+/// The observed result in a form that fits into a table: it contains peers' words.
 fn a_line_of(text: &str) -> String {
     const LONGEST: usize = 240;
     let shown = text.chars().map(|c| if c.is_control() || c == '|' { ' ' } else { c });

@@ -28,12 +28,12 @@ pub struct Options {
     pub pairs: usize,
     /// The second crash comes at one of so many operations after the restart.
     pub deep: usize,
-    /// Of so many cases one is run over SQLite, too.
+    /// One in this many cases is run over SQLite, too.
     pub over_sqlite: usize,
 }
 
 impl Options {
-    /// What is tried before each change.
+    /// The part that is tried before each change.
     pub const SLICE: Self = Self {
         points: 3,
         pairs: 1,
@@ -89,7 +89,7 @@ fn subjects() -> Vec<Subject> {
     let mut subjects = Vec::new();
     for path in data::files(&data::folder().join("conformance"), ".test.json") {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        // What can't be read or does not hold without crashes is for the conformance run to say.
+        // The conformance run reports files that can't be read and cases that fail without crashes.
         let Ok(file) = TestFile::parse(&text) else { continue };
         let Ok(flows) = conformance::load(&file, &path) else {
             continue;

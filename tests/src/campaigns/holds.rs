@@ -21,7 +21,7 @@ pub struct Options {
     pub program: PathBuf,
     /// How many tasks there are; each is held at least once.
     pub count: u64,
-    /// Where chance comes from.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
@@ -136,7 +136,7 @@ struct Trouble<'a> {
     folder: &'a Path,
     chance: Chance,
     holders: Vec<Holder>,
-    /// Of the next worker.
+    /// The number of the next worker.
     number: u64,
     ready: Instant,
     start_took: Duration,

@@ -49,7 +49,7 @@ pub fn simulate(seed: u64, planted: Option<Bug>) -> Findings {
 }
 
 const HOLDS: &str = "tasks held";
-/// What must happen sometimes.
+/// Events that each campaign must produce at least once.
 const KINDS: [&str; 12] = [
     HOLDS,
     "crashes",

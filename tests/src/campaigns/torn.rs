@@ -121,7 +121,7 @@ const FRAME: usize = 8192 + 24;
 fn damage(log: &[u8], short: bool, chance: &mut Chance, findings: &mut Findings) -> Vec<u8> {
     let mut log = log.to_vec();
     let length = u32::try_from(log.len()).unwrap_or(u32::MAX);
-    // Of a short log all but its last frame may have been moved.
+    // In a short log, all but its last frame may have been moved.
     let least = if short { length.saturating_sub(1) } else { 0 };
     match chance.below(3) {
         0 if length > 0 => {

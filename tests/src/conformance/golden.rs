@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Longer histories are not kept.
 const LONGEST: usize = 16 * 1024;
 
-/// What differs between the recorded history of a case and what comes now.
+/// The differences between the recorded history of a case and the new one.
 pub(super) fn compare(file: &str, flows: &Flows, case: &Case, limits: &Limits) -> Option<String> {
     let mut simulation = Simulation::new(flows.clone(), case.clone(), limits.clone());
     simulation.run().ok()?;

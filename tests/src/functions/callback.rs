@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What is reported, how long after the answer, and where to if the request does not say.
+/// The report, the delay after the answer, and the target if the request does not name one.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     failed: bool,

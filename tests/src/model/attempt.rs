@@ -84,7 +84,7 @@ pub async fn run(site: &Site, step: &Value, seen: &Seen<'_>, own: &mut Value) ->
 /// The output of an attempt with this local.
 fn output(step: &Value, own: &Value, local: &Value, context: &Value, goto: Option<String>) -> Result<Left, Fault> {
     let output = match step.get("outputMappings") {
-        // Of an array there is nothing by default.
+        // For an array, the default output is empty.
         None => local.as_object().cloned().unwrap_or_default(),
         Some(mappings) => {
             let roots = Roots {

@@ -291,7 +291,8 @@ fn after_a_refusal_nothing_is_kept(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().messages().unwrap(), []);
     let b = tried.store().load("b").unwrap().unwrap();
     assert_eq!(b.turns, [turn(1, 2), turn(3, 1)]);
-    // What follows a refused start is refused as well, even where the other one's history fits.
+    // Appends after a refused start are refused as well, even if they fit the other execution's
+    // history.
     let refused = tried.refused(&[start("a"), more("a", 2, 1)]);
     assert_eq!(refused, [(0, exists("a", 1)), conflict(1)]);
     // A refusal is forgotten with its batch.

@@ -395,7 +395,7 @@ fn what_belonged_to_it_goes_too(tried: &mut Tried<'_>) {
     assert!(tried.store().load("a").unwrap().is_none());
     assert_eq!(tried.store().last_turn("a").unwrap(), None);
     assert_eq!(tried.store().named("order", "named").unwrap(), None);
-    // What it told others is still to be dealt with.
+    // Its messages to others are still pending.
     assert_eq!(tried.store().messages().unwrap(), [message("a", 2, "b")]);
     let query = Query {
         labels: vec![("k".into(), "v".into())],
@@ -472,7 +472,7 @@ fn small_things_are_kept(tried: &mut Tried<'_>) {
         tried.store().put_value(kind, name, text, None).unwrap();
     }
     assert_eq!(tried.store().get_value("schedule", "b").unwrap(), Some("4".to_owned()));
-    // An existing value stays, whoever puts second.
+    // An existing value stays; a second put has no effect.
     assert_eq!(tried.store().put_new_value("schedule", "b", "5").unwrap(), "4");
     assert_eq!(tried.store().put_new_value("new", "b", "6").unwrap(), "6");
     assert_eq!(tried.store().get_value("new", "b").unwrap(), Some("6".to_owned()));

@@ -348,7 +348,7 @@ impl Run {
         record
     }
 
-    /// What an execution that sleeps waits for.
+    /// The reason why a sleeping execution waits.
     fn waits(&mut self, record: &ExecutionRecord) -> Option<RecordedWait> {
         let rests = !record.awake && record.paused.is_none() && record.broken.is_none();
         let sleeps = rests && record.status == Status::Running;

@@ -15,7 +15,7 @@ on_both!(a_missing_table_is_named);
 /// When a request fails.
 type Decide = dyn FnMut(bool, &'static str) -> Option<Fault> + Send;
 
-/// Which requests fail.
+/// The requests that fail.
 #[derive(Clone)]
 pub struct Plan {
     decide: Arc<Mutex<Box<Decide>>>,

@@ -1,4 +1,4 @@
-//! What is larger than an item, or more than a transaction takes.
+//! Data larger than an item, or than a transaction.
 
 use crate::faults::Plan;
 use crate::on_both;

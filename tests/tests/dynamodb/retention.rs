@@ -1,4 +1,4 @@
-//! What is kept, and for how long.
+//! Retention: the kept data, and for how long.
 
 use crate::on_both;
 use crate::stand::{NOON, SetClock, Stand, settings};

@@ -19,7 +19,7 @@ use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
-/// What this language calls faults, in the order of [`FaultNames::KINDS`].
+/// The names of faults in this language, in the order of [`FaultNames::KINDS`].
 #[rustfmt::skip]
 const NAMES: FaultNames = FaultNames::new("Lanes.", [
     "Lanes.Late", "Lanes.Silent", "Lanes.BadResult", "Lanes.Missing", "Lanes.BadOutput", "Lanes.TooLarge", "Lanes.TooMuch",

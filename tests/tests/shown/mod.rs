@@ -79,13 +79,13 @@ struct Stage {
     /// Services, and what a shell is told of them.
     services: Vec<Child>,
     environment: Vec<(String, String)>,
-    /// What was started in the background, by the numbers that shells give it.
+    /// Programs started in the background, by the numbers that shells give them.
     jobs: Vec<Option<Child>>,
     /// How the last command ended.
     status: i32,
 }
 
-/// What a command printed.
+/// The output of a command.
 #[derive(Default)]
 struct Printed {
     stdout: String,
@@ -178,7 +178,7 @@ impl Stage {
         })
     }
 
-    /// What a command prints.
+    /// Runs a command and answers its output.
     fn run(&mut self, command: &str) -> Printed {
         let printed = if let Some(arguments) = command.strip_prefix(FUNCTIONS) {
             self.serve_functions(arguments).into()
@@ -221,7 +221,7 @@ impl Stage {
         }
     }
 
-    /// What a program prints; how it ends is kept.
+    /// The output of a program; its exit status is kept.
     fn printed(&mut self, command: &mut Command) -> Printed {
         let output = command.output().unwrap();
         self.status = output.status.code().unwrap_or(-1);
@@ -251,7 +251,7 @@ impl Stage {
             _ => 0,
         };
         let mut printed = self.run(command);
-        // What is looked at may not have come so far yet.
+        // The thing that the command looks at may not exist yet.
         let looks = command.starts_with("grep ")
             || STARBRIDGE.iter().any(|start| {
                 let looks = |at: &&str| command.starts_with(&format!("{start}{at} "));
@@ -421,7 +421,7 @@ impl Stage {
     }
 }
 
-/// What is waited for comes within this time.
+/// A wait is over within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[allow(clippy::disallowed_methods, reason = "a file says nothing when it comes")]

@@ -80,7 +80,7 @@ fn raw(chars: &[char]) -> Option<usize> {
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// Where it begins.
+    /// The line where it begins.
     pub line: usize,
     /// Its lines, from `fn` to the last brace.
     pub lines: usize,

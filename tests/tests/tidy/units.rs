@@ -32,7 +32,7 @@ const SPANS: [&str; 13] = [
     "grace",
 ];
 
-/// What a span must not be.
+/// Types that a span must not have.
 const BARE: [&str; 8] = ["u64", "u32", "u16", "i64", "i32", "u128", "i128", "usize"];
 
 /// Numbers that others take in this unit, by file and name.

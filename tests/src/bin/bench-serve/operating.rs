@@ -1,4 +1,4 @@
-//! What operators do to many executions, and what they ask of them.
+//! Actions of operators on many executions, and their queries.
 
 use crate::admission::put_standing;
 use crate::crowd::{Connection, Fragile, start_all, until_status};
@@ -118,7 +118,7 @@ pub async fn bulk(sizes: Sizes) -> Result<(), String> {
     Ok(())
 }
 
-/// What one that waits behind many is told, and pages of a list.
+/// The answer for an execution that waits behind many, and pages of a list.
 pub async fn why(sizes: Sizes) -> Result<(), String> {
     let many = sizes.of(100_000, 1_000_000);
     let folder = folder()?;

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The measured scenes.
 
 use crate::admission;
 use crate::before;

@@ -17,22 +17,23 @@ pub enum Bug {
     NameLookedUpFirst,
 }
 
-/// What must hold.
+/// The laws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     /// No key has more holders than its limit.
     Limit,
     /// A waiter that needs no more and stands before another one is admitted first.
     Order,
-    /// What is reserved for a claim is not given to others, and the oldest claim is admitted after one release of each key.
+    /// Slots reserved for a claim are not given to others, and the oldest claim is admitted after
+    /// one release of each key.
     Claim,
-    /// Who waits for a slot waits at a key that is full, or something durable will look.
+    /// An execution that waits for a slot waits at a full key, or something durable will look.
     WakeUp,
-    /// Who waits for others hears of their ends.
+    /// An execution that waits for others learns of their ends.
     Dependency,
-    /// Nobody waits for itself through holders and their children.
+    /// No execution waits for itself through holders and their children.
     Deadlock,
-    /// Who has ended holds nothing.
+    /// An ended execution holds nothing.
     Release,
     /// Executions are told what they asked for, once.
     Answer,

@@ -41,7 +41,7 @@ struct Job {
     ancestors: Vec<Text>,
 }
 
-/// What is started.
+/// The kind of a start.
 enum Start {
     /// A flow, for an execution that waits for it, or for none.
     Flow(Option<Text>),
@@ -307,7 +307,7 @@ impl World {
         let Some(mut job) = self.jobs.remove(&id) else {
             return;
         };
-        // Nobody waits any more for one that had ended.
+        // No execution waits any more for one that had ended.
         job.ancestors.clear();
         job.state = State::Waits(Some(former));
         let ask = self.ask(&job);
@@ -334,7 +334,7 @@ impl World {
         }
     }
 
-    /// Those that run and wait for no child.
+    /// Executions that run and wait for no child.
     fn free(&self) -> Vec<Text> {
         let waits = |id: &Text| {
             let mut children = self.jobs.values().filter(|job| job.ancestors.first() == Some(id));
@@ -427,7 +427,8 @@ impl World {
         }
     }
 
-    /// Those who wait, as admission knows them: one that was stopped keeps its place and its claim until admission hears of it.
+    /// The waiters, as admission knows them: one that was stopped keeps its place and its claim
+    /// until admission learns of it.
     fn all(&self) -> Vec<Waiter> {
         let ids = self.jobs.keys();
         ids.filter_map(|id| self.store.waiter(id).ok().flatten()).collect()

@@ -55,7 +55,8 @@ fn few_files() -> Setup {
     }
 }
 
-/// Connections that have sent this and nothing more. Those the server does not take are no matter.
+/// Connections that have sent this and nothing more. Connections that the server does not take do
+/// not matter.
 async fn crowd(server: &Server, size: usize, begun: &[u8]) -> Result<Vec<TcpStream>, String> {
     let mut crowd = Vec::new();
     for number in 0..size {

@@ -92,7 +92,7 @@ fn take(call: &mut Call, did: &Did, findings: &mut Findings) {
     }
 }
 
-/// Of a step's calls, each comes after the one before was over.
+/// Each call of a step begins after the previous one was over.
 fn one_after_the_other(step: &str, calls: &[(&str, &Call)], findings: &mut Findings) {
     for (at, (key, call)) in calls.iter().enumerate() {
         for (later, next) in calls.iter().skip(at + 1) {

@@ -85,7 +85,7 @@ fn ended_the_process(shown: &Shown) -> bool {
     cause.starts_with("the process came to its end")
 }
 
-/// What an operator does with an execution that is set aside.
+/// An operator's action on an execution that is set aside.
 async fn redrive(server: &str, execution: &str) -> Result<(), String> {
     let url = format!("{server}/v1/executions/{execution}/redrive");
     let answer = client().post(&url).header("content-type", "application/json");
@@ -216,7 +216,7 @@ fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>,
     if let Some(divergence) = replayed.divergence {
         findings.problem(format!("{id}: replay parts at {divergence:?}"));
     }
-    // What was over when a fork was made, another execution called.
+    // Calls that were over when a fork was made belong to another execution.
     let before = history.events.get(..copied(&history.events)).unwrap_or_default();
     let before = laws::calls(before);
     for (call, fate) in laws::calls(&history.events) {
@@ -256,7 +256,7 @@ fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>,
 }
 
 fn is_for_child(event: &Event) -> bool {
-    // What undoes a child names the child's flow, too.
+    // An undo of a child names the child's flow, too.
     matches!(&event.detail, EventKind::TaskScheduled(scheduled) if scheduled.resource.starts_with("flow:"))
 }
 

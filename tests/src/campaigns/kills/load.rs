@@ -67,7 +67,7 @@ pub(in crate::campaigns) async fn put_flows(server: &str) -> Result<(), String> 
     Ok(())
 }
 
-/// Where the schedule is that starts a flow each second.
+/// The URL of the schedule that starts a flow each second.
 fn schedule(server: &str) -> String {
     format!("{server}/v1/schedules/beat")
 }

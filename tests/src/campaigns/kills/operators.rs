@@ -19,12 +19,12 @@ use tokio::task::JoinHandle;
 const OPERATORS: usize = 3;
 /// Executions of one bulk job.
 const TOGETHER: u64 = 5;
-/// What one waits for comes within this time, over some lives of the server.
+/// A wait is over within this time, across several lives of the server.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What is done to a job.
+/// The action on a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// Stopped with rollback while it runs.
@@ -64,7 +64,7 @@ struct Job {
     act: Act,
 }
 
-/// What operators did so far.
+/// The actions of operators so far.
 #[derive(Debug, Default)]
 struct Done {
     jobs: Vec<Job>,
@@ -78,7 +78,7 @@ pub(super) struct Operators {
     at_work: Vec<JoinHandle<()>>,
 }
 
-/// What an operator works with.
+/// The state of an operator.
 #[derive(Clone)]
 struct Desk {
     server: String,
@@ -356,7 +356,7 @@ impl Operated {
     }
 }
 
-/// What an execution says is left to undo, in the order it was made.
+/// The tasks that an execution reports as left to undo, in the order they were made.
 fn named(shown: &Value) -> Vec<String> {
     let left = shown["rollback"]["left"].as_array().into_iter().flatten();
     let mut left: Vec<String> = left.filter_map(Value::as_str).map(str::to_owned).collect();

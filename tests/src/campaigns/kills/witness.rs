@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 
-/// What is known of one idempotency key.
+/// The record of one idempotency key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Called {
     /// The execution, by its header.
@@ -26,7 +26,7 @@ pub(super) struct Called {
     pub(super) came: Vec<u64>,
     /// When the last answer was given.
     pub(super) answered: u64,
-    /// What was sent the first time.
+    /// The body that was sent the first time.
     sent: Vec<u8>,
     /// Whether something else was sent later.
     pub(super) changed: bool,
@@ -59,7 +59,7 @@ pub(in crate::campaigns) struct Witness {
     port: u16,
     server: String,
     book: Mutex<Book>,
-    /// What it was told of executions, in the order it came.
+    /// The notifications of executions, in the order they came.
     told_of: Mutex<Vec<Told>>,
     ledger: Mutex<Ledger>,
 }
@@ -112,7 +112,7 @@ impl Witness {
         self.told_of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is of each job.
+    /// The things that exist for each job.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }

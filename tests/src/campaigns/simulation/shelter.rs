@@ -38,7 +38,7 @@ impl Shelter {
         self.store.append(&batch).unwrap_or_default()
     }
 
-    /// What was read, as the planted bug lets it be seen.
+    /// The history that was read, as the planted bug shows it.
     fn seen(&self, loaded: Option<StoredHistory>) -> Option<StoredHistory> {
         let mut stored = loaded?;
         if self.planted == Some(Bug::ReadsBehind) && stored.turns.len() > 1 {

@@ -43,7 +43,7 @@ enum Happening {
     Written(usize, u32),
     /// A batch of a process that is dead reaches the store.
     Late(Vec<Append>),
-    /// What the store has acknowledged becomes durable; only with a bug planted.
+    /// Writes that the store has acknowledged become durable; only with a bug planted.
     Flush(usize),
     /// A function answers.
     Answer(usize, u32, Key, Box<Signal>),

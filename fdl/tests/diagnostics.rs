@@ -1,7 +1,7 @@
 //! Fixtures, pages and the editor's schema: every code has an explanation and an example, and is
 //! found in the right place.
 //!
-//! `UPDATE=1` writes the expectations beside the fixtures anew.
+//! `UPDATE=1` writes the expectations beside the fixtures again.
 
 #![expect(
     clippy::disallowed_methods,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// After this many messages, the length of a stream is checked; the first message counts.
 const TRIM_EVERY_MESSAGES: u32 = 1_000;
-/// How many streams have counters. With more, all counters begin anew.
+/// How many streams have counters. With more, all counters start again.
 const MAX_STREAMS: usize = 10_000;
 /// How long one check may take. The next one is never far away.
 const TIME: Duration = Duration::from_secs(10);

@@ -127,7 +127,7 @@ enum Walk {
     Done,
 }
 
-/// Cycles, each as a list of its branches: at most one for each branch where the walk starts anew.
+/// Cycles, each as a list of its branches: at most one for each branch where the walk starts again.
 fn cycles(all: &[Dependencies]) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     let mut walked = vec![Walk::Not; all.len()];

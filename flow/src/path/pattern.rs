@@ -16,10 +16,10 @@ const PROPERTY_COST: u64 = 40;
 
 /// The steps to build an expression, for each unit of its cost.
 const STEPS_PER_COST: usize = 20;
-/// The maximum number of expressions kept in one search; more are built anew each time.
+/// The maximum number of expressions kept in one search; more are built again each time.
 const CACHED_PATTERNS: usize = 8;
 
-/// A regular expression. It is built anew for each search: an expression of a few bytes can take a
+/// A regular expression. It is built again for each search: an expression of a few bytes can take a
 /// megabyte once it is built, and a definition has room for thousands of them.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {

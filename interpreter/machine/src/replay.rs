@@ -69,8 +69,8 @@ impl State {
                 cause: failure.cause.to_string(),
                 by: by.as_ref().map(ToString::to_string),
                 rollback: event.rollback,
-                // Histories do not record who asked. An execution that has Succeeded took a stop only
-                // from its parent. An older history may have an operator's; it is replayed alike.
+                // Histories do not record who asked. One that has Succeeded took a stop only from
+                // its parent; an operator's stop in an older history is replayed alike.
                 with_parent: self.status() == Status::Succeeded,
             },
             EventKind::TurnContinued => Signal::Continue,

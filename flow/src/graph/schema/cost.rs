@@ -159,7 +159,7 @@ impl Cost {
         self.marks = self.marks.saturating_add(steps);
     }
 
-    /// The result of another subschema about the same value is computed anew: whether the value
+    /// The result of another subschema about the same value is computed again: whether the value
     /// fits, and what was looked at.
     fn mark(&mut self, found: Self) {
         self.marks = self.marks.saturating_add(found.whether).saturating_add(found.marks);

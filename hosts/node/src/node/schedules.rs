@@ -45,7 +45,8 @@ pub struct Scheduled {
     pub latest: Option<Text>,
     /// The result of its last trigger.
     outcome: Option<Outcome>,
-    /// Triggers that wait for earlier executions. With admission, the executions wait there instead.
+    /// Triggers that wait for earlier executions. With admission, the executions wait in admission
+    /// instead.
     queued: VecDeque<Timestamp>,
     /// Whether the execution that it started last needs a slot of the schedule's key.
     keyed: bool,

@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 
 /// What a redrive would do.
 pub(crate) struct RedrivePlan {
-    /// The event from which things are done anew.
+    /// The event from which things are done again.
     pub(crate) from: EventId,
     /// The steps that are entered or undone again. Each has the event that began it before; they
     /// are in the order of these events.
@@ -394,7 +394,7 @@ impl State {
         Some(())
     }
 
-    /// Starts the attempt's timeout anew.
+    /// Starts the attempt's timeout again.
     fn restart_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
         let visit = self.frames.get(id)?.visit()?;
         // A choice's timeout does not count the time in which its arm is undone.

@@ -22,7 +22,7 @@ const FORMAT: u32 = 3;
 /// The earliest form that is read. Form 2 does not say since when tasks are in their queues.
 const EARLIEST_FORMAT: u32 = 2;
 
-/// The head of a checkpoint. A checkpoint with another head is ignored and made anew.
+/// The head of a checkpoint. A checkpoint with another head is ignored and made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The version of the form.

@@ -136,8 +136,8 @@ impl Engine {
             .collect()
     }
 
-    /// Expects no heartbeats while an execution is paused. After the pause, the deadlines begin
-    /// anew.
+    /// Expects no heartbeats while an execution is paused. After the pause, the deadlines start
+    /// again.
     pub(super) fn heed_pause(&mut self, execution: &Text, events: &[Event]) {
         let paused = |event: &Event| matches!(event.detail, EventKind::ExecutionPaused { .. });
         let resumed = |event: &Event| matches!(event.detail, EventKind::ExecutionResumed { .. });

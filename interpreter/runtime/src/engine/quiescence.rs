@@ -256,7 +256,7 @@ impl Engine {
         Ok(heard)
     }
 
-    /// Whether another process took a heartbeat for a call. The deadline then begins anew.
+    /// Whether another process took a heartbeat for a call. The deadline then starts again.
     pub(super) fn was_heard_elsewhere(&mut self, execution: &Text, call: EventId, now: Timestamp) -> bool {
         if self.leased.is_none() {
             return false;

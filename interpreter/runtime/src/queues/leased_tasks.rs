@@ -29,7 +29,7 @@ pub(super) struct LeasedTask {
     /// Whether it counts as held by a worker.
     pub(super) counted: bool,
     /// Whether its execution withdrew it meanwhile. Such a task does not wait: it is announced
-    /// anew.
+    /// again.
     withdrawn: bool,
     lease_ends: Ticks,
     times_out: Option<Ticks>,
@@ -89,8 +89,8 @@ impl LeasedTasks {
         }
     }
 
-    /// Whether a held task is announced anew because it was withdrawn. If so, the end of its waiting
-    /// time is the new one.
+    /// Whether a held task is announced again because it was withdrawn. If so, the end of its
+    /// waiting time is the new one.
     pub(super) fn is_announced_anew(&mut self, task: &QueuedTask) -> bool {
         let key = (task.execution.clone(), task.call);
         let Some(held) = self.tasks.get_mut(&key).filter(|held| held.withdrawn) else {

@@ -72,7 +72,7 @@ impl Shard {
         live.attempts = 0;
         live.kept = Some(standing.clone());
         live.unsettled += 1;
-        // An execution that had ended takes a turn only to go on. It may have ended anew in that
+        // An execution that had ended takes a turn only to go on. It may have ended again in that
         // turn.
         let ended = standing.status.is_ended();
         let mut append = Append {

@@ -134,7 +134,7 @@ impl Shard {
         Some(task)
     }
 
-    /// Puts the tasks that no worker holds into their queues anew, because their order or the end
+    /// Puts the tasks that no worker holds into their queues again, because their order or the end
     /// of their waiting time has changed. Tasks of a paused execution are in no queue.
     fn queue_anew(&mut self, id: &Text, append: &mut Append, now: Timestamp) {
         if self.is_paused(id) {

@@ -309,7 +309,7 @@ mod tests {
         assert!(!is_late(&watch, 3_000_000, 0));
         let late = (0..100).position(|_| is_late(&watch, 64, 2_000));
         assert_eq!(late, Some(15));
-        // With its next request it begins anew.
+        // With its next request it starts again.
         watch.asked(false);
         assert!(!is_late(&watch, 64, 29_000));
     }

@@ -43,7 +43,7 @@ pub(crate) struct Frame {
     #[serde(default)]
     pub(crate) undone: bool,
     /// The effects that the task about to be entered may have had before it was cancelled. A
-    /// redrive enters it anew, and undoing the new visit undoes these too.
+    /// redrive enters it again, and undoing the new visit undoes these too.
     #[serde(default, rename = "left_over")]
     pub(crate) pending_undo: Option<Box<Done>>,
     /// The input that an operator gave the step that is about to be entered.

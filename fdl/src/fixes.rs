@@ -134,7 +134,7 @@ fn attempt(
     let tree = |source: &Source| parse_within(source, limits.definition_bytes).root;
     let (before, now) = (tree(&fixed.source), tree(&after));
     let same = match (before, now) {
-        // Of broken YAML only the part before the break is there.
+        // Broken YAML has only the part before the break.
         _ if of_text && after.format() == Format::Yaml => {
             !checked.diagnostics.iter().any(|found| found.code == Code::Yaml)
         }

@@ -107,7 +107,7 @@ fn programs_end_with_a_server_that_is_killed() {
     let mut place = Place::with("stay", &text, "none", &[]);
     let started = place.ask(&["start", "stay"]);
     assert!(started.status.success(), "{started:?}");
-    // Whoever has the pipe open is alive: it ends with the last of them.
+    // A process that has the pipe open is alive: the pipe ends with the last of them.
     let mut alive = std::fs::File::open(&alive).unwrap();
     let mut said = [0; 8];
     alive.read_exact(&mut said).unwrap();

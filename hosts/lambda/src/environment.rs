@@ -62,7 +62,7 @@ impl Running {
             leases.hold_until(deadline.plus(SKEW));
         }
         let left = deadline.since(now);
-        // Of a short time, at most half is reserved.
+        // At most half of a short time is reserved.
         let reserved = Millis(self.settings.margin_ms.min(left.0 / 2));
         let until = now.plus(left.saturating_sub(reserved));
         Invocation { until }

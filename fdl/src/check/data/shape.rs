@@ -1,4 +1,5 @@
-//! What is known of data before a flow runs: of a value its types, of an object its members, of a list its items.
+//! The known facts about data before a flow runs: the types of a value, the members of an object,
+//! the items of a list.
 //!
 //! Shapes are shared by reference and bounded: an object keeps the names of its schema, up to [`MAX_DECLARED`], and
 //! [`MAX_MEMBERS`] more, alternatives [`MAX_VALUES`] values, and [`MAX_DEPTH`] of them stand inside

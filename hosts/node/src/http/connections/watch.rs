@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn who_takes_a_little_now_and_then_is_late_in_the_end() {
         let watch = answering();
-        // What it read at once does not count for later.
+        // Data that it read at once does not count for later.
         assert!(!is_late(&watch, 3_000_000, 0));
         let late = (0..100).position(|_| is_late(&watch, 64, 2_000));
         assert_eq!(late, Some(15));

@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 /// How many characters of a service's message are repeated. One about a signature fills a page.
 const QUOTED_CHARS: usize = 400;
 
-/// The kind of a fault, as far as callers decide by it.
+/// The kind of a fault, as far as it matters to callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// There was no answer, or none that could be read.
@@ -21,7 +21,7 @@ pub enum FaultKind {
     CredentialsMissing,
     /// No region is known.
     RegionMissing,
-    /// The service refuses the credentials, or what they ask for.
+    /// The service refuses the credentials or the requested access.
     AccessDenied,
     /// There are too many requests.
     Throttled,
@@ -44,11 +44,11 @@ impl FaultKind {
 
     /// The kind of fault that a service's code means.
     pub fn of_code(code: &str) -> Self {
-        // A namespace may stand before the code, and a link after it.
+        // A namespace may precede the code, and a link may follow it.
         let code = code.rsplit('#').next().unwrap_or(code);
         let code = code.split(':').next().unwrap_or(code);
         let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
-        // What the key management service says is reported in the name of the queue.
+        // Codes of the key management service are reported under the name of the queue.
         match code.strip_prefix("KMS.").unwrap_or(code) {
             "AccessDenied" | "AccessDeniedException" | "KmsAccessDenied" => Self::AccessDenied,
             bare if REFUSED_CREDENTIALS.contains(&bare) => Self::AccessDenied,
@@ -89,7 +89,7 @@ const THROTTLED: [&str; 9] = [
 /// A call to AWS that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What it is.
+    /// Its kind.
     pub kind: FaultKind,
     /// What happened, for people.
     pub cause: String,

@@ -1,12 +1,14 @@
-//! What the connectors and the store for AWS share: configuration, connections, one thread that runs all calls, and faults.
+//! Shared parts of the connectors and the store for AWS: configuration, connections, one thread
+//! that runs all calls, and faults.
 //!
 //! A connection belongs to the runtime on which it was opened, and each owner of executions has a runtime of its own. So one
 //! thread runs all calls to AWS: owners share connections, credentials and batches, and a batch outlives the call that began
 //! it.
 //!
 //! Make one [`Aws`] for the process and clone it. Run work with [`Aws::run`] from asynchronous code, with [`Aws::wait`] from
-//! other code, with [`Aws::spawn`] if nobody waits. Inside the work, [`Aws::config`] gives the configuration for a client.
-//! [`Fault::of`] turns the SDK's errors into a [`Fault`], and [`Fault::outcome`] a fault into the outcome of a call.
+//! other code, with [`Aws::spawn`] if no caller waits. Inside the work, [`Aws::config`] gives the
+//! configuration for a client. [`Fault::of`] turns the SDK's errors into a [`Fault`], and
+//! [`Fault::outcome`] a fault into the outcome of a call.
 //!
 //! ```
 //! use starbridge_aws::{Aws, AwsSettings};
@@ -47,10 +49,11 @@ use tokio::sync::OnceCell;
 /// How long opening a connection may take. It is short, so that a task with a timeout of a few seconds learns why it
 /// failed.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How often one request is tried. Further tries are up to the flow, which sees them.
+/// How often one request is tried. The flow decides about further tries, and sees them.
 const MAX_TRIES: u32 = 2;
 
-/// Settings for AWS. What is not set is found in the usual ways: environment, profile, the machine's own role.
+/// Settings for AWS. A missing setting is found in the usual ways: environment, profile, the
+/// machine's own role.
 #[derive(Clone, Debug, Default)]
 pub struct AwsSettings {
     /// An endpoint for all services, instead of their own.
@@ -104,7 +107,7 @@ impl Aws {
         self.thread()?.wait(work)
     }
 
-    /// Starts work on the thread for AWS that goes on even if nobody waits for it.
+    /// Starts work on the thread for AWS that goes on even if no caller waits for it.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::{Source, parse_within};
 use std::fmt::Write;
 
-/// A definition of so many steps of mixed types, each mapping its data.
+/// A definition with this many steps of mixed types, each with data mappings.
 fn definition(steps: usize) -> String {
     let mut text = String::from(r#"{"version":"v1","type":"flow","steps":["#);
     for n in 0..steps {
@@ -27,7 +27,8 @@ fn definition(steps: usize) -> String {
     text
 }
 
-/// A definition of so many steps each of which has a lot to check: mappings, templates, retries, catches, conditions.
+/// A definition with this many steps that each need many checks: mappings, templates, retries,
+/// catches, conditions.
 fn dense(steps: usize) -> String {
     let mut text = String::from(r#"{"version":"v1","type":"flow","steps":["#);
     for n in 0..steps - 1 {
@@ -50,13 +51,14 @@ fn dense(steps: usize) -> String {
     text
 }
 
-/// The definition of [`definition`] with a schema of its input, so that its paths and conditions are held against it.
+/// The definition of [`definition`] with a schema of its input, so that its paths and conditions
+/// are checked against it.
 fn known(steps: usize) -> String {
     let schema = r#""inputSchema":{"type":"object","properties":{"a":{"type":"number"},"seconds":{"type":"number"},"b":{}}},"steps""#;
     definition(steps).replacen(r#""steps""#, schema, 1)
 }
 
-/// JSON of about so many bytes: records as an execution's data has them.
+/// JSON of about this many bytes: records like those in an execution's data.
 fn records(bytes: usize) -> String {
     let mut text = String::from("[");
     while text.len() < bytes {

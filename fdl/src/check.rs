@@ -1,7 +1,8 @@
-//! The rules of the language: a text to a checked [`Flow`] and everything that is wrong with it.
+//! The rules of the language: from a text to a checked [`Flow`] and its diagnostics.
 //!
-//! One walk ([`outline`]) numbers steps and lists; then each step is read, checked and compiled in one go, so that what
-//! is checked and what runs can never differ. Any error withholds the flow, so readers go on with defaults after one.
+//! One walk ([`outline`]) numbers steps and lists; then each step is read, checked and compiled in
+//! one go, so that the checked and the running flow can't differ. Any error withholds the flow, so
+//! readers go on with defaults after an error.
 
 mod arms;
 mod catch;
@@ -49,7 +50,7 @@ use std::sync::Arc;
 
 pub use data::Samples;
 
-/// What checking makes of a source.
+/// The result of checking a source.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// The flow, ready to run; `None` as soon as there is one error.
@@ -58,7 +59,7 @@ pub struct Checked {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What every rule needs: the text, the limits, the outline, and where to put what it finds.
+/// The data of every rule: the text, the limits, the outline, and the list of problems.
 struct Checker<'t> {
     source: &'t Source,
     limits: &'t Limits,
@@ -68,16 +69,17 @@ struct Checker<'t> {
     noted: RefCell<Noted>,
     spans: SpanFinder<'t>,
     found: RefCell<Found>,
-    /// The first resource of each kind that nothing answers to, and how many more there are.
+    /// The first unanswered resource of each kind, and the number of others.
     unanswered: RefCell<BTreeMap<String, (Diagnostic, usize)>>,
-    /// Words that may still be compared to find what was meant.
+    /// How many words may still be compared to find suggestions.
     comparisons: Cell<usize>,
-    /// Whether the definition was taken by an earlier version, which did not refuse all that is refused now.
+    /// Whether an earlier version accepted the definition. It did not refuse everything that is
+    /// refused now.
     stored: bool,
 }
 
 /// Problems of one definition that are kept: of each severity at most [`MAX_DIAGNOSTICS`], and all of them together no more than
-/// [`MAX_DIAGNOSTIC_BYTES`], because each holds the way to its place.
+/// [`MAX_DIAGNOSTIC_BYTES`], because each holds the path to its place.
 #[derive(Default)]
 struct Found {
     kept: Vec<Diagnostic>,
@@ -85,7 +87,7 @@ struct Found {
     warnings: usize,
     bytes: usize,
     left_off: usize,
-    /// Something was not looked at any more.
+    /// Whether something was not checked any more.
     cut: bool,
 }
 
@@ -94,7 +96,8 @@ const MAX_DIAGNOSTICS: usize = 1_000;
 /// Bytes of what is kept of them.
 const MAX_DIAGNOSTIC_BYTES: usize = 1024 * 1024;
 
-/// Says of a resource, as it is written, why nothing answers to it where the flow is to run.
+/// The reason why nothing answers to a resource, as it is written, where the flow will run; `None`
+/// if something does.
 pub type ResourceCheck<'t> = &'t dyn Fn(&str) -> Option<String>;
 
 /// Checks a definition against all rules of the language and compiles it.
@@ -102,12 +105,13 @@ pub fn check(source: &Source, limits: &Limits) -> Checked {
     check_where(source, limits, None)
 }
 
-/// The same where it is known which resources are answered: those that are not are warned of.
+/// The same, with a check of the resources that are answered: a warning for each one that is not.
 pub fn check_where(source: &Source, limits: &Limits, answers: Option<ResourceCheck<'_>>) -> Checked {
     check_knowing(source, limits, answers, None)
 }
 
-/// The same where examples show what steps' resources answer: paths are held against these, too.
+/// The same, with examples of the results of steps' resources: paths are checked against these,
+/// too.
 pub fn check_knowing(
     source: &Source,
     limits: &Limits,
@@ -117,7 +121,8 @@ pub fn check_knowing(
     check_as(source, limits, (answers, samples), false)
 }
 
-/// The same of a definition that a store has. Executions run it, so what an earlier version took is taken.
+/// The same for a definition from a store. Executions run it, so everything that an earlier version
+/// accepted is accepted.
 pub fn check_stored(source: &Source, limits: &Limits) -> Checked {
     check_as(source, limits, (None, None), true)
 }
@@ -166,7 +171,7 @@ fn check_as(
     Checked { flow, diagnostics }
 }
 
-/// Whether the tree may lack something that stands in the text.
+/// Whether the tree may lack something that the text has.
 fn breaks_the_tree(code: Code) -> bool {
     matches!(
         code,
@@ -190,7 +195,7 @@ fn follows_from_a_broken_tree(code: Code) -> bool {
 }
 
 impl Found {
-    /// What is said of the problems that are not kept, where there are or may be any.
+    /// A message about problems that are not kept; `None` if there are none.
     fn more(&self) -> Option<String> {
         match (self.left_off, self.cut) {
             (0, false) => None,
@@ -206,7 +211,7 @@ impl Found {
 
     fn has_room(&self, severity: Severity) -> bool {
         match severity {
-            // The first error is kept whatever there is: it is what withholds the flow.
+            // The first error is always kept, because it withholds the flow.
             Severity::Error => self.errors == 0 || (self.errors < MAX_DIAGNOSTICS && self.bytes < MAX_DIAGNOSTIC_BYTES),
             Severity::Warning => self.warnings < MAX_DIAGNOSTICS && self.bytes < MAX_DIAGNOSTIC_BYTES,
         }
@@ -230,7 +235,7 @@ impl<'t> Checker<'t> {
         }
     }
 
-    /// Takes note of a problem.
+    /// Adds a problem.
     fn report(&self, found: Diagnostic) {
         let mut all = self.found.borrow_mut();
         let kept = all.has_room(found.severity);
@@ -247,7 +252,8 @@ impl<'t> Checker<'t> {
         }
     }
 
-    /// Whether there is no room for a problem; then it is counted, and need not be made.
+    /// Whether there is no room for a problem. The problem is then only counted, and need not be
+    /// made.
     fn leaves_off(&self, code: Code) -> bool {
         let mut all = self.found.borrow_mut();
         let left_off = !all.has_room(code.severity());
@@ -257,7 +263,7 @@ impl<'t> Checker<'t> {
         left_off
     }
 
-    /// Whether so much is wrong that it is not worth reading on. What has warnings only is read to its end.
+    /// Whether there are too many errors to read on. A text with only warnings is read to its end.
     fn is_hopeless(&self) -> bool {
         let mut found = self.found.borrow_mut();
         let hopeless = found.errors > 0 && !found.has_room(Severity::Error);
@@ -278,7 +284,7 @@ impl<'t> Checker<'t> {
         self.found.borrow().errors > 0
     }
 
-    /// The text of a key or string as it would be written in place of what stands at `span`: in the same quotes.
+    /// The text of a key or string as a replacement for the text at `span`: in the same quotes.
     fn quoted_like(&self, span: Span, text: &str) -> String {
         match self
             .source

@@ -1,4 +1,5 @@
-//! What is wrong with a definition. The form of a diagnostic is every language's; the codes are this one's.
+//! Diagnostics of a definition. All languages share the form of a diagnostic; the codes belong to
+//! this language.
 
 mod code;
 

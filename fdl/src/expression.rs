@@ -1,4 +1,4 @@
-//! What is written inside strings: paths, mappings, templates, conditions, service parameters.
+//! The languages inside strings: paths, mappings, templates, conditions, service parameters.
 
 mod condition;
 #[cfg(test)]

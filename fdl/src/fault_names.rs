@@ -1,7 +1,7 @@
-//! What the language calls the interpreter's errors (section "errors").
+//! The language's names for the interpreter's errors (section "errors").
 //!
-//! A name that begins with `FnF.` is the interpreter's own word, on which retries, rollbacks and operators rely: nobody else
-//! can say it.
+//! Only the interpreter can use a name that begins with `FnF.`: retries, rollbacks and operators
+//! rely on it.
 
 use crate::graph::FaultNames;
 

@@ -1,4 +1,5 @@
-//! Changes that fix a definition without asking: only those after which it says the same everywhere else.
+//! Changes that fix a definition without asking: only those that leave the meaning of everything
+//! else unchanged.
 
 use crate::check::{Checked, check};
 use crate::diagnostics::{Code, Fix, Severity};
@@ -6,34 +7,36 @@ use crate::limits::Limits;
 use crate::syntax::{Format, LineColumn, Member, Node, NodeKind, Source, Span, parse_within};
 use crate::value::Value;
 
-/// One fixed problem may uncover another; after so many rounds that is left to people.
+/// The maximum number of rounds, because one fix may uncover another problem. What is left after
+/// that is left to people.
 const MAX_ROUNDS: usize = 20;
-/// Changes of one round that are tried alone, where all of them together can't be made.
+/// The maximum number of changes in one round that are tried alone if all of them together can't be
+/// made.
 const MAX_SINGLE_FIXES: usize = 20;
 
 /// A change that was made.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// What was wrong.
+    /// The problem.
     pub code: Code,
     /// Where it was, in the text as it was before the round.
     pub place: LineColumn,
-    /// What was done.
+    /// The change.
     pub title: String,
 }
 
-/// A definition that was fixed as far as that is sure.
+/// A definition with all certain fixes.
 #[derive(Clone, Debug)]
 pub struct FixedText {
     /// Its text.
     pub source: Source,
-    /// What is still wrong with it.
+    /// Its remaining problems.
     pub checked: Checked,
-    /// What was changed, in order.
+    /// The changes, in order.
     pub changes: Vec<Change>,
 }
 
-/// A text with changes made, and the places where they stand before and after.
+/// A text with changes made, and their places before and after.
 struct Edited {
     text: String,
     before: Vec<Span>,
@@ -41,8 +44,8 @@ struct Edited {
     changes: Vec<Change>,
 }
 
-/// Makes all changes that are sure. Where the text itself is broken so that people must say what it means, nothing is
-/// changed.
+/// Makes all changes that are sure. If the text itself is broken so that only people can tell its
+/// meaning, nothing is changed.
 pub fn apply_fixes(source: Source, limits: &Limits) -> FixedText {
     let checked = check(&source, limits);
     let mut fixed = FixedText {
@@ -64,7 +67,8 @@ pub fn apply_fixes(source: Source, limits: &Limits) -> FixedText {
     fixed
 }
 
-/// Whether a text may be a definition. Files of other programs have members of the same names, and are left alone.
+/// Whether a text may be a definition. Files of other programs have members with the same names;
+/// they are left alone.
 fn may_be_flow(fixed: &FixedText, limits: &Limits) -> bool {
     let Some(root) = parse_within(&fixed.source, limits.definition_bytes).root else {
         return true;
@@ -73,7 +77,7 @@ fn may_be_flow(fixed: &FixedText, limits: &Limits) -> bool {
     let has_steps = members
         .map(|member| member.key.to_lowercase())
         .any(|key| key.starts_with("step"));
-    // Of a broken text the tree may have only the beginning.
+    // The tree of a broken text may have only its beginning.
     let found = &fixed.checked.diagnostics;
     let broken = found
         .iter()
@@ -81,7 +85,7 @@ fn may_be_flow(fixed: &FixedText, limits: &Limits) -> bool {
     has_steps || (broken && fixed.source.text().contains("steps"))
 }
 
-/// The changes of one round that can be made: those of the text, or, where there are none, those of what it says.
+/// The changes of one round: those of the text, or, if there are none, those of its content.
 fn round(fixed: &FixedText, limits: &Limits) -> Option<(Source, Checked, Vec<Change>)> {
     let found = &fixed.checked.diagnostics;
     let unclear = |code: Code, fix: Option<&Fix>| {
@@ -107,7 +111,8 @@ fn is_of_text(code: Code) -> bool {
     code < Code::MissingField
 }
 
-/// The definition with these changes made, if it then has no more errors than before and says the same everywhere else.
+/// The definition with these changes, if it then has no more errors than before and its meaning is
+/// unchanged everywhere else.
 fn attempt(
     fixed: &FixedText,
     fixes: &[(Code, &Fix)],
@@ -129,7 +134,7 @@ fn attempt(
     let tree = |source: &Source| parse_within(source, limits.definition_bytes).root;
     let (before, now) = (tree(&fixed.source), tree(&after));
     let same = match (before, now) {
-        // Of broken YAML there is only the part before the break.
+        // Broken YAML has only the part before the break.
         _ if of_text && after.format() == Format::Yaml => {
             !checked.diagnostics.iter().any(|found| found.code == Code::Yaml)
         }
@@ -140,7 +145,7 @@ fn attempt(
     same.then_some((after, checked, edited.changes))
 }
 
-/// Comments, and keys that stand twice: where there are fewer afterwards, something that people wrote is gone.
+/// The number of comments and duplicate keys. If it falls, something that people wrote is gone.
 fn written_by_hand(checked: &Checked) -> usize {
     let found = checked.diagnostics.iter();
     found
@@ -153,7 +158,7 @@ fn errors(checked: &Checked) -> usize {
     found.filter(|found| found.severity == Severity::Error).count()
 }
 
-/// Makes all changes that don't touch each other, in order of place.
+/// Makes all changes that don't overlap, in order of place.
 fn edit(source: &Source, fixes: &[(Code, &Fix)]) -> Edited {
     let mut edited = Edited {
         text: String::new(),
@@ -186,14 +191,15 @@ fn edit(source: &Source, fixes: &[(Code, &Fix)]) -> Edited {
     edited
 }
 
-/// A key or a value without an inside, and how many containers it stands in.
+/// A key or a value without contents, and the number of containers around it.
 #[derive(Debug, PartialEq)]
 enum Word<'n> {
     Key(usize, &'n str),
     Value(usize, Value),
 }
 
-/// The keys and values of a tree that don't touch any of these places, in order. Depth costs no call stack.
+/// The keys and values of a tree that don't touch any of these places, in order. The depth takes no
+/// call stack.
 fn words<'n>(root: &'n Node, places: &[Span]) -> Vec<Word<'n>> {
     let touched = |span: Span| {
         let first = places.partition_point(|place| place.end <= span.start);

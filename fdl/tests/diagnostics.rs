@@ -1,6 +1,7 @@
-//! Fixtures, pages and the editor's schema: every code is explained, shown, and found where it should be.
+//! Fixtures, pages and the editor's schema: every code has an explanation and an example, and is
+//! found in the right place.
 //!
-//! `UPDATE=1` writes the expectations beside the fixtures anew.
+//! `UPDATE=1` writes the expectations beside the fixtures again.
 
 #![expect(
     clippy::disallowed_methods,
@@ -40,7 +41,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Limits with those changed that `settings` names: `steps=2`.
+/// The default limits, changed as `settings` says: `steps=2`.
 fn limits(settings: &str) -> Limits {
     let mut limits = Limits::default();
     for setting in settings.split_whitespace() {
@@ -96,9 +97,9 @@ fn fixtures() -> Vec<Fixture> {
         .collect()
 }
 
-/// Checks, and makes sure of what holds for every text.
+/// Checks a source and asserts what holds for every text.
 fn checked(source: &Source, limits: &Limits) -> Vec<Diagnostic> {
-    // A map that leads nowhere, for the one code that needs a map.
+    // A resource map whose target does not exist, for the one code that needs a map.
     let mapped = |resource: &str| {
         let known = resource.starts_with("http:");
         (!known).then(|| format!("nothing answers to `{resource}`"))
@@ -204,7 +205,7 @@ fn every_code_has_a_fixture_and_every_file_a_use() {
     }
 }
 
-/// The fences of a page: the section each stands in, its language, its limits, its text.
+/// The fences of a page: the section, language, limits and text of each.
 fn fences(page: &str) -> Vec<(String, String, String, String)> {
     let mut found = Vec::new();
     let mut section = String::new();
@@ -313,7 +314,7 @@ fn conformance_flows() -> Vec<(String, String, Limits)> {
     flows
 }
 
-/// Conformance flows with an error on purpose: they show what a rule protects from.
+/// Conformance flows with an intentional error: they show what a rule protects from.
 const ERRORS_ON_PURPOSE: [(&str, Code); 1] = [("data/flow-input-mappings.test.json", Code::NoLocalHere)];
 
 #[test]
@@ -391,7 +392,8 @@ fn broken_texts_never_break_the_checker() {
     }
 }
 
-/// Fixtures of group 01 that the editor's schema lets pass: it neither resolves references nor reads patterns.
+/// Fixtures of group 01 that the editor's schema accepts: it neither resolves references nor reads
+/// patterns.
 const UNSEEN_BY_THE_SCHEMA: [&str; 4] = [
     // It counts characters, and a path or template may be longer than what it makes.
     "FDL0109-key.json",

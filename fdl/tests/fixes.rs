@@ -1,4 +1,5 @@
-//! Fixing never changes what a definition means: typing mistakes in good definitions, a few thousand of them.
+//! Fixing never changes the meaning of a definition: tested with a few thousand typing mistakes in
+//! good definitions.
 
 #![expect(clippy::disallowed_methods, reason = "a test reads its data")]
 

@@ -1,5 +1,6 @@
-//! Slips in data, planted by hand: all are found where they stand, none is left once it is put right, and nothing is
-//! said of the definitions of the examples, the language reference and the conformance cases.
+//! Typing mistakes in data, planted by hand: each is found in its place and gone after its
+//! correction, and the definitions of the examples, the language reference and the conformance
+//! cases have none.
 
 #![expect(clippy::disallowed_methods, reason = "a test reads its data")]
 
@@ -12,11 +13,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is said of data that does not fit.
+/// The codes for data that does not fit.
 const CODES: [Code; 4] = [Code::FindsNothing, Code::UnfitData, Code::NeverTrue, Code::OtherType];
 
-/// Conformance cases that show what becomes of a path that finds nothing, or of a comparison that never holds: here it is
-/// meant. The file, and the place in its flow.
+/// Conformance cases with an intentional path that finds nothing, or an intentional comparison that
+/// never holds. Each has the file and the place in its flow.
 const MEANT: [(&str, &str); 21] = [
     ("children/sync-in-out-mappings", "/outputMappings/1/source"),
     ("choice/arm-scope", "/steps/1/choices/0/steps/0/inputMappings/0/source"),
@@ -47,7 +48,7 @@ const MEANT: [(&str, &str); 21] = [
     ("wait/required", "/steps/0/outputMappings/0/source"),
 ];
 
-/// Whether a conformance case is there to show what becomes of it.
+/// Whether a conformance case has the problem on purpose.
 fn is_meant(path: &Path, found: &Diagnostic) -> bool {
     MEANT
         .iter()
@@ -78,7 +79,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// One planted slip.
+/// One planted mistake.
 struct Slip {
     name: String,
     code: String,
@@ -215,7 +216,8 @@ fn add_samples(mocks: &Map<String, Value>, samples: &mut Samples) {
     }
 }
 
-/// The fenced texts of a page, without those whose diagnostics it names; or the whole of another file.
+/// The fenced texts of a page, without those whose diagnostics it names; for any other file, the
+/// whole text.
 fn texts(path: &Path) -> Vec<String> {
     let text = read(path);
     if path.extension().is_none_or(|ext| ext != "md") {

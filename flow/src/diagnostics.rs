@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong with a text, as data. Showing them is the hosts' business.
+//! Diagnostics: the problems of a text, as data. The hosts show them.
 
 mod quote;
 mod suggest;
@@ -9,12 +9,12 @@ pub use suggest::{Nearest, changes, nearest, nearest_alone};
 use crate::span::Span;
 use std::borrow::Cow;
 
-/// How bad it is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The flow can't run.
     Error,
-    /// The flow runs, but hardly as meant.
+    /// The flow runs, but probably not as intended.
     Warning,
 }
 
@@ -39,41 +39,41 @@ pub trait DiagnosticCode: Copy {
 pub struct Diagnostic<C> {
     /// Which kind of problem.
     pub code: C,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// Lower case, no full stop, the user's words in backquotes.
     pub message: String,
-    /// Where.
+    /// The place.
     pub span: Span,
     /// JSON pointer of the value or member concerned; `""` is the whole document.
     pub pointer: String,
-    /// Other places that matter, each with a word.
+    /// Other places that matter, each with a message.
     pub labels: Vec<Label>,
-    /// What to do.
+    /// The advice.
     pub help: Option<String>,
-    /// The change that fixes it, where it is mechanical.
+    /// The change that fixes it, if there is a mechanical one.
     pub fix: Option<Fix>,
 }
 
 /// Another place that matters to a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The place.
     pub span: Span,
-    /// What is there.
+    /// The message about it.
     pub message: String,
 }
 
-/// A change of the text that mends a problem.
+/// A change of the text that fixes a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     /// What it does, in a few words.
     pub title: String,
-    /// What is replaced.
+    /// The replaced place.
     pub span: Span,
-    /// By what.
+    /// The replacement.
     pub replacement: String,
-    /// Whether nothing else can be meant, so that it may be made without asking.
+    /// Whether nothing else can be meant, so that the change needs no confirmation.
     pub sure: bool,
 }
 
@@ -92,7 +92,7 @@ impl<C: DiagnosticCode> Diagnostic<C> {
         }
     }
 
-    /// The same with the code that a language gives it, and the severity of that.
+    /// The same with a language's code and the severity of that code.
     pub fn with_code<D: DiagnosticCode>(self, code: D) -> Diagnostic<D> {
         Diagnostic {
             code,
@@ -106,7 +106,7 @@ impl<C: DiagnosticCode> Diagnostic<C> {
         }
     }
 
-    /// The same with long words that its texts quote cut.
+    /// The same with long quoted words cut.
     #[must_use]
     pub fn quoting_shortly(mut self) -> Self {
         let short = |text: &mut String| {
@@ -138,19 +138,19 @@ impl<C: DiagnosticCode> Diagnostic<C> {
         self
     }
 
-    /// The same with a fix that may be made without asking.
+    /// The same with a fix that needs no confirmation.
     #[must_use]
     pub fn fix(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
         self.fixed_by(title.into(), span, replacement.into(), true)
     }
 
-    /// The same with a fix that is only likely: it is shown, and left to people.
+    /// The same with a fix that is only likely. It is shown, and people decide.
     #[must_use]
     pub fn guess(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
         self.fixed_by(title.into(), span, replacement.into(), false)
     }
 
-    /// The same with a fix that is made without asking only if it is `sure`.
+    /// The same with a fix that needs no confirmation only if it is `sure`.
     #[must_use]
     pub fn fixed_by(mut self, title: String, span: Span, replacement: String, sure: bool) -> Self {
         self.fix = Some(Fix {

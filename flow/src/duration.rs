@@ -2,7 +2,7 @@
 
 use crate::value::Number;
 
-/// The seconds of such a text; nothing where it is none.
+/// The seconds of such a text; `None` for any other text.
 pub fn seconds(text: &str) -> Option<Number> {
     let text = text.trim();
     let seconds = match text.strip_prefix(['P', 'p']) {
@@ -16,7 +16,8 @@ pub fn seconds(text: &str) -> Option<Number> {
     }
 }
 
-/// What follows the `P` of a duration of ISO 8601: days and weeks, then, behind a `T`, hours, minutes and seconds.
+/// The part after the `P` of an ISO 8601 duration: days and weeks, then, after a `T`, hours,
+/// minutes and seconds.
 fn of_iso(text: &str) -> Option<f64> {
     let (days, time) = match text.split_once(['T', 't']) {
         Some((days, time)) if !time.is_empty() => (days, time),

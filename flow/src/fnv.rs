@@ -1,5 +1,6 @@
-//! FNV-1a (Fowler, Noll, Vo): a quick hash that is the same on every machine and in every version, for what is kept or must
-//! be repeatable. Anybody can find two inputs with one hash: it guards against slips, not against malice.
+//! FNV-1a (Fowler, Noll, Vo): a fast hash that is the same on every machine and in every version,
+//! for stored or repeatable values. Anyone can find two inputs with the same hash: it protects
+//! against mistakes, not against malice.
 
 /// FNV-1a with 64 bits.
 pub fn fnv1a_64(bytes: impl IntoIterator<Item = u8>) -> u64 {

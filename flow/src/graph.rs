@@ -1,4 +1,4 @@
-//! The compiled flow: what a front end makes of a text, and all the machine ever sees of it.
+//! The compiled flow: the result of a front end, and all that the machine sees of a text.
 //!
 //! Step and list ids are integers, edges are explicit, paths and conditions are parsed. Nothing here is particular to
 //! FDL: a front end fills in programs ([`Program`], [`Guard`], [`Lookup`], [`Parameters`]), how output is passed on ([`OutputPassing`]) and how it names

@@ -1,6 +1,6 @@
-//! Bytes as hexadecimal digits: in tokens, in keys and hashes kept as text.
+//! Bytes as hexadecimal digits, in tokens and in keys and hashes that are stored as text.
 
-/// Two lower-case digits a byte.
+/// Two lower-case digits for each byte.
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
@@ -17,7 +17,7 @@ fn digit(value: u8) -> char {
     }
 }
 
-/// The bytes, where the text is whole pairs of digits and nothing else.
+/// The bytes; `None` if the text is not made of whole pairs of digits only.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_bytes().as_chunks() else {
         return None;
@@ -35,7 +35,7 @@ fn value(digit: u8) -> Option<u8> {
     }
 }
 
-/// The bytes, where the text has exactly `N` of them.
+/// The bytes; `None` if the text does not have exactly `N` of them.
 pub fn decode_array<const N: usize>(text: &str) -> Option<[u8; N]> {
     decode(text)?.try_into().ok()
 }

@@ -1,8 +1,8 @@
-//! What languages of flows share: the compiled flow ([`graph`]), values, time, limits, texts with places in them, the paths
-//! of JSONPath and the form of diagnostics.
+//! The parts that flow languages share: the compiled flow ([`graph`]), values, time, limits, texts
+//! with places in them, the paths of JSONPath and the form of diagnostics.
 //!
-//! Nothing here runs a flow, reads a file, asks a clock or prints. Parsing never fails: whatever is wrong with a text
-//! comes back as data.
+//! Nothing here runs a flow, reads a file, asks a clock or prints. Parsing never fails: every error
+//! in a text comes back as data.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)

@@ -1,14 +1,15 @@
-//! Every limit of the language with its default (section "limits"). Each is passed with a named error or diagnostic.
+//! Every limit of the language with its default (section "limits"). Exceeding one leads to a named
+//! error or diagnostic.
 
 use crate::time::{Millis, Seconds};
 use serde::{Deserialize, Serialize};
 
-/// Limits of data, definitions and executions. Whoever runs flows may lower or raise them. As text they have the names of the
-/// fields; what is missing there stays at its default.
+/// Limits of data, definitions and executions. An operator may lower or raise them. As text they
+/// have the names of the fields; a missing one keeps its default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Bytes of a step's input, output and local together, as compact JSON.
+    /// The bytes of a step's input, output and local together, as compact JSON.
     pub step_data_bytes: usize,
     /// Bytes of a foreach's collection, of a parallel's or foreach's local, and of an execution's input.
     pub collection_bytes: usize,
@@ -16,7 +17,7 @@ pub struct Limits {
     pub definition_bytes: usize,
     /// Steps of a definition.
     pub steps: usize,
-    /// Composites inside each other.
+    /// The depth of nested composites.
     pub nesting: usize,
     /// Branches of a parallel.
     pub branches: usize,
@@ -27,15 +28,15 @@ pub struct Limits {
     /// Visits of one step in one visit of its list. The language fixes it: it can't be set in a text.
     #[serde(skip)]
     pub step_visits: u32,
-    /// Longest wait, in days.
+    /// The longest wait, in days.
     pub wait_days: u64,
-    /// Containers inside each other in data. The language fixes it: it can't be set in a text.
+    /// The depth of nested containers in data. The language fixes it: it can't be set in a text.
     #[serde(skip)]
     pub data_depth: usize,
-    /// Child flows inside each other, each waited for by the one that started it.
+    /// The depth of nested child flows, each awaited by the one that started it.
     pub child_depth: u32,
-    /// Steps that the paths, conditions, templates and schemas of one place may take, and one more for each byte of the
-    /// data they look into (section "limits").
+    /// The steps that the paths, conditions, templates and schemas of one place may take. Each byte
+    /// of the data they look into adds one step (section "limits").
     pub evaluation_steps: usize,
 }
 
@@ -59,7 +60,7 @@ impl Default for Limits {
     }
 }
 
-/// An execution's bound where the flow gives none: one year of 365 days.
+/// The time limit of an execution whose flow gives none: one year of 365 days.
 pub const EXECUTION_TIMEOUT: Millis = Millis::from_days(365);
 /// Characters of an error's name; longer ones are cut.
 pub const ERROR_NAME_CHARS: usize = 128;
@@ -68,34 +69,35 @@ pub const ERROR_CAUSE_CHARS: usize = 4096;
 /// Characters of a step's name, and of other names.
 pub const NAME_CHARS: usize = 128;
 
-/// How long a resource can ask to be left alone (`Retry-After`): one day. What it asks beyond that is not heeded.
+/// The longest delay that a resource can ask for (`Retry-After`): one day. Anything beyond that is
+/// ignored.
 pub const MAX_RETRY_AFTER: Seconds = Seconds(24 * 60 * 60);
 
-/// Labels of an execution.
+/// The maximum number of labels of an execution.
 pub const LABELS: usize = 64;
-/// Characters of what a label says.
+/// The maximum length of a label's value, in characters.
 pub const LABEL_CHARS: usize = 256;
 /// The longest `onceKey` of a start, in bytes.
 pub const ONCE_KEY_BYTES: usize = 256;
-/// Concurrency keys of a flow.
+/// The maximum number of concurrency keys of a flow.
 pub const CONCURRENCY_KEYS: usize = 8;
 /// The longest concurrency key, in bytes.
 pub const CONCURRENCY_KEY_BYTES: usize = 256;
-/// Executions that a start may wait for.
+/// The maximum number of executions that a start may wait for.
 pub const DEPENDENCIES: usize = 100;
 /// The longest `delaySeconds` and `startDeadlineSeconds` of a start: a hundred years of 365 days.
 pub const START_DELAY: Seconds = Seconds(36_500 * 24 * 60 * 60);
 
-/// Whether flows, branches and queues may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
-/// (section "limits").
+/// Whether this may be the name of a flow, branch or queue: 1–128 of `[A-Za-z0-9_-]`, beginning
+/// with a letter or `_` (section "limits").
 pub fn is_name(text: &str) -> bool {
     text.len() <= NAME_CHARS
         && text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.chars().all(is_of_name)
 }
 
-/// Whether an execution may be called so: as [`is_name`], but a digit may come first, so that an order's number or a UUID is a
-/// name.
+/// Whether this may be the name of an execution: as [`is_name`], but a digit may come first, so
+/// that an order number or a UUID is a name.
 pub fn is_execution_name(text: &str) -> bool {
     text.len() <= NAME_CHARS && text.chars().all(is_of_name) && !text.is_empty() && !text.starts_with('-')
 }

@@ -21,10 +21,10 @@ use parse::Parser;
 pub use parts::{FilterPath, FilterPaths, PathPart};
 use segment::{Segment, singular};
 
-/// Bytes of a path.
+/// The maximum length of a path, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// A JSONPath query over a value that whoever asks provides.
+/// A JSONPath query over a value that the caller provides.
 #[derive(Clone, Debug)]
 pub struct Query {
     text: Text,
@@ -34,21 +34,21 @@ pub struct Query {
     absolute: bool,
 }
 
-/// What is wrong with a path.
+/// An error in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathError {
     /// Where, in bytes from the start of the string, the root's name included.
     pub offset: usize,
     /// How many bytes are concerned; 0 at the end of the string.
     pub len: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to do.
+    /// The advice.
     pub help: Option<String>,
 }
 
 impl PathError {
-    /// An error about so many bytes from `offset` on, without help.
+    /// An error about this many bytes from `offset` on, without help.
     pub fn new(offset: usize, len: usize, message: impl Into<String>) -> Self {
         Self {
             offset,
@@ -96,7 +96,7 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// A [`PathError`] with the place if what follows is not a path.
+    /// A [`PathError`] with the place if the rest is not a path.
     pub fn after_root(text: &str, at: usize) -> Result<Self, PathError> {
         if text.len() > MAX_PATH_BYTES {
             return Err(too_long(0, text));
@@ -120,8 +120,8 @@ impl Query {
         })
     }
 
-    /// Parses as much as is a path: its root's name stands from byte `start` to byte `at`. Gives the path and where it
-    /// ends; what comes after is the caller's business.
+    /// Parses the longest path. Its root's name stands from byte `start` to byte `at`. Returns the
+    /// path and its end; the caller handles the rest.
     ///
     /// # Errors
     ///
@@ -142,8 +142,9 @@ impl Query {
         Ok((query, parser.at))
     }
 
-    /// What it finds. A singular query gives its value, or nothing; any other an array of all matches, which is `[]`
-    /// where there are none. A singular one costs nothing unless it is the whole of what would have to be copied.
+    /// Its result. A singular query gives its value or `None`; any other gives an array of all
+    /// matches, `[]` if there are none. A singular query costs nothing, unless it is the whole root
+    /// and the root would have to be copied.
     ///
     /// # Errors
     ///
@@ -163,7 +164,8 @@ impl Query {
         Ok(Some(Value::Array(found.into_iter().cloned().collect())))
     }
 
-    /// What a singular query finds, by reference; nothing for any other query, and for one that is the root itself.
+    /// The result of a singular query, by reference; `None` for any other query, and for the root
+    /// itself.
     pub fn find_below<'a>(&self, root: Root<'a>) -> Option<&'a Value> {
         match walk(Node::Root(root), &self.segments)? {
             Node::Value(value) => Some(value),
@@ -176,7 +178,7 @@ impl Query {
         self.segments.is_empty()
     }
 
-    /// Whether it can find at most one value, by its form: keys and indices only.
+    /// Whether its form allows at most one value: keys and indices only.
     pub fn is_singular(&self) -> bool {
         self.singular
     }
@@ -186,7 +188,7 @@ impl Query {
         &self.text
     }
 
-    /// The key it begins with, if it begins with one.
+    /// Its first key, if it begins with one.
     pub fn first_key(&self) -> Option<&Text> {
         match self.segments.first() {
             Some(Segment::Key(key)) => Some(key),
@@ -194,7 +196,8 @@ impl Query {
         }
     }
 
-    /// The place it reads, if it is one place whatever the data: keys and indices from the beginning.
+    /// The place it reads, if it is the same place for any data: keys, and indices from the
+    /// beginning.
     pub fn pointer(&self) -> Option<Pointer> {
         let key = |segment: &Segment| match segment {
             Segment::Key(key) => Some(key.clone()),
@@ -208,7 +211,7 @@ impl Query {
             .map(Pointer::of)
     }
 
-    /// What it finds in a context, of which no more is asked than it needs.
+    /// Its result in a context. Asks the context for no more than needed.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! What the tests here run on.
+//! The data of the tests here.
 
 use crate::graph::{Budget, Context, Root, Scope};
 use crate::limits::Limits;
 use crate::time::Timestamp;
 use crate::value::{Object, Value};
 
-/// What paths are tried on.
+/// The data on which paths are tested.
 pub(crate) const DATA: &str = r#"{
     "a": {"b": {"c": 1}, "d e": "x", "": 0, "ключ": "k", "'": "quote", "\"": "double", "é😀": 7, "null": null},
     "list": [10, 20, [30, 31], {"k": 40}],
@@ -46,7 +46,7 @@ pub(crate) fn context() -> SampleContext {
     ))
 }
 
-/// The budget that is usual for small data.
+/// The usual budget for small data.
 pub(crate) fn budget() -> Budget {
     Budget::new(&Limits::default(), 0)
 }
@@ -63,7 +63,7 @@ pub(crate) fn scope<'a>(input: Root<'a>, local: Root<'a>, context: &'a SampleCon
     }
 }
 
-/// Repeatable noise.
+/// Repeatable pseudorandom numbers.
 pub(crate) struct Noise(pub(crate) u64);
 
 impl Noise {
@@ -80,7 +80,7 @@ impl Noise {
     }
 }
 
-/// Runs it with no more stack than a small thread has.
+/// Runs a closure with as little stack as a small thread has.
 pub(crate) fn on_small_stack(run: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(run).unwrap();
     thread.join().unwrap();

@@ -1,4 +1,4 @@
-//! Where something stands in a text.
+//! A place in a text.
 
 /// A range of bytes in the source text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

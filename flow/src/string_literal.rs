@@ -1,24 +1,26 @@
-//! Strings in quotes, as paths and conditions have them.
+//! Strings in quotes, as in paths and conditions.
 
-/// What a string may hold beside JSON's own escapes.
+/// The rules of a string, in addition to JSON's own escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// As RFC 9535 has it: only the string's own quote may be escaped, and no control character stands bare.
+    /// As in RFC 9535: only the string's own quote may be escaped, and control characters must be
+    /// escaped.
     Path,
-    /// As conditions have it: `\"` is an escape in both kinds of quotes, `\'` in single ones, any character stands bare.
+    /// As in conditions: `\"` is an escape in both kinds of quotes, `\'` in single ones, and any
+    /// character may stand unescaped.
     Condition,
 }
 
-/// What is wrong with a string, and where in the whole text.
+/// An error in a string, and its place in the whole text.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// Where, in bytes from the start of the text.
     pub offset: usize,
-    /// How many bytes are concerned.
+    /// The number of bytes concerned.
     pub len: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to do.
+    /// The advice.
     pub help: Option<&'static str>,
 }
 
@@ -33,8 +35,8 @@ impl Fault {
     }
 }
 
-/// Reads the string whose opening quote, `"` or `'`, is the byte at `start`; gives what it says and the offset after its
-/// closing quote.
+/// Reads the string whose opening quote, `"` or `'`, is the byte at `start`. Returns its value and
+/// the offset after its closing quote.
 ///
 /// # Errors
 ///
@@ -64,7 +66,7 @@ pub fn read(text: &str, start: usize, rules: Rules) -> Result<(String, usize), F
             ..fault
         })?;
         said.push(escaped);
-        // The backslash is taken already; every other character of an escape is one byte.
+        // The backslash is already taken; each other character of an escape is one byte.
         for _ in 1..len {
             chars.next();
         }
@@ -113,7 +115,7 @@ fn unicode(text: &str) -> Result<(char, usize), Fault> {
     if let Some(said) = char::from_u32(first) {
         return Ok((said, 6));
     }
-    // What is left is a surrogate; only a high one followed by a low one says something.
+    // The rest is a surrogate; only a high one followed by a low one has a meaning.
     match (first, unit(6)) {
         (0xD800..=0xDBFF, Some(second @ 0xDC00..=0xDFFF)) => {
             char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)).map(|said| (said, 12))

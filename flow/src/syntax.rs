@@ -1,5 +1,5 @@
-//! Text to a tree with positions. Parsing never fails: what is wrong comes back as diagnostics, and as much of the tree
-//! as there is.
+//! Parses text into a tree with positions. Parsing never fails: errors come back as diagnostics,
+//! together with as much of the tree as there is.
 
 mod code;
 mod json;
@@ -24,13 +24,13 @@ use crate::value::{Number, Text, Value};
 /// A value in the source, with its place.
 #[derive(Debug)]
 pub struct Node {
-    /// Where it stands.
+    /// The place.
     pub span: Span,
-    /// What it is.
+    /// The content.
     pub kind: NodeKind,
 }
 
-/// What a node is.
+/// The content of a node.
 #[derive(Clone, Debug)]
 pub enum NodeKind {
     /// `null`
@@ -39,11 +39,11 @@ pub enum NodeKind {
     Bool(bool),
     /// A number.
     Number(Number),
-    /// A string, escapes resolved.
+    /// A string, with escapes resolved.
     String(Text),
     /// A list.
     Array(Vec<Node>),
-    /// An object; a key that came twice stands here once, with its first value.
+    /// An object; a duplicate key is listed once, with its first value.
     Object(Vec<Member>),
 }
 
@@ -58,26 +58,27 @@ pub struct Member {
     pub value: Node,
 }
 
-/// What parsing makes of a source.
+/// The result of parsing a source.
 #[derive(Clone, Debug, Default)]
 pub struct Parse {
-    /// The tree, where there is any.
+    /// The tree, if there is any.
     pub root: Option<Node>,
-    /// What is wrong with the text as JSON or YAML, in order of place.
+    /// The errors of the text as JSON or YAML, in order of place.
     pub diagnostics: Vec<Diagnostic<SyntaxCode>>,
-    /// Whether the text could not be read to its end: what is missing in the tree may well be in the text.
+    /// Whether the text could not be read to its end. The text may contain parts that the tree
+    /// lacks.
     pub truncated: bool,
 }
 
-/// Containers that may stand inside each other in a text; flows need about three for each of their composites.
+/// The maximum depth of nested containers in a text. Flows need about three for each composite.
 pub const MAX_DEPTH: usize = 512;
 
-/// Parses a source as the format it says it is, if it is no longer than definitions may be by default.
+/// Parses a source in its format, if it is not longer than the default limit of definitions.
 pub fn parse(source: &Source) -> Parse {
     parse_within(source, Limits::default().definition_bytes)
 }
 
-/// The same for a source of at most so many bytes; of a longer one nothing is read.
+/// The same for a source of at most this many bytes. A longer source is not read at all.
 pub fn parse_within(source: &Source, bytes: usize) -> Parse {
     let text = source.text();
     if text.len() > bytes {
@@ -88,7 +89,7 @@ pub fn parse_within(source: &Source, bytes: usize) -> Parse {
             "move parts of it into child flows (`flow:NAME`)",
         );
     }
-    // Neither JSON nor YAML has this character; every other byte of UTF-16 is one.
+    // Neither JSON nor YAML has this character, but every other byte of UTF-16 is one.
     if text.bytes().take(64).any(|byte| byte == 0) {
         let message = "the text has NUL characters: it may be UTF-16";
         return refused(SyntaxCode::Encoding, message, "save the file as UTF-8");
@@ -102,7 +103,7 @@ pub fn parse_within(source: &Source, bytes: usize) -> Parse {
     }
 }
 
-/// What a text is that is no JSON at all, although it should be: YAML, or something around it.
+/// The kind of a text that should be JSON but is not: YAML, or something around it.
 fn other_text(source: &Source) -> Option<(&'static str, &'static str)> {
     let text = source
         .text()
@@ -130,7 +131,7 @@ fn other_text(source: &Source) -> Option<(&'static str, &'static str)> {
     ))
 }
 
-/// What comes of a text that is not even looked at.
+/// The result for a text that is not read at all.
 fn refused(code: SyntaxCode, message: &str, help: &str) -> Parse {
     Parse {
         root: None,
@@ -150,7 +151,7 @@ impl Node {
         self.members().iter().find(|member| member.key == *key)
     }
 
-    /// The members, none if this is no object.
+    /// The members; empty if this is not an object.
     pub fn members(&self) -> &[Member] {
         match &self.kind {
             NodeKind::Object(members) => members,
@@ -158,7 +159,7 @@ impl Node {
         }
     }
 
-    /// The items, none if this is no list.
+    /// The items; empty if this is not a list.
     pub fn items(&self) -> &[Node] {
         match &self.kind {
             NodeKind::Array(items) => items,
@@ -201,8 +202,8 @@ impl Node {
         })
     }
 
-    /// Makes something of this node and all in it, from the inside out: `make` is given each node with what was made of
-    /// its items or members, in order. Depth costs no call stack.
+    /// Folds this node and everything in it, from the inside out: `make` gets each node with the
+    /// results for its items or members, in order. The depth takes no call stack.
     fn fold<T>(&self, mut make: impl FnMut(&Self, Vec<T>) -> T) -> T {
         let mut outer: Vec<(&Self, Vec<T>)> = Vec::new();
         let (mut node, mut made) = (self, Vec::new());

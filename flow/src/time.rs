@@ -1,4 +1,4 @@
-//! Points in time and spans of time, in milliseconds, as histories carry them.
+//! Points in time and spans of time in milliseconds, as in histories.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::time::Duration;
@@ -8,17 +8,18 @@ use std::time::Duration;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The last moment that can be written, 9999-12-31T23:59:59.999Z: what is read back is what was kept.
+    /// The last moment that can be written, 9999-12-31T23:59:59.999Z: so a stored time is read back
+    /// unchanged.
     pub const END: Self = Self(253_402_300_799_999);
 
-    /// This much later, at most [`Timestamp::END`].
+    /// The time `span` later, at most [`Timestamp::END`].
     #[must_use]
     pub fn plus(self, span: Millis) -> Self {
         let later = self.0.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX));
         Self(later.min(Self::END.0.max(self.0)))
     }
 
-    /// This much earlier, at the earliest the first moment there is.
+    /// The time `span` earlier, at least the first moment of the type.
     #[must_use]
     pub fn minus(self, span: Millis) -> Self {
         Self(self.0.saturating_sub_unsigned(span.0))
@@ -46,7 +47,8 @@ impl Timestamp {
     }
 }
 
-/// The last two days of the year 9999, which an instant of that library does not reach: nanoseconds since 1970.
+/// The last two days of the year 9999, which the library's instants do not reach, in nanoseconds
+/// since 1970.
 fn near_the_end(text: &str) -> Option<i128> {
     let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
     let offset = pieces.to_numeric_offset()?;
@@ -69,8 +71,8 @@ impl std::fmt::Display for Timestamp {
     }
 }
 
-/// The text of an instant from 1970 to 9999. Every event and every answer has some, so this does without the options that a
-/// general form looks at.
+/// The text of an instant from 1970 to 9999. Every event and every answer has several, so this
+/// avoids the options of a general format.
 fn short(millis: i64, timestamp: jiff::Timestamp) -> Option<[u8; 24]> {
     let millis = u64::try_from(millis).ok()?;
     let date = jiff::tz::Offset::UTC.to_datetime(timestamp).date();
@@ -98,7 +100,8 @@ fn short(millis: i64, timestamp: jiff::Timestamp) -> Option<[u8; 24]> {
     Some(text)
 }
 
-/// The same for what an instant of that library does not reach; before all years it knows, the first of them.
+/// The same for times that the library's instants do not reach; a time before its first year is
+/// written as that year.
 fn beyond(millis: i64, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     let since = jiff::SignedDuration::from_millis(millis);
     let civil = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0).checked_add(since);
@@ -161,13 +164,13 @@ impl Millis {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left after `other`, [`Millis::ZERO`] if nothing is.
+    /// The rest after `other`, [`Millis::ZERO`] if nothing is left.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// So many times this span, at most [`Millis::MAX`].
+    /// This many times the span, at most [`Millis::MAX`].
     #[must_use]
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
@@ -191,15 +194,15 @@ impl From<Millis> for Duration {
     }
 }
 
-/// A part of a millisecond is dropped; what is too long becomes [`Millis::MAX`].
+/// A part of a millisecond is dropped; a longer span becomes [`Millis::MAX`].
 impl From<Duration> for Millis {
     fn from(span: Duration) -> Self {
         Self(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
-/// A span of time in whole seconds, where a contract counts in seconds: a resource's `Retry-After`, and `retryAfter` in
-/// histories. Every number of seconds is kept as it came.
+/// A span of time in whole seconds, for contracts in seconds: a resource's `Retry-After`, and
+/// `retryAfter` in histories. The number of seconds is kept unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seconds(pub u64);
@@ -236,7 +239,7 @@ mod tests {
 
     #[test]
     fn short_way_writes_what_the_library_writes() {
-        // Every day of four centuries at a time of its own, and both ends.
+        // Every day of four centuries, each at a different time of day, and both ends.
         let days = (0..146_097_i64).map(|day| day * 86_400_000 + day * 591 % 86_400_000);
         for millis in days.chain([0, 1, 999, 253_402_207_200_000, Timestamp::END.0]) {
             let timestamp = jiff::Timestamp::from_millisecond(millis.min(253_402_207_200_000)).unwrap();

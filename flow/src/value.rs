@@ -1,7 +1,8 @@
-//! JSON values as flows carry them: shared by reference count, members in order, sizes known.
+//! JSON values of flows: shared by reference count, with ordered members and known sizes.
 //!
-//! A clone costs one reference count, whatever the size. Every container and string knows the length of its
-//! compact JSON text and its depth, so that the limits of the language (section "limits") cost nothing to check.
+//! A clone of any size costs one reference count. Every container and string knows the length of
+//! its compact JSON text and its depth, so that the limits of the language (section "limits") cost
+//! nothing to check.
 
 mod array;
 mod document;
@@ -41,12 +42,13 @@ pub enum Value {
 }
 
 impl Value {
-    /// `{}`: a document without members. What is absent counts as this wherever objects are laid over each other.
+    /// `{}`: a document without members. Wherever objects are laid over each other, an absent one
+    /// counts as this.
     pub fn empty_object() -> Self {
         Self::Object(Object::new())
     }
 
-    /// Sets all members of `other`, if both are objects; otherwise `other` takes the place of this value.
+    /// Sets all members of `other` if both are objects; otherwise `other` replaces this value.
     pub fn merge(&mut self, other: &Self) {
         match (self, other) {
             (Self::Object(members), Self::Object(others)) => members.merge(others),
@@ -67,7 +69,7 @@ impl Value {
         }
     }
 
-    /// How many containers stand inside each other here: 0 for a scalar, 1 for `[]`.
+    /// The depth of nested containers: 0 for a scalar, 1 for `[]`.
     pub fn depth(&self) -> usize {
         match self {
             Self::Array(array) => array.depth(),
@@ -118,7 +120,7 @@ impl Value {
         self.as_object()?.get(key)
     }
 
-    /// What kind of value this is, in the words of JSON with its article, for messages.
+    /// The kind of this value in JSON's words, with its article, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -132,7 +134,7 @@ impl Value {
 
     /// The compact JSON text.
     pub fn to_json(&self) -> String {
-        // The length is known: a text that grows takes up to twice the memory.
+        // The length is known, so the text does not take up to twice the memory by growing.
         let mut text = Vec::with_capacity(self.json_len());
         match serde_json::to_writer(&mut text, self) {
             Ok(()) => String::from_utf8(text).unwrap_or_default(),
@@ -140,7 +142,7 @@ impl Value {
         }
     }
 
-    /// Text as a template or a `cause` shows it: a string as it is, anything else as compact JSON.
+    /// The text in a template or a `cause`: a string as it is, anything else as compact JSON.
     pub fn to_plain_text(&self) -> String {
         match self {
             Self::String(text) => text.as_str().to_owned(),
@@ -149,7 +151,8 @@ impl Value {
     }
 }
 
-/// Deep equality; numbers compare by value, whatever their spelling; members in any order.
+/// Deep equality. Numbers compare by value, regardless of their notation; members may be in any
+/// order.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

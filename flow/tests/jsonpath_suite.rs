@@ -26,14 +26,14 @@ struct Case {
     document: Option<Value>,
     #[serde(default)]
     result: Option<Vec<Value>>,
-    /// Where the RFC leaves the order of members open, every order that is right.
+    /// If the RFC leaves the order of members open, every correct order.
     #[serde(default)]
     results: Vec<Vec<Value>>,
     #[serde(default)]
     invalid_selector: bool,
 }
 
-/// `None` if the engine does what the case asks; otherwise what it did.
+/// `None` if the engine behaves as the case requires; otherwise what it did.
 fn difference(case: &Case) -> Option<String> {
     let query = match (Query::parse(&case.selector), case.invalid_selector) {
         (Err(_), true) => return None,

@@ -1,10 +1,11 @@
-//! What values take in memory, as the system sees it: a program of its own, because the system sees all of it.
+//! The memory of values as the system measures it. It is a program of its own, because the system
+//! measures a whole process.
 
 #![allow(clippy::disallowed_methods, reason = "what the system sees is in its files")]
 
 use starbridge_flow::value::{ReadError, Value};
 
-/// Bytes of each text.
+/// The bytes of each text.
 const TEXT: usize = 12_000_000;
 
 /// The most memory this process ever had, in bytes.
@@ -16,8 +17,8 @@ fn peak() -> usize {
 
 #[test]
 fn no_text_takes_more_memory_than_it_may() {
-    // The text is there twice while it is made, and the items of a large array while they move to it. What allocators add
-    // is half at most.
+    // The text exists twice while it is made, and so do the items of a large array while they move.
+    // Allocators add at most half of that.
     let bound = peak() + (2 * TEXT + 2 * Value::most_memory(TEXT)) / 2 * 3;
     let mut refused = 0;
     for item in [
@@ -41,7 +42,7 @@ fn no_text_takes_more_memory_than_it_may() {
         }
     }
     assert!(refused > 0, "none of them is too much");
-    // Records of many members in a row, each with a name of its own, have an index.
+    // Records of many members, each with a name of its own, have an index.
     let members: Vec<String> = (0..TEXT / 12).map(|n| format!("\"k{n}\":0")).collect();
     let text = format!("{{{}}}", members.join(","));
     drop(members);
@@ -50,12 +51,12 @@ fn no_text_takes_more_memory_than_it_may() {
     usual();
 }
 
-/// What is usual is read.
+/// Usual values are read.
 fn usual() {
     let item = r#"{"id":12345,"name":"abcdef","open":true,"tags":["new","large"]}"#;
     let text = format!("[{}0]", format!("{item},").repeat(TEXT / (item.len() + 1)));
     assert!(Value::read_bounded(text.as_bytes(), Value::most_memory(text.len())).is_ok());
-    // As many items as a foreach may have, however small.
+    // As many items as a foreach may have, each of them small.
     let text = format!("[{}0]", "0,".repeat(999_999));
     assert!(Value::read_bounded(text.as_bytes(), Value::most_memory(text.len())).is_ok());
 }

@@ -15,12 +15,12 @@ pub mod torn;
 
 use crate::chance::Chance;
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What was counted, in the order it is shown.
+    /// The counters, in the order they are shown.
     pub figures: Vec<(String, u64)>,
-    /// What should not be.
+    /// The problems found.
     pub problems: Vec<String>,
 }
 

@@ -17,16 +17,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Cases run.
     pub cases: usize,
     /// Further runs of them with a crash or with every signal twice.
     pub interrupted: usize,
-    /// Prefixes of histories that were folded anew.
+    /// Prefixes of histories that were folded again.
     pub prefixes: usize,
-    /// What is wrong.
+    /// The faults found.
     pub faults: Vec<Fault>,
 }
 
@@ -37,7 +37,7 @@ pub struct Fault {
     pub file: String,
     /// The case.
     pub case: String,
-    /// What is wrong.
+    /// The fault.
     pub problem: String,
 }
 
@@ -209,7 +209,7 @@ fn points(count: usize) -> impl Iterator<Item = usize> {
     (1..=count).step_by(step)
 }
 
-/// Where an interrupted run's histories part from the straight run's.
+/// The places where an interrupted run's histories differ from the straight run's.
 pub(crate) fn difference(outcome: &Outcome, got: &Histories, expected: &Histories) -> Option<String> {
     for (id, events) in expected {
         let others = got.get(id).map(Vec::as_slice).unwrap_or_default();
@@ -227,8 +227,8 @@ pub(crate) fn difference(outcome: &Outcome, got: &Histories, expected: &Historie
     (got.len() != expected.len()).then(|| "other executions were started".to_owned())
 }
 
-/// Folds a history anew: at every prefix the state written down must be the same as by one fold, and come back from its
-/// checkpoint.
+/// Folds a history again: at every prefix, the serialized state must equal that of one fold, and
+/// its checkpoint must restore it.
 pub(crate) fn replay(flow: &Flow, live: &State, events: &[Event], limits: &Limits, report: &mut Report) -> Vec<String> {
     let limits = Arc::new(limits.clone());
     let mut problems = Vec::new();

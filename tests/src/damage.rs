@@ -7,19 +7,19 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::{Format, Source, parse};
 use starbridge_flow::value::Value;
 
-/// What is typed by mistake.
+/// Texts that are typed by mistake.
 const PIECES: [&str; 18] = [
     "\"", ",", ":", "{", "}", "[", "]", " ", "\\", "'", "#", "x", "=", ";", "-", "\n", "$", "//",
 ];
 
-/// Where a mistake is made, and which.
+/// A typing mistake: its place and its kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Mistake {
     /// The character it is made at, counted from the beginning and again from there.
     pub at: usize,
-    /// What is done: something is left out, typed too much, typed instead, swapped, or typed twice.
+    /// The kind: something is left out, typed too much, typed instead, swapped, or typed twice.
     pub kind: usize,
-    /// What is typed.
+    /// The typed text.
     pub piece: usize,
 }
 
@@ -54,7 +54,7 @@ pub fn damaged(text: &str, mistake: Mistake) -> Option<String> {
     Some(made)
 }
 
-/// What a definition says; nothing where it has errors, or is fixed as it stands.
+/// The meaning of a definition; nothing if it has errors.
 pub fn meaning(source: &Source) -> Option<Value> {
     let good = check(source, &Limits::default()).flow.is_some();
     let untouched = || apply_fixes(source.clone(), &Limits::default()).changes.is_empty();

@@ -1,4 +1,4 @@
-//! Where test data is.
+//! The location of test data.
 
 use std::path::{Path, PathBuf};
 

@@ -12,25 +12,25 @@ use starbridge_ports::{
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What happens to an operation.
+/// The treatment of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is not done, and says that it failed.
     Before,
-    /// It is done, and says so; whatever comes next fails.
+    /// It is done, and says so; the next operation fails.
     After,
     /// It is done, and says that it failed: the answer was lost.
     Lost,
-    /// It is not done, and whoever asked for it panics.
+    /// It is not done, and the caller panics.
     Panic,
 }
 
 /// When and how a store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Which operation, from 1.
+    /// The number of the operation, from 1.
     pub operation: u64,
-    /// What happens to it.
+    /// The fault.
     pub fault: Fault,
     /// Whether all later ones fail too, until [`Faulty::mend`]: the process that used the store is gone.
     pub for_good: bool,
@@ -86,7 +86,7 @@ impl<S: Store> Faulty<S> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What happens to the next operation.
+    /// The fault of the next operation.
     fn next(&self) -> Option<Fault> {
         let mut book = self.book();
         book.operations += 1;

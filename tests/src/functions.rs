@@ -7,14 +7,14 @@
 //! |---|---|
 //! | `status`, `headers` | 200 and none where they are missing |
 //! | `body` | JSON; `{}` where nothing says otherwise |
-//! | `template` | JSON in which a string `"$"` or `"$.a.b[0]"` is replaced by what stands there in the request |
+//! | `template` | JSON in which a string `"$"` or `"$.a.b[0]"` is replaced by the value at that path of the request |
 //! | `echo` | `true`: the body of the request |
-//! | `raw` | text as it stands |
+//! | `raw` | text, sent unchanged |
 //! | `bytes` | so many bytes |
 //! | `counter` | a name: the body gets `n`, how often this counter has counted, from 1 |
 //! | `delayMs` | waits before it answers |
 //! | `times` | how often the answer is given before the next one is, 1 |
-//! | `hang` | `true`: says nothing, for ever |
+//! | `hang` | `true`: never answers |
 //! | `close` | `true`: half of the body, then the connection is closed |
 //! | `callback` | `{"output" (a template) or "error" and "cause", "delayMs", "url"}`: reports by the `token` found in the request, to its `callbackUrl`, its header `Starbridge-Callback-Url`, or `url` |
 

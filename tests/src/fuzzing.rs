@@ -1,5 +1,6 @@
-//! What fuzzing asks of the parts that meet foreign bytes. The fuzz targets under `fuzz/` and the replay of their
-//! corpora call the same functions; each panics where a promise is broken.
+//! Properties that fuzzing checks in the parts that read foreign bytes. The fuzz targets under
+//! `fuzz/` and the replay of their corpora call the same functions; each panics if a promise is
+//! broken.
 
 use crate::damage::{self, Mistake, damaged, fixing_keeps_meaning};
 use crate::outstanding::Outstanding;
@@ -199,8 +200,8 @@ pub fn path(data: &[u8]) {
 /// Steps that a search by the fuzzer may take.
 const SEARCH_STEPS: usize = 20_000;
 
-/// Any path over any data ends within its budget: the first line is the path, the rest the data. What is found was paid
-/// for value by value, so memory is bounded by the same count.
+/// Any path over any data ends within its budget: the first line is the path, the rest the data.
+/// Each value found counts against the budget, so the same count bounds memory.
 pub fn search(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Some((path, data)) = text.split_once('\n') else {
@@ -229,7 +230,8 @@ pub fn search(data: &[u8]) {
     }
 }
 
-/// Folding is total: whatever the events, the state stands or is broken, and a signal is taken or refused.
+/// Folding is total: for any events, the state is valid or broken, and a signal is taken or
+/// refused.
 pub fn history(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let flow = &*FLOW;
@@ -257,7 +259,8 @@ pub fn history(data: &[u8]) {
     drive(flow, state);
 }
 
-/// A checkpoint is read or refused, whatever is in it; a state that comes of it goes on like one that was folded.
+/// A checkpoint is read or refused, whatever it contains; a state from a checkpoint continues like
+/// a folded one.
 pub fn checkpoint(data: &[u8]) {
     if let Some(state) = read_checkpoint(data) {
         drive(&FLOW, state);
@@ -483,7 +486,7 @@ fn sound_diagnostics<C: std::fmt::Debug>(source: &Source, diagnostics: &[Diagnos
     }
 }
 
-/// Every node stands inside the one around it.
+/// Every node is inside the node around it.
 fn sound_spans(text: &str, root: &Node) {
     let mut open = vec![(
         root,

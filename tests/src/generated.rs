@@ -23,7 +23,7 @@ fn picture(path: &str) -> String {
     drawn.map_or_else(String::new, |drawn| drawn.trim_end().to_owned() + "\n")
 }
 
-/// What the first two digits of a code tell.
+/// The meaning of the first two digits of a code.
 const GROUPS: [(&str, &str); 8] = [
     ("FDL00", "The text"),
     ("FDL01", "Fields and types"),

@@ -1,4 +1,4 @@
-//! What the project's tests share: where the data is, and the runners that read it.
+//! The shared parts of the project's tests: the location of the data, and the runners that read it.
 
 pub mod campaigns;
 #[path = "random/chance.rs"]

@@ -39,7 +39,7 @@ use world::{Moment, Order, World};
 /// Stands for text which the language leaves open: causes of the engine's own errors.
 pub const OPEN: &str = "\u{0}";
 
-/// What must come of a case.
+/// The expected result of a case.
 #[derive(Debug, PartialEq)]
 pub struct Told {
     /// The status' word.
@@ -61,7 +61,7 @@ pub struct Told {
 struct Fault {
     error: String,
     cause: String,
-    /// Nothing in the list where it arose may retry or catch it.
+    /// No step in the list where it arose may retry or catch it.
     final_here: bool,
 }
 
@@ -88,7 +88,7 @@ type Object = Map<String, Value>;
 /// A part of the flow that runs.
 type Run<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// What the execution as a whole is doing.
+/// The state of the execution as a whole.
 enum Doing {
     Running(Run<Result<Object, Fault>>),
     /// Stopped or out of time: what was done is being undone.
@@ -119,7 +119,7 @@ pub fn tell(file: &Value) -> Told {
 struct Driver {
     world: Rc<World>,
     scope: Rc<Scope>,
-    /// What may end the execution from outside, and when.
+    /// Events that may end the execution from outside, with their times.
     ends: Vec<(Moment, End)>,
     /// An end that came while something was being undone.
     late: Option<End>,

@@ -1,4 +1,4 @@
-//! What a state asks of whoever runs it, in the words the runtime uses.
+//! What a state asks of its host, in the terms of the runtime.
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
@@ -13,12 +13,12 @@ pub struct Outstanding {
     pub timers: Vec<Timer>,
     /// When the first is due.
     pub wakeup: Option<Timestamp>,
-    /// Whether the state is to go on at once.
+    /// Whether the state is to continue at once.
     pub goes_on: bool,
 }
 
 impl Outstanding {
-    /// What is outstanding in a state.
+    /// The outstanding work of a state.
     pub fn of(state: &State, flow: &Flow) -> Self {
         Self {
             calls: state.calls_to_send_after(flow, EventId(0)).collect(),

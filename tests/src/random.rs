@@ -45,17 +45,17 @@ struct Maker {
     mocks: Map<String, Value>,
 }
 
-/// Where a step stands.
+/// The place of a step.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     /// Its list's names, and its own index there.
     names: &'a [String],
     index: usize,
-    /// What is known of what is around it.
+    /// The known facts about its surroundings.
     around: Around,
 }
 
-/// What is around a list.
+/// The surroundings of a list.
 #[derive(Clone, Copy)]
 struct Around {
     /// Composites.

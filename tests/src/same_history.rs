@@ -8,7 +8,7 @@ const LEFT_OUT: [&str; 4] = ["time", "seed", "heldTime", "version"];
 
 /// A frame: the names of the lists it is in, outer before inner.
 type Frame = Vec<String>;
-/// Where an event stands whatever the order between frames is: its frame, and its number there.
+/// The place of an event, independent of the order between frames: its frame, and its number there.
 type Address = (Frame, usize);
 
 /// Each event as a line, in the order of the history: without times, with ids by the order they come in.
@@ -20,9 +20,10 @@ pub fn in_order(events: &[Value]) -> Vec<String> {
 /// Each event as a line, frame by frame. Two histories have the same lines if they differ only in the order in which
 /// concurrent frames went on.
 ///
-/// Within a frame events keep their order. Between frames the order is what `causedBy` says: a cause in the same frame or in
-/// one around it is named exactly. Which of several lists let another begin, or the step around them end, depends on the order
-/// of answers: such a cause is named by the frame that has both.
+/// Within a frame events keep their order. Between frames, `causedBy` gives the order: a cause in
+/// the same frame or in one around it is named exactly. Which of several lists let another begin,
+/// or the step around them end, depends on the order of answers: such a cause is named by the frame
+/// that has both.
 pub fn by_frame(events: &[Value]) -> Vec<String> {
     let addresses = addresses(events);
     let mut sorted: Vec<(&Address, &Value)> = events
@@ -157,7 +158,7 @@ fn is_id(part: &str) -> bool {
     })
 }
 
-/// What follows a time like `2026-01-02T03:04:05.678Z`, if a text begins with one.
+/// The text after a time like `2026-01-02T03:04:05.678Z`, if a text begins with one.
 fn after_time(text: &str) -> Option<&str> {
     let digits = |from: usize, to: usize| {
         text.get(from..to)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A page.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Where it is.
+    /// The path of its file.
     pub path: PathBuf,
     /// Its text.
     pub text: String,
@@ -24,7 +24,7 @@ pub struct Page {
 /// A fenced example.
 #[derive(Clone, Debug)]
 pub struct Fence {
-    /// What stands behind the backquotes that open it.
+    /// The text after the backquotes that open it.
     pub info: String,
     /// The line of its first line of text, from 1.
     pub line: usize,
@@ -35,7 +35,7 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// What it is, without the name of the file that it stands for.
+    /// Its kind, without the name of the file that it represents.
     pub fn kind(&self) -> &str {
         match self.info.rsplit_once(' ') {
             Some((kind, _)) if self.is_file() => kind,
@@ -43,7 +43,7 @@ impl Fence {
         }
     }
 
-    /// Whether it stands for a file: then its name ends the line that opens it.
+    /// Whether it represents a file: then the line that opens it ends in the file's name.
     pub fn is_file(&self) -> bool {
         self.info.rsplit_once(' ').is_some_and(|(_, name)| name.contains('.'))
     }

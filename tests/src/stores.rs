@@ -1,4 +1,4 @@
-//! What every store must do, whatever it is made of: one suite for all, and random runs against the one in memory.
+//! Requirements for every store: one suite for all, and random runs against the one in memory.
 
 mod admissions;
 mod appending;

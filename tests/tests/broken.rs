@@ -1,4 +1,4 @@
-//! Executions that can't be gone on with: they are set aside, and the others go on.
+//! Executions that can't be continued: they are set aside, and the others continue.
 
 use starbridge_fdl::check;
 use starbridge_flow::graph::{Fault, Flow, FlowParts, Output, OutputMode, Program, Scope};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// What a step that should make its output does instead.
+/// The action of a step in place of making its output.
 #[derive(Debug)]
 struct Poison {
     /// Ends the process in place of a panic.
@@ -380,10 +380,10 @@ fn set_aside_before_it_began_it_can_be_stopped() {
     });
 }
 
-/// Where the store of a process that is to be ended is.
+/// The path of the store of a process that is to be ended.
 const STORE: &str = "STARBRIDGE_TEST_POISONED_STORE";
 
-/// What the processes of the next test run.
+/// The code that the processes of the next test run.
 #[test]
 fn a_process_with_a_poison() {
     let Some(path) = std::env::var_os(STORE) else {

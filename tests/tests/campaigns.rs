@@ -1,4 +1,4 @@
-//! What campaigns rest on: a seed decides everything, and bugs are found.
+//! The basis of campaigns: a seed decides everything, and bugs are found.
 
 use starbridge_tests::campaigns::simulation::simulate;
 use starbridge_tests::campaigns::{admissions, attack, leases, planted};

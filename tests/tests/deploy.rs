@@ -1,4 +1,4 @@
-//! What ships the function of Lambda says of the table what the store needs.
+//! The deployment files for Lambda define the table that the store needs.
 
 use starbridge_dynamodb::table::{TABLE, TTL};
 use starbridge_tests::data;

@@ -1,5 +1,5 @@
-//! The workers of `examples/workers` against a server that is busy: what is refused with 429 is sent again, what can't be done
-//! is reported, and no token stands on a command line.
+//! The workers of `examples/workers` against a server that is busy: a report refused with 429 is
+//! sent again, an impossible task is reported, and no token is on a command line.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the server asks to wait for after a report.
+/// The pause that the server asks for after a report.
 const LATER: Duration = Duration::from_secs(2);
 const TOKEN: &str = "token-of-the-worker";
 
@@ -34,7 +34,7 @@ struct Report {
     body: Value,
 }
 
-/// What a request is answered with: status, further headers, body.
+/// The answer to a request: status, further headers, body.
 type Answer = (u16, String, Value);
 
 /// A server that is busy at the first request for tasks and at the first report, then hands out these tasks one by one.
@@ -70,7 +70,8 @@ impl Busy {
         }
     }
 
-    /// Command lines of all processes that show a token. Whoever asks is waiting, so it is among them.
+    /// Command lines of all processes that show a token. The asking process is waiting, so it is
+    /// among them.
     fn look(&self) {
         for process in std::fs::read_dir("/proc").unwrap().flatten() {
             let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();

@@ -43,7 +43,8 @@ fn every_flow_is_without_fault() {
     }
 }
 
-/// What README calls `examples/order/flow.json` is that, but for the line that is for editors and the description.
+/// The flow in README with the name `examples/order/flow.json` equals that file, except the line
+/// for editors and the description.
 #[test]
 fn the_flow_that_readme_shows_is_the_example() {
     let readme = std::fs::read_to_string(data::root().join("README.md")).unwrap();

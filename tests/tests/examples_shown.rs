@@ -1,4 +1,4 @@
-//! What the examples' pages show is what happens. Those that need services are run elsewhere.
+//! The examples' pages show real output. Pages that need services are run elsewhere.
 
 mod shown;
 

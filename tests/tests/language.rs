@@ -1,7 +1,7 @@
 //! The language reference and the decisions: each example is checked or run, each link leads somewhere, and what code
 //! and manifests refer to is there.
 //!
-//! `UPDATE=1` writes the histories in the pages anew.
+//! `UPDATE=1` writes the histories in the pages again.
 
 #[path = "../src/snippets.rs"]
 mod snippets;
@@ -258,7 +258,7 @@ fn every_section_that_code_names_is_there() {
     assert!(named >= 10);
 }
 
-/// What stands in quotes after `section` or `sections`.
+/// The texts in quotes after `section` or `sections`.
 fn sections(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("section") {

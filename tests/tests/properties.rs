@@ -1,5 +1,5 @@
-//! Random flows in a random world: whatever happens, the promises of the machine hold, and what comes of it is what a naive
-//! second interpreter says.
+//! Random flows in a random world: the promises of the machine hold, and the result is that of a
+//! naive second interpreter.
 //!
 //! A failure prints one line that brings it back, and the smallest test file found that fails in the same way.
 //! `PROPERTY_SEED` runs one seed, `PROPERTY_RUNS` so many, `PROPERTY_BUDGET` sets the size of the flows.
@@ -54,7 +54,7 @@ fn promises_hold_for_random_flows() {
             Err(problem) => report(seed, problem, &|file| Promises::of(file, seed).map(|_| ())),
         }
     }
-    // What random flows come to; `--nocapture` shows it.
+    // The figures of random flows; `--nocapture` shows them.
     println!("{seen:#?}");
 }
 
@@ -108,7 +108,7 @@ fn report(seed: u64, mut problem: String, checked: &dyn Fn(&Value) -> Result<(),
     );
 }
 
-/// What a problem is about: its text up to the first colon or line.
+/// The subject of a problem: its text up to the first colon or line.
 fn kind_of(problem: &str) -> &str {
     problem.split([':', '\n']).next().unwrap_or(problem)
 }

@@ -21,7 +21,7 @@ fn test_files() -> Vec<PathBuf> {
     files
 }
 
-/// What the schema says against a value, and where.
+/// The schema's objections to a value, with their places.
 fn problems(schema: &jsonschema::Validator, value: &Value) -> Vec<String> {
     schema
         .iter_errors(value)

@@ -1,5 +1,6 @@
-//! A second language on the same machine, shard, engine and stores, none of which knows a line of it: other paths, other names
-//! of errors, steps that assign variables, a step whose concurrency and time-out are programs. The language is in `lanes`.
+//! A second language on the same machine, shard, engine and stores, none of which has code for it:
+//! other paths, other names of errors, steps that assign variables, a step whose concurrency and
+//! time-out are programs. The language is in `lanes`.
 
 #[path = "second_language/lanes.rs"]
 mod lanes;

@@ -1,4 +1,5 @@
-//! Benchmarks: those of each package that has some, and flows run by this program against bare HTTP calls.
+//! Benchmarks: those of the packages, and flows that this program runs, compared with bare HTTP
+//! calls.
 
 use crate::lambda;
 use crate::process::{self, cargo};
@@ -68,13 +69,13 @@ fn invoking() -> Outcome {
     process::run(&mut bench).into()
 }
 
-/// Messages to a stand-in for SQS: flows against the bare SDK.
+/// Messages to a stand-in for SQS: flows compared with the bare SDK.
 fn sqs() -> Outcome {
     let stand_in = match install::program(Kind::Ministack) {
         Ok(program) => program,
         Err(missing) => return Outcome::Skipped(missing),
     };
-    // Together, and with the server's profile, so that what both use is built once.
+    // Both together, with the server's profile, so that shared code is built once.
     let both = [
         "--package",
         "starbridge-cli",

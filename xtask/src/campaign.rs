@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const RELEASE: &str = "--release";
-/// Of each campaign, how much is run before a change goes in.
+/// The part of each campaign that is run before a change goes in.
 pub const SLICES: [(&str, &[&str]); 10] = [
     ("attack", &["--slice", "--jobs", "2"]),
     ("crashes", &[]),
@@ -38,7 +38,8 @@ pub fn command(campaign: &str, arguments: &[&str]) -> bool {
     run(campaign, arguments).is_ok()
 }
 
-/// Runs a campaign. An error says how it ended. With `--release` the program is one for release, the campaign's own part is not.
+/// Runs a campaign. An error says how it ended. With `--release` the program under test is a
+/// release build, but the campaign's own part is not.
 pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     let release = arguments.contains(&RELEASE);
     if release && needs_program(campaign) {
@@ -65,7 +66,8 @@ pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     process::run(&mut campaigns)
 }
 
-/// The same, with as many files as the system lets it have: an attacker needs a socket for each stranger.
+/// The same, with as many open files as the system allows: an attacker needs a socket for each
+/// unknown client.
 fn with_many_files(command: &Command) -> Command {
     let mut raised = Command::new("sh");
     raised
@@ -83,7 +85,8 @@ fn needs_program(campaign: &str) -> bool {
     matches!(campaign, "attack" | "kills" | "full-disk" | "holds")
 }
 
-/// Builds programs as `cargo test --workspace --all-features` does: with other features, much would be compiled a second time.
+/// Builds programs as `cargo test --workspace --all-features` does: other features would compile
+/// much a second time.
 pub fn build_for_tests(programs: &[&str]) -> Result<(), String> {
     let mut build = cargo(&["build", "--quiet", "--workspace", "--all-features"]);
     for program in programs {
@@ -92,7 +95,7 @@ pub fn build_for_tests(programs: &[&str]) -> Result<(), String> {
     process::run(&mut build)
 }
 
-/// Where a program of this checkout is, once it is built.
+/// The path of a program of this checkout after it was built.
 pub fn program(name: &str, release: bool) -> PathBuf {
     let profile = if release { "release" } else { "debug" };
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);

@@ -1,15 +1,16 @@
-//! Fuzzing: each target for some seconds, from the corpus in the repository and what earlier runs found.
+//! Fuzzing: each target for some seconds, from the corpus in the repository and the findings of
+//! earlier runs.
 
 use crate::process::{self, program};
 use crate::tools;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Seconds for each target where none are given.
+/// The seconds for each target if none are given.
 const SECONDS: u64 = 60;
-/// Targets that run at once.
+/// The number of targets that run at once.
 const AT_ONCE: usize = 2;
-/// Lines shown of what a target that fell printed last.
+/// The number of last output lines shown for a target that crashed.
 const LINES: usize = 80;
 
 /// `cargo xtask fuzz [TARGET]… [--seconds N]`; an error is a misuse.
@@ -48,14 +49,14 @@ pub fn targets() -> Vec<String> {
     names
 }
 
-/// What fuzzing needs.
+/// The tools for fuzzing.
 #[derive(Debug)]
 pub struct Fuzzer {
     cargo_fuzz: PathBuf,
 }
 
 impl Fuzzer {
-    /// What is installed, or can be quickly; an error says what is missing.
+    /// The tools that are installed or can be installed quickly; an error says what is missing.
     pub fn found() -> Result<Self, String> {
         if !tools::has_nightly() {
             return Err("there is no nightly compiler, and none can be had".to_owned());
@@ -64,7 +65,8 @@ impl Fuzzer {
         Ok(Self { cargo_fuzz })
     }
 
-    /// Builds the targets and runs them, two at a time and each for so many seconds; an error names the first that fell.
+    /// Builds the targets and runs them, two at a time and each for this many seconds. An error
+    /// names the first that crashed.
     pub fn run(&self, targets: &[String], seconds: u64) -> Result<(), String> {
         let built = process::run(&mut self.cargo_fuzz("build", &[]));
         built.map_err(|status| format!("the targets can't be built ({status})"))?;
@@ -84,7 +86,7 @@ impl Fuzzer {
         std::fs::create_dir_all(&found).map_err(|error| format!("{}: {error}", found.display()))?;
         let log = built().join(format!("{target}.log"));
         let mut command = self.cargo_fuzz("run", &[target]);
-        // The corpus that comes first gets what is found; the one in the repository is only read.
+        // New findings go to the first corpus; the one in the repository is only read.
         command.arg(found).arg(format!("fuzz/corpus/{target}")).arg("--");
         command.args([
             "-dict=fuzz/words.dict",
@@ -119,13 +121,13 @@ impl Fuzzer {
             .args(["--sanitizer", "none", "--target-dir"])
             .arg(built())
             .args(target);
-        // This program was started by the stable `cargo`, which says so to those it starts.
+        // The stable `cargo` started this program, and passes its choice on to child processes.
         command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
         command
     }
 }
 
-/// Where the targets are built, and where what they find is kept.
+/// The folder for the built targets and their findings.
 fn built() -> PathBuf {
     process::target().join("fuzz")
 }

@@ -1,4 +1,4 @@
-//! Everything that is checked before a change goes in, in the order of what fails soonest.
+//! All checks before a change goes in; those that fail soonest come first.
 
 use crate::campaign;
 use crate::fuzz;
@@ -13,7 +13,7 @@ const FUZZING: u64 = 8;
 /// How long fetching the advisories may take.
 const ADVISORIES: Duration = Duration::from_secs(60);
 
-/// Runs it all, or only the stages named, and tells whether all is well.
+/// Runs all stages, or only the named ones. Returns whether all passed.
 pub fn run(keep_going: bool, only: &[&str]) -> bool {
     let mut stages = Run::new(keep_going, only);
     stages.stage("formatting", |_| formatting());
@@ -85,7 +85,7 @@ fn jsonpath(tally: &mut Tally) -> Outcome {
     run_seeing(&mut command, |line| tally.see(line)).into()
 }
 
-/// The language and the machine compile where there is no clock, no file and no network.
+/// The language and the machine compile for a target without clock, files and network.
 fn wasm32() -> Outcome {
     const TARGET: &str = "wasm32-unknown-unknown";
     if !tools::has_target(TARGET) {
@@ -108,7 +108,7 @@ fn dependencies() -> Outcome {
     }
 }
 
-/// What is known to be wrong with dependencies, where the database of advisories can be reached.
+/// Known problems of dependencies, if the database of advisories can be reached.
 fn advisories() -> Outcome {
     let deny = match services::install::cargo_deny() {
         Ok(deny) => deny,

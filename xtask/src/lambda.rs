@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Where the package and what goes into it besides the program are.
+/// The folder of the package and of its contents other than the program.
 const FOLDER: &str = "deploy";
 /// The package.
 const PACKAGE: &str = "bootstrap.zip";
-/// What the function's program must be called.
+/// The required name of the function's program.
 const PROGRAM: &str = "bootstrap";
 
-/// What a package and its program may have, in bytes: what is larger starts slower.
+/// The maximum sizes of a package and its program, in bytes. Larger ones start more slowly.
 const MOST: [(&str, u64); 2] = [("the package", 6_000_000), ("the program", 16_000_000)];
 
-/// What is built.
+/// The options of a build.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice {
     /// For processors of that kind instead of x86-64.
@@ -45,7 +45,7 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
     }
 }
 
-/// Builds the function's program. Answers where it is.
+/// Builds the function's program. Returns its path.
 pub fn build(choice: Choice) -> Result<PathBuf, String> {
     const ARM64: &str = "aarch64-unknown-linux-gnu";
     let features = if choice.s3 { "s3" } else { "aws" };
@@ -58,12 +58,13 @@ pub fn build(choice: Choice) -> Result<PathBuf, String> {
         "--features",
         features,
     ]);
-    // Nobody unwinds where a panic ends the process, and functions that are the same need to be there once.
+    // A panic ends the process, so unwinding is not needed, and identical functions need to exist
+    // only once.
     command.env("RUSTFLAGS", "-C force-unwind-tables=no -C link-arg=-Wl,--icf=all");
     let mut folder = process::target();
     if choice.arm64 {
         command.args(["--target", ARM64]);
-        // Debian's cross compiler, unless something else is set.
+        // Debian's cross compiler, unless another one is set.
         for (variable, program) in [
             ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
             ("CC_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-gcc"),
@@ -105,7 +106,7 @@ fn package(choice: Choice) -> Result<(), String> {
     }
 }
 
-/// Definitions that go into the package, with the names they have there.
+/// The definitions in the package, with their names there.
 fn flows(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! The project's chores. `cargo xtask test` checks everything there is to check before a change goes in.
+//! The project's chores. `cargo xtask test` runs all checks before a change goes in.
 
 mod bench;
 mod campaign;
@@ -80,7 +80,7 @@ fn test(arguments: &[&str]) -> Result<bool, String> {
     Ok(gate::run(keep_going, &only))
 }
 
-/// Writes the generated files; the test that checks that they are fresh does it.
+/// Writes the generated files, by running the test that checks that they are up to date.
 fn generate() -> bool {
     let mut command = process::cargo(&[
         "test",

@@ -13,7 +13,7 @@ pub fn root() -> PathBuf {
     folder.parent().map(PathBuf::from).unwrap_or(folder)
 }
 
-/// Where everything that is built goes.
+/// The folder for everything that is built.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),
@@ -41,7 +41,7 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     verdict(command.status())
 }
 
-/// The same; `see` gets each line of standard output too.
+/// The same; `see` also gets each line of standard output.
 pub fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), String> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -57,7 +57,7 @@ pub fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<()
     verdict(child.wait())
 }
 
-/// Runs a program to its end; all it prints goes to a file.
+/// Runs a program to its end; all its output goes to a file.
 pub fn run_logged(command: &mut Command, log: &Path) -> Result<(), String> {
     let problem = |error: std::io::Error| format!("{}: {error}", log.display());
     let file = File::create(log).map_err(problem)?;
@@ -65,7 +65,8 @@ pub fn run_logged(command: &mut Command, log: &Path) -> Result<(), String> {
     verdict(command.stdout(file).stderr(same).status())
 }
 
-/// Whether a program, whose output nobody needs, ends well within that time. It is ended when it does not.
+/// Whether a program, whose output is not needed, succeeds within that time. It is killed if it
+/// does not end.
 #[expect(
     clippy::disallowed_methods,
     reason = "the standard library can't wait for a program and a time at once"
@@ -79,7 +80,7 @@ pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
             Ok(Some(status)) => return status.success(),
             Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(50)),
             _ => {
-                // It may have ended in the meantime; either way it is over.
+                // It may have ended meanwhile; in either case it is over.
                 drop(child.kill());
                 drop(child.wait());
                 return false;
@@ -88,7 +89,7 @@ pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
     }
 }
 
-/// What a program prints, if it ends well.
+/// The output of a program, if it succeeds.
 pub fn output(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();

@@ -13,10 +13,10 @@ use std::process::Command;
 /// The test of the path engine that needs the suite of its RFC.
 pub const JSONPATH_TEST: &str = "jsonpath-suite";
 
-/// Which part of the cases all hosts run.
+/// The part of the cases that all hosts run.
 const HOSTS_PART: &str = "STARBRIDGE_HOSTS_PART";
 
-/// Says that the function of Lambda is to be the one that is shipped.
+/// Set if the function of Lambda under test is the one that is shipped.
 const SHIPPED: &str = "STARBRIDGE_TEST_SHIPPED";
 
 /// A test target of its own, which plain `cargo test` leaves alone.
@@ -94,7 +94,7 @@ pub const SUITES: [Suite; 10] = [
     },
 ];
 
-/// Runs a suite; what it needs is installed first. It is skipped where that can't be had.
+/// Runs a suite, and installs its services first. It is skipped if they can't be installed.
 pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
     let mut command = cargo(&["test", "--workspace", "--all-features", "--test", suite.target]);
     if keep_going {
@@ -114,8 +114,9 @@ pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
     run_seeing(&mut command, |line| tally.see(line)).into()
 }
 
-/// Builds the command and the function of Lambda, and says where they are. Of the cases all hosts run, every fifth.
-/// With [`SHIPPED`] in the environment the function is built as it is shipped, which takes minutes.
+/// Builds the command and the function of Lambda, and sets their paths. Of the cases for all hosts,
+/// every fifth is run. With [`SHIPPED`] in the environment, the function is built as it is shipped,
+/// which takes minutes.
 fn name_programs(command: &mut Command) -> Result<(), String> {
     campaign::build_for_tests(&["starbridge", "bootstrap"])?;
     command.env("STARBRIDGE_COMMAND", campaign::program("starbridge", false));
@@ -133,7 +134,7 @@ fn name_programs(command: &mut Command) -> Result<(), String> {
     Ok(())
 }
 
-/// Lints the tests which are no part of `--all-targets`.
+/// Lints the tests that are not part of `--all-targets`.
 pub fn clippy() -> Result<(), String> {
     let mut command = cargo(&["clippy", "--workspace", "--all-features", "--test", JSONPATH_TEST]);
     for suite in SUITES {
@@ -155,7 +156,7 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
         wanted.push(kind.ok_or_else(|| format!("`--only` needs one of {}", names()))?);
     }
     if wanted.is_empty() {
-        // The emulator of Lambda's runtime is nothing without a function.
+        // The emulator of Lambda's runtime is useless without a function.
         wanted = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Rie).collect();
     }
     let mut running = Vec::new();
@@ -180,7 +181,8 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
     }
 }
 
-/// What a shell needs to use a service and to run the tests that start their own copies.
+/// The variables that a shell needs to use a service and to run the tests that start their own
+/// copies.
 fn say(kind: Kind, service: &Service, program: &Path) {
     println!("export {}='{}'", kind.variable(), program.display());
     match kind {

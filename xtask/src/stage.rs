@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 /// How a stage ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Well.
+    /// It passed.
     Passed,
-    /// What it checks does not hold; why.
+    /// A check failed, for this reason.
     Failed(String),
-    /// It could not be run here, and need not be; why.
+    /// It could not be run here, and need not be, for this reason.
     Skipped(String),
 }
 
@@ -25,14 +25,14 @@ impl From<Result<(), String>> for Outcome {
 /// Tests that passed and failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many held.
+    /// How many passed.
     pub passed: u64,
-    /// How many did not.
+    /// How many failed.
     pub failed: u64,
 }
 
 impl Tally {
-    /// Takes note of a line of a test program, which sums up as `test result: ok. 3 passed; 0 failed; …`, or as
+    /// Reads a line of a test program. Its summary is `test result: ok. 3 passed; 0 failed; …`, or
     /// `3 passed, 0 failed`.
     pub fn see(&mut self, line: &str) {
         let line = match line.split_once("test result: ") {
@@ -64,8 +64,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// None yet. With `keep_going` a stage that fails does not keep the next ones from being run. With names in `only` no others
-    /// are run.
+    /// No stages yet. With `keep_going`, the next stages run even after a failed one. With names in
+    /// `only`, no other stages run.
     pub fn new(keep_going: bool, only: &[&str]) -> Self {
         Self {
             keep_going,
@@ -115,7 +115,7 @@ impl Run {
             .collect()
     }
 
-    /// Prints what came of it all, with the total time, and tells whether it was well.
+    /// Prints all outcomes with the total time. Returns whether all stages passed.
     pub fn finish(&self) -> bool {
         if self.stages.is_empty() {
             println!("no stage is called `{}`", self.only.join("` or `"));

@@ -1,4 +1,4 @@
-//! What is installed, and what can be in a minute or two.
+//! Tools that are installed, or can be installed in a minute or two.
 
 use crate::process::{self, program, succeeds_within};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub fn has_target(target: &str) -> bool {
         ) && installed())
 }
 
-/// Where a program is: on the path, or among those installed here.
+/// The path of a program: on `PATH`, or among those installed here.
 pub fn path_of(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
@@ -57,7 +57,7 @@ pub fn cargo_fuzz() -> Option<PathBuf> {
     })
 }
 
-/// Programs installed for this checkout alone.
+/// The folder of programs that are installed only for this checkout.
 fn own_programs() -> PathBuf {
     process::target().join("tools/bin")
 }

@@ -1,4 +1,4 @@
-//! Which file a program is, and where it works.
+//! The file of a program, and its working folder.
 
 use crate::settings::{CommandSettings, Programs};
 use starbridge_ports::Outcome;
@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The folder of a connector. Its path is resolved once, so that the same path leads to the same place from then on.
+/// The folder of a connector. Its path is resolved only once, so that it always leads to the same
+/// place.
 #[derive(Debug)]
 pub(crate) struct Folder {
     written: PathBuf,
@@ -66,7 +67,7 @@ impl Folder {
     }
 
     /// Whether a flow may set this variable. Variables that a loader, a shell or an interpreter reads could run files
-    /// outside of the folder, and no list of them is complete. So only listed variables may be set.
+    /// outside the folder, and no list of them is complete. So only listed variables may be set.
     pub(crate) fn admits_variable(&self, name: &str) -> Result<(), Outcome> {
         let listed = |pattern: &String| match pattern.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
@@ -95,7 +96,8 @@ impl Folder {
     }
 }
 
-/// A program in the folder. What lies outside is not looked at, so that nobody learns what exists there.
+/// A program in the folder. Nothing outside is looked at, so that no flow learns which files exist
+/// there.
 fn inside(folder: &Path, name: &str) -> Result<Found, Outcome> {
     let refused = |why: &str| {
         let rule = "only executable files in `commands.folder` run, by their path in it";

@@ -7,7 +7,7 @@ use tokio::process::Child;
 pub(crate) struct Group(Option<Pid>);
 
 impl Group {
-    /// The group that a child leads which was started with `process_group(0)`.
+    /// The group that is led by a child which was started with `process_group(0)`.
     pub(crate) fn led_by(child: &Child) -> Self {
         Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
     }

@@ -1,8 +1,9 @@
 //! Local programs: input on stdin, a JSON object on stdout (section "tasks", `cmd:`).
 //!
-//! There is no shell in between. With a [`Supervisor`], everything a program started is killed when the program ends, when
-//! its call is dropped, and when this process ends, however it ends. Without one only the program's process group is killed,
-//! and not in the last case. [`Programs`] says which programs may run.
+//! There is no shell in between. With a [`Supervisor`], everything that a program started is killed
+//! when the program ends, when its call is dropped, and when this process ends in any way. Without
+//! one, only the program's process group is killed, and not in the last case. [`Programs`] says
+//! which programs may run.
 //!
 //! # Outcomes
 //!
@@ -85,8 +86,8 @@ impl CommandConnector {
         Self { settings, folder }
     }
 
-    /// Runs the program of a call with any JSON value as its input; gives its outcome. What it prints on stderr is added to the
-    /// log meanwhile.
+    /// Runs the program of a call with any JSON value as its input, and returns the outcome. Its
+    /// stderr is added to the log meanwhile.
     pub async fn run(&self, request: &Request, input: &Value, log: &LogTail) -> Outcome {
         let program = match Program::of(&self.settings, &self.folder, request, input) {
             Ok(program) => program,

@@ -1,4 +1,4 @@
-//! Turns what a program printed, and how it ended, into an outcome.
+//! Turns a program's output and exit into an outcome.
 
 use crate::task::End;
 use starbridge_flow::graph::{FaultKind, Origin, Pattern};
@@ -45,7 +45,7 @@ pub(crate) fn of(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
     }
 }
 
-/// The outcome if nobody saw how the program ended.
+/// The outcome if the end of the program was not observed.
 pub(crate) fn lost(name: &str, reason: &str) -> Outcome {
     Outcome::failed(FaultKind::Runtime, format!("`{name}` can't be waited for: {reason}"))
 }
@@ -67,7 +67,7 @@ fn succeeded(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
     match (pattern, result) {
         (Pattern::RequestResponse, Ok(result)) => Outcome::Result(result),
         (Pattern::RequestResponse, Err(error)) => Outcome::failed(FaultKind::Result, no_json(ended, &error)),
-        // A regular end is the acceptance, whatever was printed before.
+        // A regular end means acceptance, regardless of the output.
         (Pattern::Sync | Pattern::WaitForCallback, result) => Outcome::Accepted { receipt: result.ok() },
     }
 }

@@ -3,7 +3,7 @@
 use starbridge_flow::value::Value;
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names};
 
-/// What `serviceParams` say about a run.
+/// The content of `serviceParams` for a run.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Params {
     /// The arguments, in order.

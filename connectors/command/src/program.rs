@@ -73,7 +73,8 @@ impl Program {
         &self.name
     }
 
-    /// Runs the program to its end; gives its outcome. What it prints on stderr is added to the log meanwhile. If the future is dropped, the program is killed with everything it started.
+    /// Runs the program to its end and returns the outcome. Its stderr is added to the log
+    /// meanwhile. If the future is dropped, the program is killed with everything it started.
     pub(super) async fn run(self, settings: &CommandSettings, request: &Request, log: &LogTail) -> Outcome {
         let limit = request.answer_limit;
         match self.printed(settings, limit, log).await {
@@ -114,8 +115,8 @@ impl Program {
                 }
             }
         };
-        // If another process holds a pipe open, the call does not wait for it: what the program printed before its
-        // end is there by now.
+        // If another process holds a pipe open, the call does not wait for it: the program's own
+        // output has arrived by now.
         let latest = Instant::now() + LAST_WORDS;
         while !(out.is_over() && err.is_over()) {
             tokio::select! {
@@ -131,7 +132,7 @@ impl Program {
     }
 }
 
-/// What a program that ended has printed.
+/// The output of a program that ended.
 struct Printed {
     end: End,
     out: Vec<u8>,

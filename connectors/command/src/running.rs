@@ -16,11 +16,11 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 /// How many bytes a supervisor may answer.
 const MAX_ANSWER_BYTES: u64 = 4_096;
 
-/// A running program. When it is dropped, it is killed with what it started.
+/// A running program. Dropping it kills it together with the processes that it started.
 pub(crate) enum Running {
     /// The process group is killed. A process that left the group survives.
     Alone { child: Box<Child>, group: Group },
-    /// The supervisor ends everything when the socket is closed, whoever closes it and why.
+    /// The supervisor ends everything when the socket is closed, by either side and for any reason.
     Supervised { child: Box<Child>, control: UnixStream },
 }
 

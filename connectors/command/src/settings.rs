@@ -14,7 +14,7 @@ pub struct CommandSettings {
     /// Which programs may be run.
     pub programs: Programs,
     /// The variables that flows may set for programs of the folder; `PREFIX*` stands for all with this prefix. Many
-    /// programs run other files if a variable says so.
+    /// programs run other files if a variable tells them to.
     pub variables: Vec<String>,
     /// The variables of this process that programs inherit.
     pub inherited: Vec<String>,
@@ -23,11 +23,11 @@ pub struct CommandSettings {
     /// The supervisor for each program. Without one, a process that leaves its process group outlives the call, and
     /// every program outlives this process if that is killed.
     pub supervisor: Option<Supervisor>,
-    /// Who is told what programs that succeed print on stderr; what the others print is their cause.
+    /// Receives the stderr of programs that succeed. The stderr of other programs is their cause.
     pub heard: Option<Heard>,
 }
 
-/// What a program printed on stderr.
+/// The stderr of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Printed<'a> {
     /// The program's name.
@@ -36,18 +36,18 @@ pub struct Printed<'a> {
     pub step: &'a str,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The end of it.
+    /// The end of the output.
     pub text: &'a str,
 }
 
-/// Somebody who is told what programs print on stderr.
+/// A receiver of programs' stderr.
 #[derive(Clone)]
 pub struct Heard(Arc<Told>);
 
 type Told = dyn Fn(&Printed<'_>) + Send + Sync;
 
 impl Heard {
-    /// Calls this.
+    /// A receiver that calls this function.
     pub fn by(told: impl Fn(&Printed<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
     }

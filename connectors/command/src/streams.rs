@@ -12,14 +12,15 @@ const CHUNK_BYTES: usize = 8_192;
 /// More was printed than the limit allows.
 pub(crate) struct OutputTooLong;
 
-/// Gives the program its input and closes the stream. It is no error if the program does not read it.
+/// Gives the program its input and closes the stream. It is not an error if the program does not
+/// read it.
 pub(crate) async fn feed(stdin: Option<ChildStdin>, input: &[u8]) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(input).await;
     }
 }
 
-/// A stream, and what was read from it.
+/// A stream, and the bytes read from it.
 pub(crate) struct Reading<S> {
     stream: Option<S>,
     chunk: Vec<u8>,
@@ -31,7 +32,7 @@ pub(crate) struct Reading<S> {
 enum Keep {
     /// Everything, up to this many bytes.
     Whole(usize),
-    /// Only the end, however much comes. All of it goes to the log.
+    /// Only the end of the stream. All of it goes to the log.
     Tail(LogTail),
 }
 

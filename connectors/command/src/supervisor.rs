@@ -1,9 +1,10 @@
 //! The supervisor: a process between a server and one program. It starts the program, ends everything the program
 //! started, and ends everything when the server is gone or drops the call.
 //!
-//! It becomes the parent of processes whose own parents ended (a subreaper), so nothing that was started can leave
-//! it, not even with a session or process group of its own. Its standard input is a socket: the task comes in through
-//! it, and the end goes out. When the other side closes it, on purpose or by being killed, everything is ended.
+//! It becomes the parent of processes whose own parents ended (a subreaper), so no started process
+//! can escape from it, not even with a session or process group of its own. Its standard input is a
+//! socket: the task comes in through it, and the program's end goes out. When the other side closes
+//! it, on purpose or because it was killed, everything is ended.
 
 use crate::fence::words;
 use crate::task::{End, Task};
@@ -16,9 +17,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long to wait before looking again whether a process is left.
+/// How long to wait before checking again whether a process is left.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long the end of the program is held back while what it started is being ended.
+/// How long the report of the program's end waits while the processes that it started are being
+/// ended.
 const SWEEP: Duration = Duration::from_secs(2);
 
 /// Runs the program that standard input describes. Call it from a process that does nothing else.
@@ -68,7 +70,8 @@ fn write_end(mut control: &UnixStream, end: &End) -> io::Result<()> {
     control.write_all(end.write().as_bytes())
 }
 
-/// Gives the program its input and closes the stream. It is no error if the program does not read it.
+/// Gives the program its input and closes the stream. It is not an error if the program does not
+/// read it.
 fn feed(child: &mut Child, input: Vec<u8>) {
     if let Some(mut stdin) = child.stdin.take() {
         std::thread::spawn(move || {
@@ -93,7 +96,7 @@ fn pause() {
     std::thread::park_timeout(PAUSE);
 }
 
-/// Waits until the program has ended, whatever other processes end meanwhile.
+/// Waits until the program has ended, even if other processes end first.
 fn wait_for(child: &Child) -> End {
     let program = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     loop {
@@ -129,7 +132,7 @@ fn end_descendants() {
     let mut families = vec![getpid()];
     while let Some(parent) = families.pop() {
         for (child, _) in parents.iter().filter(|(_, of)| *of == parent) {
-            // If it has ended already, that is fine.
+            // It may already have ended.
             let _ = kill_process(*child, Signal::KILL);
             families.push(*child);
         }

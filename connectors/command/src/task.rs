@@ -97,7 +97,7 @@ pub(crate) enum End {
     Signal(i32),
     /// It could not be started, for this reason.
     NotStarted(String),
-    /// It ran, and nobody knows how it ended.
+    /// It ran, but its end was not observed.
     Lost(String),
 }
 
@@ -124,7 +124,7 @@ impl End {
         }
     }
 
-    /// The end that an exit status means.
+    /// The end for an exit status.
     pub(crate) fn of(status: std::process::ExitStatus) -> Self {
         use std::os::unix::process::ExitStatusExt;
         match status.code() {

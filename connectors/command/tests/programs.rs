@@ -1,4 +1,4 @@
-//! Programs that every machine has, run and given up.
+//! Programs that exist on every machine, run and cancelled.
 
 use starbridge_connector_command::{CommandConnector, CommandSettings, Programs, Supervisor};
 use starbridge_fdl::FAULT_NAMES;

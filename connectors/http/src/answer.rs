@@ -55,7 +55,7 @@ async fn next(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
     }
 }
 
-/// The content coding of an answer, if it has one although none was asked for.
+/// The content coding of an answer, if it has one although the request allowed none.
 pub(crate) fn coding(response: &Response) -> Option<String> {
     let coding = response.headers().get(CONTENT_ENCODING)?;
     let coding = String::from_utf8_lossy(coding.as_bytes()).trim().to_ascii_lowercase();

@@ -18,8 +18,8 @@ use std::time::Duration;
 /// An answer whose body has not been read.
 pub(crate) type Response = http::Response<Incoming>;
 
-/// Many servers close a connection that was idle for five seconds, without notice before the next request. So ours
-/// closes it earlier.
+/// Many servers close a connection after five idle seconds, without notice before the next request.
+/// So this client closes it earlier.
 const IDLE: Duration = Duration::from_secs(4);
 
 /// Sends requests over HTTP/1.1 and keeps connections for the next ones.

@@ -1,4 +1,4 @@
-//! Makes an HTTP request of a call.
+//! Makes an HTTP request from a call.
 
 use crate::carried;
 use crate::failure;

@@ -1,11 +1,11 @@
-//! Limits for what comes before an answer.
+//! Limits for the data before an answer.
 
 /// The largest number of informational answers to one request.
 pub(crate) const MAX_ANSWERS: usize = 1000;
 /// The largest size of all their headers together, in bytes.
 pub(crate) const MAX_BYTES: usize = 64 * 1024;
 
-/// More came than is allowed.
+/// More came before the answer than is allowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooManyAnswers;
 

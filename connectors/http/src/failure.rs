@@ -16,7 +16,7 @@ pub(crate) fn outcome(url: &Url, error: &(dyn Error + 'static)) -> Outcome {
     let cause = format!("`{}`: {}", shown(url), reason(error));
     match found::<Unreachable>(error) {
         Some(Unreachable::Forbidden { .. }) => Outcome::not_sent(cause),
-        // Nobody listens there, so nobody was called.
+        // No process listens there, so the call reached nothing.
         _ if is_refused(error) => Outcome::NotSent {
             error: "HTTP.ConnectionFailed".into(),
             cause,

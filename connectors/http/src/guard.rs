@@ -11,7 +11,7 @@ pub enum Guard {
     AllowAll,
     /// Addresses of the public internet, and the listed exceptions.
     PublicOnly {
-        /// What may be called although it is not public.
+        /// Addresses and hosts that may be called although they are not public.
         allow: Vec<Allowed>,
     },
 }
@@ -22,7 +22,7 @@ pub enum Guard {
 pub enum Allowed {
     /// All addresses of a network.
     Network(Network),
-    /// The host with exactly this name, whatever its addresses.
+    /// The host with exactly this name, with any addresses.
     Host(String),
 }
 

@@ -1,5 +1,5 @@
 //! Counts the informational answers (`100 Continue`, `103 Early Hints`) before an answer, because a peer may send
-//! them without end.
+//! them endlessly.
 
 use crate::excess::{MAX_ANSWERS, MAX_BYTES, TooManyAnswers};
 use crate::stream::Cut;
@@ -8,7 +8,7 @@ use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection}
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What came before the answer to one request.
+/// The informational answers before the answer to one request.
 #[derive(Default)]
 pub(crate) struct Informed {
     answers: AtomicUsize,
@@ -29,7 +29,8 @@ impl Informed {
     }
 }
 
-/// Counts what comes before the answer to a request. If it is too much, the connection is cut.
+/// Counts the informational answers before the answer to a request. If there are too many, the
+/// connection is cut.
 pub(crate) fn count(request: &mut http::Request<String>) -> Arc<Informed> {
     let informed = Arc::new(Informed::default());
     let connection = capture_connection(request);

@@ -1,8 +1,9 @@
 //! HTTP functions: a POST of the input, a JSON object as the answer (section "tasks").
 //!
-//! There are no proxies from the environment, no cookies, no redirects, no compression, and no retries: what is sent is what
-//! the flow says, and an answer is read up to its limit. The caller bounds a call: dropping its future closes the connection.
-//! [`HttpSettings::timeout`] bounds calls of steps without a timeout.
+//! There are no proxies from the environment, no cookies, no redirects, no compression, and no
+//! retries: exactly the flow's request is sent, and an answer is read up to its limit. The caller
+//! bounds a call: dropping its future closes the connection. [`HttpSettings::timeout`] bounds calls
+//! of steps without a timeout.
 //!
 //! # Requests
 //!

@@ -1,4 +1,5 @@
-//! Turns names into addresses. The guard checks the address itself, so that what was checked is what is dialled.
+//! Turns names into addresses. The guard checks the address itself, so that the checked address is
+//! the one that is dialled.
 
 use crate::Guard;
 use hyper_util::client::legacy::connect::dns::Name;
@@ -15,7 +16,8 @@ pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + S
 
 /// Finds the addresses of a host.
 pub trait Lookup: Send + Sync {
-    /// The addresses of a host, in the order in which to try them; none, or an error, if there is no such host.
+    /// The addresses of a host, in the order in which to try them; empty, or an error, if there is
+    /// no such host.
     fn lookup(&self, host: &str) -> LookupFuture;
 }
 

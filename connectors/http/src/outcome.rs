@@ -16,7 +16,7 @@ use url::Url;
 const FAILURE_BYTES: usize = 64 * 1024;
 /// How many characters of a failure's body are quoted.
 const QUOTED_CHARS: usize = 500;
-/// Function Compute sets it if the function itself failed, whatever the status.
+/// Function Compute sets it if the function itself failed, with any status.
 const FUNCTION_ERROR: &str = "x-fc-error-type";
 
 /// The outcome of a call with this answer.
@@ -152,7 +152,7 @@ fn named(body: &[u8]) -> Option<(FaultKind, String)> {
         })
 }
 
-/// Where an answer leads that is not gone after; nothing where it leads nowhere.
+/// The target of a redirect, which is not followed; `None` if there is none.
 fn redirect(response: &Response) -> Option<String> {
     let status = response.status();
     let location = response.headers().get(LOCATION).filter(|_| status.is_redirection())?;

@@ -4,7 +4,7 @@ use http::Method;
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
 
-/// What `serviceParams` say about a request.
+/// The content of `serviceParams` for a request.
 #[derive(Default)]
 pub(crate) struct Params {
     /// The method; POST if `None`.

@@ -5,9 +5,9 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use starbridge_flow::time::{Millis, Seconds};
 use starbridge_ports::{Clock, outside_wait, outside_wait_of};
 
-/// How long an answer asks to be left alone, at most a day. A date counts from the answer's own `Date`, so that a
-/// wrong clock on either side does not matter; if there is none, from `clock`. `None` if there is no header, it can't
-/// be read, or a date has nothing to count from.
+/// How long an answer asks the client to wait, at most a day. A date counts from the answer's own
+/// `Date`, so that a wrong clock on either side does not matter; if there is none, from `clock`.
+/// `None` if there is no header, it can't be read, or a date has nothing to count from.
 pub(crate) fn asked(headers: &HeaderMap, clock: Option<&dyn Clock>) -> Option<Seconds> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Some(seconds) = outside_wait_of(text) {

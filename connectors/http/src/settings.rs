@@ -17,7 +17,8 @@ pub struct HttpSettings {
     /// How long opening a connection may take, including lookup and handshake. Default: 30 seconds.
     pub connect_timeout: Duration,
     /// How long a call may take if its step has no timeout, from sending to the last byte of the answer. It keeps a
-    /// peer that never answers from occupying a place for ever. `None`: without limit. Default: 15 minutes.
+    /// peer that never answers from occupying a place forever. `None`: without limit. Default: 15
+    /// minutes.
     pub timeout: Option<Duration>,
     /// Certificates (DER) that are trusted in addition to those of the system.
     pub extra_roots: Vec<Vec<u8>>,

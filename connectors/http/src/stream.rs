@@ -1,4 +1,4 @@
-//! A connection that can be cut by code that has seen what was read from it.
+//! A connection that can be cut by code that inspects the received data.
 
 use crate::excess::TooManyAnswers;
 use hyper::rt::{Read, ReadBufCursor, Write};

@@ -36,7 +36,7 @@ pub(crate) fn outcome(request: &Request, answer: &Answer, awaited: bool) -> Outc
         return Outcome::failed(ErrorKind::TooLarge, cause);
     }
     match parse(&answer.payload) {
-        // A function that returns nothing answers `null`.
+        // A function without a return value answers `null`.
         Ok(Value::Null) => Outcome::Result(Object::new().into()),
         Ok(value) => Outcome::Result(value),
         Err(error) => {
@@ -62,7 +62,7 @@ fn parse(payload: &[u8]) -> Result<Value, serde_json::Error> {
     }
 }
 
-/// The failure of a function that answered with an error, under the name it gave.
+/// The failure of a function that answered with an error, under the name from the answer.
 fn function_error(request: &Request, payload: &[u8]) -> Outcome {
     let body = match parse(payload) {
         Ok(Value::Object(body)) => body,

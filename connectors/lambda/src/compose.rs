@@ -1,4 +1,4 @@
-//! Makes an invocation of a call: a payload, and a client context with the call's ids.
+//! Makes an invocation from a call: a payload, and a client context with the call's ids.
 
 use aws_sdk_lambda::types::InvocationType;
 use starbridge_aws::base64;
@@ -29,7 +29,7 @@ impl Invocation {
     }
 }
 
-/// What `serviceParams` say about an invocation.
+/// The content of `serviceParams` for an invocation.
 #[derive(Default)]
 struct Params {
     payload: Option<Value>,

@@ -1,4 +1,4 @@
-//! What Lambda receives, and answers that no stand-in gives.
+//! The requests that Lambda receives, and answers that no stand-in gives.
 
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings, base64};

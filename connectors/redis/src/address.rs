@@ -1,4 +1,4 @@
-//! The address of a Redis: where it is, and as which user.
+//! The address of a Redis: the server and the user.
 
 use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 

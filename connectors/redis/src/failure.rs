@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// How many characters of Redis' own message are quoted. Redis repeats arguments that it does not understand.
 const QUOTED_CHARS: usize = 200;
 
-/// Why Redis did not do what it was asked.
+/// Why Redis did not carry out a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     /// The name of the error.
@@ -17,7 +17,7 @@ pub(crate) struct Failure {
     pub cause: String,
     /// Redis' own error code, if it answered.
     pub code: Option<String>,
-    /// Whether it may be over in a moment.
+    /// Whether the cause may be gone in a moment.
     pub passing: bool,
     /// Whether the connection can't be used any more.
     pub lost: bool,

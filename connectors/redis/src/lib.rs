@@ -6,9 +6,9 @@
 //!
 //! A call is an `XADD` of `body` and of the ids that every call carries. Redis answers with the entry's id, and
 //! `{"id", "stream"}` is the result, or under another pattern than `requestResponse` the receipt. Calls share one connection
-//! and are sent together. If the connection is lost, it is opened again, and what was not answered is sent again under the
-//! same key until the time is over: nine tenths of what the task has left, at most 30 seconds, or [`RedisSettings::patience`]
-//! without a timeout.
+//! and are sent together. If the connection is lost, it is opened again, and unanswered calls are
+//! sent again under the same key until the time is over: nine tenths of what the task has left, at
+//! most 30 seconds, or [`RedisSettings::patience`] without a timeout.
 //!
 //! # Errors
 //!
@@ -65,8 +65,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use trim::Trimmer;
 
-/// The longest time that a call waits for Redis, however long its task may take. A retry is stored, while a call that
-/// waits occupies a place.
+/// The longest time that a call waits for Redis, even if its task may take longer. A retry is
+/// stored, while a waiting call occupies a place.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Adds messages to streams: the connector for `redis:STREAM`.

@@ -13,14 +13,15 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 /// The pauses after failures.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
-/// What to ask of Redis.
+/// A request to Redis.
 #[derive(Clone, Copy)]
 pub(crate) enum RedisCommand<'a> {
-    /// A command that may be done twice: if the connection is lost, nobody knows whether it was done.
+    /// A command that may be repeated: if the connection is lost, it is unknown whether it was
+    /// carried out.
     Again(&'a Cmd),
-    /// A command that is not sent again once it may have been done.
+    /// A command that is not sent again if it may have been carried out.
     Once(&'a Cmd),
-    /// Commands that are done all together or not at all. They may be sent again.
+    /// Commands that are carried out all together or not at all. They may be sent again.
     Together(&'a Pipeline),
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct Link {
     state: Mutex<State>,
 }
 
-/// What was known of a command when its time was over.
+/// The state of a command when its time was over.
 #[derive(Default)]
 struct Progress {
     failure: Option<Failure>,
@@ -126,8 +127,8 @@ impl Link {
 
     fn too_late(&self, progress: Progress, within: Duration) -> Failure {
         if let Some(open) = progress.unanswered {
-            // A connection that is silent for so long may exist on our side only. A caller with less time than that
-            // does not close it for the others.
+            // A connection that is silent for that long may exist only on our side. A caller with
+            // less time than that does not close it for the others.
             if within >= self.patience {
                 open.give_up();
             }

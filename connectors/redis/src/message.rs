@@ -1,4 +1,4 @@
-//! Makes an entry of a stream of a call.
+//! Makes an entry of a stream from a call.
 
 use crate::params;
 use redis::Cmd;

@@ -3,7 +3,7 @@
 use starbridge_flow::value::Value;
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
 
-/// What `serviceParams` say about a message.
+/// The content of `serviceParams` for a message.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Params {
     /// The body; the input if `None`.

@@ -1,9 +1,9 @@
 //! Reports from a stream, read through a consumer group. They arrive at least once, and are deleted only when they
 //! are handled.
 //!
-//! After a start, and whenever an answer of Redis may have been lost, entries come first that were delivered to this
-//! consumer's name and not acknowledged. Entries that any consumer has had for too long are claimed from time to
-//! time.
+//! After a start, and whenever an answer of Redis may have been lost, the first entries are those
+//! that were delivered to this consumer's name but not acknowledged. Entries that any consumer has
+//! had for too long are claimed from time to time.
 
 mod entry;
 
@@ -85,7 +85,7 @@ impl RedisReplies {
                 return Ok(messages);
             }
         }
-        // Until the answer is here, entries may have been delivered that nobody has seen.
+        // Until the answer arrives, entries may have been delivered that no one has seen.
         place.pending = Some(FIRST.to_owned());
         let read = self.read(">", Some(self.plan.block)).await?;
         place.pending = None;
@@ -98,7 +98,7 @@ impl RedisReplies {
         command.arg("GROUP").arg(&plan.group).arg(&plan.consumer);
         command.arg("COUNT").arg(plan.count);
         if let Some(block) = block {
-            // 0 would mean for ever.
+            // 0 would mean forever.
             command.arg("BLOCK").arg(block.as_millis().max(1).to_string());
         }
         command.arg("STREAMS").arg(&plan.stream).arg(after);
@@ -171,8 +171,8 @@ impl RedisReplies {
         command
     }
 
-    /// Deletes entries, then acknowledges them. An entry that is deleted and not acknowledged is found again; one
-    /// that is acknowledged and not deleted never is.
+    /// Deletes entries, then acknowledges them. An entry that is deleted but not acknowledged is
+    /// found again; one that is acknowledged but not deleted never is.
     async fn finish(&self, ids: &[String]) -> Result<(), Failure> {
         for command in [self.delete(ids), self.acknowledge(ids)] {
             self.writing.ask(RedisCommand::Again(&command), self.patience).await?;

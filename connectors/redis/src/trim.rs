@@ -1,8 +1,9 @@
 //! Trims long streams of entries that all their readers have acknowledged, and of nothing else.
 //!
-//! Redis itself trims by number, whether an entry was read or not. So the oldest entry that some group still needs is
-//! looked up, and what is older is removed with `XTRIM MINID`. The groups are asked before their pending entries:
-//! what is delivered in between is newer than what they had received. A stream without groups keeps everything.
+//! Redis itself trims by number, even entries that were not read. So the oldest entry that some
+//! group still needs is looked up, and older ones are removed with `XTRIM MINID`. The groups are
+//! asked before their pending entries: entries delivered in between are newer than those they had
+//! received. A stream without groups keeps everything.
 
 use crate::link::{Link, RedisCommand};
 use redis::streams::{StreamInfoGroupsReply, StreamPendingReply};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 /// After this many messages, the length of a stream is checked; the first message counts.
 const TRIM_EVERY_MESSAGES: u32 = 1_000;
-/// How many streams have counters. With more, all counters begin anew.
+/// How many streams have counters. With more, all counters start again.
 const MAX_STREAMS: usize = 10_000;
 /// How long one check may take. The next one is never far away.
 const TIME: Duration = Duration::from_secs(10);
@@ -43,7 +44,7 @@ impl Trimmer {
             return;
         }
         let (link, stream, above) = (self.link.clone(), stream.to_owned(), self.above);
-        // What fails here is tried again some messages later.
+        // A failed check is repeated some messages later.
         tokio::spawn(async move { trim(&link, &stream, above).await });
     }
 

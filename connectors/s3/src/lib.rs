@@ -72,7 +72,7 @@ impl S3Prefix {
 ///
 /// # Errors
 ///
-/// What S3 says, with the bucket.
+/// S3's error, with the bucket.
 pub fn definitions(aws: &Aws, place: &S3Prefix) -> Result<Vec<Definition>, Fault> {
     let (way, place) = (aws.clone(), place.clone());
     aws.wait(async move { read_all(&way, &place).await })?

@@ -1,4 +1,4 @@
-//! A queue of our own, in which processes that come and go leave messages for each other.
+//! A queue of our own, in which short-lived processes leave messages for each other.
 
 use crate::clients::Clients;
 use crate::dead_letters::{DeadLetter, dead_letter};
@@ -81,7 +81,7 @@ impl Shared {
     async fn put(&self, body: String, delay: Duration) -> Result<(), Fault> {
         let client = self.clients.of_region(self.queue.region.as_deref()).await?;
         let url = lane::queue_url(&client, &self.queue).await?;
-        // A part of a second counts as a whole one, so that nothing comes too early.
+        // A part of a second counts as a whole one, so that no message comes too early.
         let whole = delay.min(LONGEST).as_secs() + u64::from(delay.subsec_nanos() > 0);
         let seconds = i32::try_from(whole.min(LONGEST.as_secs())).unwrap_or_default();
         let request = client.send_message().queue_url(url).message_body(body);

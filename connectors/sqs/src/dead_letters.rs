@@ -1,4 +1,4 @@
-//! Dead letters: messages that can't be handled, sent to a queue where people look for them.
+//! Dead letters: messages that can't be handled, sent to a queue that people watch.
 
 use crate::clients::Clients;
 use crate::failure;
@@ -36,7 +36,7 @@ pub(crate) async fn dead_letter(
         request = request.message_attributes("reason", lane::value(reason)?);
     }
     if queue.is_fifo() {
-        // The same message, sent again, is the same letter.
+        // Sending the same message again gives the same letter.
         let group = id(letter.source);
         let same = id(&format!("{} {}", letter.source, letter.body));
         request = request.message_group_id(group).message_deduplication_id(same);
@@ -46,7 +46,7 @@ pub(crate) async fn dead_letter(
         .map_err(|error| dead_letter_fault(queue, Fault::of(&error)))
 }
 
-/// A fault about the dead-letter queue, with words that tell it from the queue with the replies.
+/// A fault about the dead-letter queue, with words that distinguish it from the reply queue.
 pub(crate) fn dead_letter_fault(queue: &Queue, fault: Fault) -> Fault {
     let fault = failure::in_words_of_queues(fault);
     let cause = format!("its dead-letter {}: {}", queue.shown(), fault.cause);

@@ -22,7 +22,7 @@ const MAX_SENDERS: usize = 8;
 /// How many messages one request has at most.
 const BATCH: usize = 10;
 
-/// What the service says about a message that it accepted.
+/// The service's answer for an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Receipt {
     pub id: String,
@@ -54,7 +54,7 @@ struct Entry {
     answer: oneshot::Sender<Result<Receipt, Fault>>,
 }
 
-/// The messages of one request, and who waits for each.
+/// The messages of one request, each with its waiting caller.
 struct Batch {
     entries: Vec<SendMessageBatchRequestEntry>,
     answers: Vec<Option<oneshot::Sender<Result<Receipt, Fault>>>>,
@@ -171,7 +171,7 @@ pub(crate) async fn queue_url(client: &Client, queue: &Queue) -> Result<String, 
     url.ok_or_else(|| Fault::of_code(NO_QUEUE, ""))
 }
 
-/// Whether a batch was refused for a reason that a single message may cause, and not because of the queue,
+/// Whether a single message may be the reason for the refusal of a batch, rather than the queue,
 /// credentials or load.
 fn is_about_one(fault: &Fault) -> bool {
     fault.refused && matches!(fault.kind, FaultKind::Other(_)) && !failure::is_no_queue(fault)
@@ -232,7 +232,7 @@ impl Batch {
         }
     }
 
-    /// Answers each caller with what the service says about its message.
+    /// Answers each caller with the service's answer for its message.
     fn complete(&mut self, output: &SendMessageBatchOutput) {
         let request = output.request_id().map(str::to_owned);
         for entry in output.successful() {

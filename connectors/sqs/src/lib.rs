@@ -1,8 +1,9 @@
 //! Queues of Amazon SQS: sending messages as calls of flows, and reading the replies that others put into a queue.
 //!
-//! [`SqsConnector`] sends, [`SqsReplies`] reads replies, and [`SqsContinuationQueue`] is the queue in which the Lambda host leaves itself
-//! messages. A message is checked before it is sent: a batch has messages of several flows, and one that the service would
-//! refuse must not fail the others. Concurrent calls share requests (`lane`).
+//! [`SqsConnector`] sends, [`SqsReplies`] reads replies, and [`SqsContinuationQueue`] is the queue
+//! in which the Lambda host leaves messages for itself. A message is checked before it is sent: a
+//! batch has messages of several flows, and one that the service would refuse must not fail the
+//! others. Concurrent calls share requests (`lane`).
 //!
 //! A host registers the connector under the word before the colon of its resources:
 //!

@@ -1,6 +1,7 @@
-//! Makes a message of a call: body, attributes, group and deduplication id.
+//! Makes a message from a call: body, attributes, group and deduplication id.
 //!
-//! What the service would refuse is refused here, under the name of the service's own error.
+//! A message that the service would refuse is refused here, under the name of the service's own
+//! error.
 
 use crate::params::{self, Params};
 use crate::queue::Queue;
@@ -258,7 +259,7 @@ fn attribute(name: &str, value: &Value) -> Result<Attribute, Outcome> {
     })
 }
 
-/// Refuses what the service would refuse.
+/// Refuses a message that the service would refuse.
 fn check(message: &Message, queue: &Queue) -> Result<(), Outcome> {
     if message.body.is_empty() {
         return Err(refused("InvalidMessageContents", queue, "a message must not be empty"));

@@ -6,7 +6,7 @@ use starbridge_ports::{Outcome, ParamsTable, ReadParam, Request, ResourceFamily,
 /// A member of flows that were written for Message Service. Queues of SQS have no priority, and it is ignored.
 const PRIORITY: &str = "Priority";
 
-/// What `serviceParams` say about a message.
+/// The content of `serviceParams` for a message.
 #[derive(Default)]
 pub(crate) struct Params {
     /// The body; the input if `None`.

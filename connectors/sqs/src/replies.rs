@@ -19,8 +19,8 @@ const WAIT_SECONDS: i32 = 20;
 const WAIT: Duration = Duration::from_secs(30);
 /// For how many seconds a message is hidden from others.
 const VISIBILITY_SECONDS: i32 = 60;
-/// For how many seconds a message is hidden that can't be handled, if there is no dead-letter queue. The service
-/// allows twelve hours from when the message was received.
+/// For how many seconds a message that can't be handled is hidden, if there is no dead-letter
+/// queue. The service allows twelve hours from when the message was received.
 const KEPT_BACK_SECONDS: i32 = 11 * 3600;
 /// How many messages one request has at most.
 const BATCH: usize = 10;
@@ -45,7 +45,7 @@ struct Shared {
     clients: Clients,
     queue: Queue,
     dead_letters: Option<Queue>,
-    /// What was found out about the queue.
+    /// What is known about the queue.
     found: Mutex<Found>,
 }
 
@@ -137,8 +137,8 @@ impl Shared {
         Ok(url)
     }
 
-    /// Passes on the fault of a request about the queue. If the queue does not exist any more, what was found out
-    /// about it is dropped.
+    /// Passes on the fault of a request about the queue. If the queue does not exist any more, the
+    /// stored knowledge about it is dropped.
     async fn forgetting(&self, fault: Fault) -> Fault {
         if failure::is_no_queue(&fault) {
             *self.found.lock().await = Found::default();
@@ -176,7 +176,7 @@ impl Shared {
             .collect())
     }
 
-    /// Deletes messages. It is no error if one is gone already.
+    /// Deletes messages. It is not an error if one is already gone.
     async fn delete(&self, messages: &[ReplyMessage]) -> Result<(), Fault> {
         let client = self.client().await?;
         let url = self.url(&client).await?;
@@ -270,8 +270,8 @@ impl Shared {
     }
 }
 
-/// Whether a message to delete is gone, or hidden for another receiver by now: then it comes again or has been
-/// handled.
+/// Whether a message to delete is gone or hidden for another receiver by now. It then comes again
+/// or has been handled.
 fn is_gone(fault: &Fault) -> bool {
     match fault.kind.name() {
         "ReceiptHandleIsInvalid" => true,

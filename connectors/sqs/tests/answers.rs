@@ -1,4 +1,4 @@
-//! Answers that SQS gives and no stand-in does, and which messages are sent together.
+//! Answers that SQS gives but no stand-in does, and the grouping of messages into requests.
 
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings};
@@ -51,7 +51,7 @@ fn said(status: u16, body: &Value) -> Said {
     Said::Answer(status, vec![kind], body.to_string())
 }
 
-/// The messages of a request to send some. The queue's URL is known already.
+/// The messages of a send request. The queue's URL is already known.
 fn entries(heard: &Heard) -> Vec<Value> {
     let body: Value = serde_json::from_slice(&heard.body).unwrap();
     body["Entries"].as_array().unwrap().clone()
@@ -71,7 +71,7 @@ fn all_taken(heard: &Heard) -> Said {
     said(200, &json!({"Successful": taken, "Failed": []}))
 }
 
-/// With its URL, nobody has to ask for it.
+/// With its URL, no request for it is needed.
 const QUEUE: &str = "sqs:https://host/1/orders";
 const FIFO: &str = "sqs:https://host/1/orders.fifo";
 
@@ -163,7 +163,7 @@ async fn no_answer_and_no_sense() {
     let (error, cause) = fails(outcome(|_| Said::Nothing).await);
     assert_eq!(error, "SQS.ConnectionFailed", "{cause}");
     let gone = Answering::start(|_| Said::Nothing).unwrap().url();
-    // Until its thread has closed it, the port still takes a connection, and says nothing.
+    // Until its thread has closed it, the port still accepts a connection, and sends nothing.
     let failed = fails(connector(&gone).call(request(QUEUE, "x")).await);
     assert_eq!(failed.0, "SQS.ConnectionFailed", "{}", failed.1);
 }
@@ -207,7 +207,7 @@ async fn a_batch_that_is_refused_for_one_is_sent_message_by_message() {
     .await;
 }
 
-/// Sends forty messages of which two are bad.
+/// Sends forty messages, two of which are bad.
 async fn settles_each(connector: &SqsConnector, error: &str, cause: &str) {
     let mut calls = JoinSet::new();
     for n in 0..40 {
@@ -309,7 +309,8 @@ async fn messages_leave_at_once_and_gather_only_while_enough_are_under_way() {
         let request = request(QUEUE, &n.to_string());
         gathered.push(waiting(async move { connector.call(request).await }).await);
     }
-    // Nothing more leaves while eight are under way: what has gathered leaves in tens, none of it alone.
+    // Nothing more leaves while eight are in flight. The waiting messages then leave in groups of
+    // ten, none of them alone.
     let mut sizes = Vec::new();
     for _ in 0..3 {
         holding.give(1);
@@ -356,7 +357,7 @@ async fn a_call_that_was_given_up_while_it_waited_is_not_sent() {
     };
     let first = tokio::spawn(call("first"));
     assert_eq!(holding.next(), ["first"]);
-    // It waits for the first one of its group, and then nobody waits for it any more.
+    // It waits for the first message of its group, and then its caller is gone.
     drop(waiting(call("never")).await);
     let last = tokio::spawn(call("last"));
     holding.give(2);

@@ -1,23 +1,25 @@
 //! Figures: the time of each benchmark's best run turned into a rate or a cost, with its goal, as one flat table at
-//! the end. The best run says the most about the code where the machine is shared; the spread is in criterion's own lines.
+//! the end. On a shared machine the best run says the most about the code; the spread is in
+//! criterion's own lines.
 
 use criterion::Criterion;
 use criterion::measurement::{Measurement, WallTime};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// What a figure says of one run of the measured work.
+/// The meaning of the figure of one run.
 #[derive(Clone, Copy)]
 pub enum Unit {
-    /// So many things a run; shown as things a second, the more the better.
+    /// This many things per run; shown as things per second. More is better.
     PerSecond(u64, &'static str),
-    /// So many things a run; shown as nanoseconds a thing, the fewer the better.
+    /// This many things per run; shown as nanoseconds per thing. Fewer is better.
     NanosEach(u64, &'static str),
-    /// Milliseconds a run, the fewer the better.
+    /// Milliseconds per run. Fewer is better.
     Millis,
 }
 
-/// What a figure should be: at least for a rate, at most for a cost; none: it is only shown.
+/// The goal of a figure: a minimum for a rate, a maximum for a cost; `None`: the figure is only
+/// shown.
 pub type Goal = Option<f64>;
 
 struct Figure {
@@ -36,7 +38,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// With the arguments of the command line.
+    /// Figures for the arguments of the command line.
     pub fn from_arguments() -> Self {
         let criterion = Criterion::default()
             .without_plots()
@@ -50,7 +52,8 @@ impl Figures {
         }
     }
 
-    /// Measures `work` on what `prepare` makes; what `work` answers is dropped outside of the measured time.
+    /// Measures `work` on the result of `prepare`; the result of `work` is dropped outside of the
+    /// measured time.
     pub fn measure<I, O>(
         &mut self,
         name: &str,
@@ -81,7 +84,7 @@ impl Figures {
         }
     }
 
-    /// Takes note of something counted, not timed, that should be at most `goal`.
+    /// Records something that is counted, not timed, and should be at most `goal`.
     pub fn count(&self, name: &str, value: f64, unit: &str, goal: Goal) {
         self.figures.borrow_mut().push(Figure {
             name: name.to_owned(),
@@ -132,7 +135,7 @@ fn counted<I, O>(work: &mut impl FnMut(I) -> O, prepared: I) -> O {
     work(prepared)
 }
 
-/// A number people can read: thousands grouped, small ones with two digits behind the point.
+/// A number that people can read: thousands grouped, small ones with two decimals.
 fn rounded(value: f64) -> String {
     if value < 100.0 {
         return format!("{value:.2}");

@@ -49,7 +49,8 @@ impl Checker<'_> {
         Some(StepKind::Choice(Choice { arms, default }))
     }
 
-    /// Whether a default is no object but the name of a step or a list of steps, which is reported.
+    /// Whether a default is the name of a step or a list of steps instead of an object; this is
+    /// reported.
     fn is_default_in_short(&self, cursor: &Cursor<'_>, list: ListId) -> bool {
         let (field, sure) = match &cursor.node.kind {
             NodeKind::String(_) => ("goto", self.goto(cursor, list).is_some()),
@@ -60,7 +61,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Reports what stands where an object with that field belongs, whose value it is.
+    /// Reports a value that is given in place of an object with that field.
     pub(super) fn in_short(&self, cursor: &Cursor<'_>, field: &str, sure: bool) {
         let message = format!("{} must be an object, not {}", cursor.called(), cursor.node.kind_name());
         let found = cursor.problem(Code::WrongType, message);

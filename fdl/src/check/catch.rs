@@ -8,7 +8,7 @@ use crate::diagnostics::Code;
 use crate::graph::{Catch, CatchTarget, ListId, StepId};
 
 impl Checker<'_> {
-    /// The catch clauses of a step in `list`. `fixed` says that no step has the execution's own errors here.
+    /// The catch clauses of a step in `list`. `fixed`: no step has the execution's own errors here.
     pub(super) fn catches(&self, owner: &Cursor<'_>, list: ListId, fixed: bool) -> Vec<Catch> {
         let Some(cursor) = owner.member("catch") else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The compiled flow out of what was read: lists, loops, the definition and its hash.
+//! Makes the compiled flow from the parts: lists, loops, the definition and its hash.
 
 use super::Checker;
 use crate::FAULT_NAMES;
@@ -12,7 +12,7 @@ use crate::value::{Text, Value};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// What a definition says of the flow as a whole.
+/// The part of a definition that is about the flow as a whole.
 pub(super) struct Header {
     pub(super) name: Option<Text>,
     pub(super) enter: Option<Arc<dyn Program>>,

@@ -109,7 +109,7 @@ impl Checker<'_> {
         Some(text)
     }
 
-    /// A constant key, which must not be longer than one that is made of an input.
+    /// A constant key. It must not be longer than a key that is made from an input.
     fn constant_key(&self, cursor: &Cursor<'_>) -> Option<Source> {
         let key = cursor.node.to_value();
         let bytes = key.to_plain_text().len();

@@ -1,11 +1,12 @@
-//! A place in the tree together with the way to it. The JSON pointer is made only when a diagnostic asks for it.
+//! A place in the tree, with the path to it. The JSON pointer is made only when a diagnostic asks
+//! for it.
 
 use super::outline::Outline;
 use crate::diagnostics::{Code, Diagnostic, quoted};
 use crate::graph::StepId;
 use crate::syntax::{Node, NodeKind, Span, pointer_of};
 
-/// A value of the definition and how to get there.
+/// A value of the definition, and the path to it.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) node: &'a Node,
@@ -76,7 +77,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The same, or the object itself where one stands in place of a list of them.
+    /// The same, or the object itself if it is given in place of a list.
     pub(super) fn entries<'b>(&'b self) -> impl Iterator<Item = Cursor<'b>> {
         let own: Cursor<'b> = *self;
         let alone = matches!(self.node.kind, NodeKind::Object(_)).then_some(own);
@@ -115,7 +116,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// How a message calls it.
+    /// How messages name it.
     pub(super) fn called(&self) -> String {
         match self.key {
             Key::Root => "the definition".to_owned(),
@@ -128,12 +129,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Where its key stands, or the value itself where it has none.
+    /// Where its key stands; the value itself if it has no key.
     pub(super) fn key_span(&self) -> Span {
         self.key_span.unwrap_or(self.node.span)
     }
 
-    /// A short span to show for an object as a whole: its name, else its first key.
+    /// A short span to show for an object as a whole: its name, or else its first key.
     pub(super) fn head(&self) -> Span {
         self.node
             .get("name")
@@ -153,7 +154,7 @@ impl<'a> Cursor<'a> {
         Diagnostic::new(code, self.head(), self.pointer(), message)
     }
 
-    /// A diagnostic about the member's being there at all.
+    /// A diagnostic about the presence of the member.
     pub(super) fn problem_of_key(&self, code: Code, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(code, self.key_span(), self.pointer(), message)
     }

@@ -1,8 +1,10 @@
-//! Data that does not fit: what is known of a flow's data before it runs, held against what its paths and conditions ask.
+//! Data that does not fit: compares what is known of a flow's data before it runs with what its
+//! paths and conditions ask.
 //!
-//! Each list is walked once, in the order of its steps, with the shapes of what earlier steps left. What may have come
-//! from a later step by a backward `goto` is doubted. A shape always allows all that can be there when the flow runs, so
-//! that what it rules out never happens; only names that look misspelt are warned of on a guess.
+//! Each list is walked once, in the order of its steps, with the shapes of the data that earlier
+//! steps left. Data that may come from a later step by a backward `goto` is doubted. A shape always
+//! allows everything that can be there when the flow runs, so what it rules out never happens. Only
+//! warnings about misspelt names are guesses.
 
 mod compare;
 mod constant;
@@ -28,14 +30,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What steps' resources answered in examples, by the name of the step.
+/// Example results of steps' resources, by the name of the step.
 pub type Samples = BTreeMap<String, Vec<Value>>;
 
-/// How much is looked at in one definition, in members of objects: what comes later in a longer one is not held against
-/// its data.
+/// How much of one definition is looked at, in members of objects. The rest of a longer definition
+/// is not checked against its data.
 const MAX_WORK: usize = 1_000_000;
 
-/// What was read from the definition's strings, by where these begin, so that nothing is parsed twice.
+/// The parsed strings of the definition, by the position where they begin, so that nothing is
+/// parsed twice.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
     pub(super) mappings: FxHashMap<usize, Arc<Mappings>>,
@@ -60,7 +63,8 @@ struct Roots<'a> {
 }
 
 impl Checker<'_> {
-    /// Warns of data that does not fit, in a definition without errors; gives how much was looked at.
+    /// Warns of data that does not fit, in a definition without errors. Returns how much was looked
+    /// at.
     pub(super) fn check_data_fits(&self, steps: &[Step]) -> usize {
         let noted = self.noted.take();
         let check = DataCheck {
@@ -103,7 +107,7 @@ impl DataCheck<'_, '_> {
         }
     }
 
-    /// Counts work, and says whether there is any left to be done.
+    /// Counts work. Returns whether any is left.
     fn works(&self, members: usize) -> bool {
         let left = self.left.get().saturating_sub(members + 1);
         self.left.set(left);
@@ -111,7 +115,7 @@ impl DataCheck<'_, '_> {
     }
 }
 
-/// What `$context` has. What is below its members may become more.
+/// The shape of `$context`. More members may be added below its members.
 fn context() -> Shape {
     let text = || Shape::kinds(Kinds::STRING, None);
     let number = || Shape::kinds(Kinds::NUMBER, None);
@@ -150,7 +154,7 @@ fn context() -> Shape {
     ] {
         members.set(name.into(), shape, false, None);
     }
-    // Other members are warned of where paths are read.
+    // Unknown members are reported where paths are read.
     members.quiet = true;
     Shape::object(Rc::new(members), None)
 }

@@ -119,7 +119,7 @@ impl Checker<'_> {
     }
 }
 
-/// How far a branch has been walked.
+/// How far the walk over a branch has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Walk {
     Not,
@@ -127,7 +127,7 @@ enum Walk {
     Done,
 }
 
-/// Cycles, each as the branches on it: at most one for each branch from which the walk starts anew.
+/// Cycles, each as a list of its branches: at most one for each branch where the walk starts again.
 fn cycles(all: &[Dependencies]) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     let mut walked = vec![Walk::Not; all.len()];

@@ -1,4 +1,5 @@
-//! The ways through each list: steps nothing leads to, error handlers the normal course runs into.
+//! The ways through each list: unreachable steps, and error handlers that the normal course runs
+//! into.
 
 use super::Checker;
 use super::kind::Kind;
@@ -14,16 +15,17 @@ use rustc_hash::FxHashSet;
 struct Successors {
     /// The next step in the list, or the end of the list after the last one.
     falls: bool,
-    /// The end of the list.
+    /// Whether it leads to the end of the list.
     ends: bool,
     gotos: Vec<u32>,
     catches: Vec<u32>,
-    /// It leads somewhere unknown, so that nothing can be said of the list.
+    /// Whether it leads somewhere unknown, so that nothing can be said about the list.
     broken: bool,
 }
 
 impl Checker<'_> {
-    /// Walks all lists, inner ones first: whether a list can come to its end decides where its composite leads.
+    /// Walks all lists, inner ones first, because a composite's successors depend on whether its
+    /// lists can come to their end.
     pub(super) fn check_edges(&self) {
         let mut completes = vec![true; self.outline.lists.len()];
         for index in (0..self.outline.lists.len()).rev() {
@@ -91,7 +93,7 @@ impl Checker<'_> {
         ways
     }
 
-    /// The gotos of a choice; whether it can also go on behind itself.
+    /// The gotos of a choice, and whether the step after the choice can be next.
     fn choice_successors(
         &self,
         entry: &Entry<'_>,
@@ -103,7 +105,7 @@ impl Checker<'_> {
         for (slot, arm) in arms(entry) {
             sure |= slot == Slot::Default || named(arm, "condition").is_some_and(|text| text.trim() == "true");
             let through = completes(entry.list_in(slot));
-            // A default may be, by mistake, the name alone.
+            // A default may be just the name, by mistake.
             match arm.get("goto").or_else(|| arm.as_str().map(|_| arm)) {
                 Some(goto) if through => self.lead(entry, goto, &mut ways.gotos, &mut ways.broken),
                 Some(_) => {}
@@ -124,7 +126,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of steps that nothing leads to, once of those that follow each other.
+    /// Warns of unreachable steps, once for each run of consecutive ones.
     fn check_reached(&self, list: &Listing, reached: &[bool]) {
         let outline = &self.outline;
         let named = |position: usize| list.steps.get(position).map_or("", |&id| outline.name(id));
@@ -153,9 +155,9 @@ impl Checker<'_> {
         }
     }
 
-    /// A handler is what a catch leads forward to, past other steps, and no choice does.
+    /// A handler is a step to which a catch leads forward, past other steps, and no choice leads.
     fn check_handlers(&self, list: &Listing, ways: &[Successors], reached: &[bool]) {
-        // Steps to which a choice leads, too, and then those already told of.
+        // Steps to which a choice leads too, and later those already reported.
         let mut meant: FxHashSet<u32> = ways.iter().flat_map(|way| way.gotos.iter().copied()).collect();
         for (position, way) in ways.iter().enumerate() {
             for &target in &way.catches {
@@ -196,7 +198,7 @@ impl Checker<'_> {
     }
 }
 
-/// Which positions of a list something leads to, from the first.
+/// The positions of a list that are reachable from the first.
 fn reached(ways: &[Successors]) -> Vec<bool> {
     let mut reached = vec![false; ways.len()];
     let mut open: Vec<usize> = vec![0];

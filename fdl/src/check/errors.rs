@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// Matches every error.
 pub(super) const ALL: &str = "FnF.ALL";
 
-/// What earlier policies or catches of the same step are for.
+/// The errors that earlier policies or catches of the same step handle.
 #[derive(Default)]
 pub(super) struct Taken {
     /// Where `FnF.ALL` stood.
@@ -22,8 +22,8 @@ pub(super) struct Taken {
 }
 
 impl Checker<'_> {
-    /// The `errors` of a policy or catch, which comes after what is `taken`; `unused` is the code for one that can't be
-    /// reached. `fixed` says that no step has the execution's own errors here.
+    /// The `errors` of a policy or catch, which comes after what is `taken`; `unused` is the code
+    /// for an unreachable one. `fixed`: no step has the execution's own errors here.
     pub(super) fn errors(&self, owner: &Cursor<'_>, taken: &mut Taken, unused: Code, fixed: bool) -> Vec<Matcher> {
         let Some(cursor) = owner.member("errors") else {
             return Vec::new();

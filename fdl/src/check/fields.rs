@@ -1,4 +1,4 @@
-//! Which fields each object of a definition has.
+//! The fields of each object of a definition.
 
 use super::Checker;
 use super::cursor::Cursor;
@@ -23,12 +23,12 @@ macro_rules! shape {
             optional: &[$($optional),*],
         };
     };
-    // A step: with what every step has.
+    // A step, with the fields that every step has.
     (step $name:ident, $what:literal, [$($required:literal),*], [$($optional:literal),*]) => {
         shape!($name, $what, ["type", "name" $(, $required)*],
             ["description", "inputMappings", "outputMappings", "end" $(, $optional)*]);
     };
-    // A step that may fail: with what covers its failures, too.
+    // A step that may fail, with the fields that handle its failures.
     (fallible $name:ident, $what:literal, [$($required:literal),*], [$($optional:literal),*]) => {
         shape!(step $name, $what, [$($required),*],
             ["retry", "catch", "errorMappings", "timeoutSeconds" $(, $optional)*]);
@@ -117,7 +117,7 @@ shape!(
 );
 shape!(CONCURRENCY, "a concurrency limit", ["key", "limit"], ["pool"]);
 
-/// All shapes, to tell where else a field is allowed.
+/// All shapes, to find out where else a field is allowed.
 static SHAPES: [&Shape; 20] = [
     &FLOW,
     &TASK,
@@ -167,8 +167,8 @@ impl Shape {
 }
 
 impl Checker<'_> {
-    /// Whether it is an object; reports the fields it must not have and those it lacks. `told` are fields about which
-    /// the caller has something better to say.
+    /// Whether it is an object. Reports forbidden and missing fields. `told` are fields for which
+    /// the caller has a better message.
     pub(super) fn check_fields(&self, cursor: &Cursor<'_>, shape: &Shape, told: &[&str]) -> bool {
         if !self.is_object(cursor) {
             return false;
@@ -179,7 +179,7 @@ impl Checker<'_> {
             .map(|(name, _)| name)
             .filter(|name| shape.has(name))
             .collect();
-        // A field that is only misspelt is not missing, too.
+        // A misspelt field is not reported as missing, too.
         let mut misspelt = Vec::new();
         let mut listed = false;
         for (name, member) in cursor.members() {
@@ -203,7 +203,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Reports it, and says which field was probably meant. The fields there are get `listed` once for an object.
+    /// Reports it and suggests a field. Existing fields get `listed` once for an object.
     fn unknown_field(
         &self,
         member: &Cursor<'_>,
@@ -221,7 +221,7 @@ impl Checker<'_> {
         } else {
             found
         };
-        // One that is there already was not meant.
+        // A field that already exists was not meant.
         let open = || shape.fields().filter(|field| !there.contains(field));
         if found.code == Code::UnknownField
             && let Some(field) = open().find(|field| field.eq_ignore_ascii_case(name))

@@ -26,7 +26,7 @@ pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
     checker.check_top_list(&root);
     checker.check_outline();
     let count = number(checker.outline.steps.len());
-    // All are read before any `None` can end it, so that every problem is found.
+    // All steps are read before any `None` ends the function, so that every problem is found.
     let steps: Vec<_> = (0..count)
         .take_while(|_| !checker.is_hopeless())
         .map(|id| checker.step(StepId(id)))
@@ -35,7 +35,7 @@ pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
     if !checker.is_hopeless() {
         checker.check_edges();
     }
-    // What has errors is not compiled: nothing bounds the depth of what must not be there.
+    // A definition with errors is not compiled: nothing bounds the depth of forbidden parts.
     if checker.has_errors() {
         return None;
     }
@@ -76,8 +76,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a field has one of the words it can have; the first is offered in place of any other value but a
-    /// misspelt one.
+    /// Whether a field has one of its allowed words. The first word is offered in place of any
+    /// other value that is not misspelt.
     fn check_word(&self, field: &Cursor<'_>, code: Code, words: &[&str], message: &str) {
         let span = field.node.span;
         let (written, quoted) = match &field.node.kind {
@@ -98,7 +98,7 @@ impl Checker<'_> {
             _ => self.quoted_like(span, word),
         };
         let found = field.problem(code, format!("{message} `{written}`"));
-        // Another version may be the version of something else.
+        // Another version may belong to something else.
         let plain = written.trim().to_lowercase();
         let sure = plain == word || (word == "v1" && ["1", "1.0", "v1.0"].contains(&plain.as_str()));
         let title = format!("change it to `{word}`");

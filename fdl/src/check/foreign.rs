@@ -1,10 +1,10 @@
-//! Whole definitions in languages of others: one sentence says so.
+//! Whole definitions in other languages: one sentence reports them.
 
 use super::cursor::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::syntax::Node;
 
-/// What is said of a definition that is written in another language.
+/// The message for a definition in another language.
 pub(super) fn recognised(root: &Cursor<'_>) -> Option<Diagnostic> {
     let node = root.node;
     if node.get("steps").is_some() {
@@ -16,7 +16,7 @@ pub(super) fn recognised(root: &Cursor<'_>) -> Option<Diagnostic> {
     Some(found.help(help))
 }
 
-/// The language, the key that tells it, and how the same is said here.
+/// The language, the key that identifies it, and the equivalent in FDL.
 fn language_of(root: &Node) -> Option<(&'static str, &'static str, &'static str)> {
     let word = |key: &str| root.get(key).and_then(Node::as_str);
     let here = "a flow has `version`, `type` and `steps`, which run in the order they stand";

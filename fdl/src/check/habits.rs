@@ -1,4 +1,5 @@
-//! Words that people bring from other languages: what is called otherwise here, and what is done otherwise.
+//! Words that people bring from other languages: fields with other names, and features that work
+//! differently here.
 
 use super::Checker;
 use super::cursor::Cursor;
@@ -84,7 +85,8 @@ const NAMES: &[(&str, &[&str], bool)] = &[
     ("outputMappings", &["output", "outputs", "outputparameters"], false),
 ];
 
-/// What is done otherwise: what others call it (in lower case), and how it is done here.
+/// Features that work differently: their name elsewhere (in lower case), and the way it is done
+/// here.
 const WAYS: &[(&[&str], &str)] = &[
     (
         &["next", "transition", "startat"],
@@ -123,17 +125,17 @@ const WAYS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What a word is to those who know other languages.
+/// The meaning of a word to those who know other languages.
 pub(super) enum Habit {
     /// Nothing.
     None,
-    /// Something that is done otherwise here, or is there already; that was told.
+    /// A feature that is done differently here, or is already there. It was reported.
     Done,
-    /// The name of this field elsewhere; that was told.
+    /// The name of this field in other languages. It was reported.
     Named(&'static str),
 }
 
-/// Whether an object has a field under a name that others give it.
+/// Whether an object has a field under a name from another language.
 pub(super) fn has_otherwise(node: &Node, field: &str) -> bool {
     let words = NAMES
         .iter()
@@ -144,8 +146,8 @@ pub(super) fn has_otherwise(node: &Node, field: &str) -> bool {
 }
 
 impl Checker<'_> {
-    /// Says how a field that others know is called or done here. `has` tells which fields may stand here, `found` is what is
-    /// said of this one anyway.
+    /// Reports how a field of another language is called or done here. `has` tells which fields are
+    /// allowed here; `found` is the general message about the field.
     pub(super) fn habit(
         &self,
         member: &Cursor<'_>,
@@ -206,7 +208,7 @@ impl Checker<'_> {
         )
     }
 
-    /// Whether it names the step that comes next anyway.
+    /// Whether it names the step that is next anyway.
     fn names_the_next(&self, member: &Cursor<'_>, owner: &Cursor<'_>) -> bool {
         let next = owner
             .step_id()
@@ -215,7 +217,7 @@ impl Checker<'_> {
         next.is_some_and(|next| member.str() == Some(self.outline.name(next)))
     }
 
-    /// Offers to remove a member together with the comma, or the line, it takes.
+    /// Offers to remove a member together with its comma or line.
     fn removed(&self, found: Diagnostic, member: &Cursor<'_>, owner: &Cursor<'_>) -> Diagnostic {
         let members = owner.node.members();
         let own = members.iter().position(|other| other.key_span == member.key_span());
@@ -234,11 +236,12 @@ impl Checker<'_> {
             },
             (None, None) => return found,
         };
-        // Where another step of the list has no `next`, its end may be meant: people decide.
+        // If another step of the list has no `next`, this one may be meant as its end. People must
+        // decide.
         found.guess("remove it", span, String::new())
     }
 
-    /// Says that a field is missing from the definition itself, and offers to write it.
+    /// Reports a field that is missing from the definition itself, and offers to write it.
     pub(super) fn missing_at_top(&self, root: &Cursor<'_>, field: &str, message: String) {
         let word = match field {
             "version" => "v1",
@@ -264,7 +267,7 @@ impl Checker<'_> {
             self.report(found);
             return;
         };
-        // As the first member is set off from the brace, so is the new one.
+        // The new member gets the same space after the brace as the first one.
         let blank = self.written(Span {
             start: at,
             end: first.key_span.start,
@@ -280,7 +283,7 @@ impl Checker<'_> {
         self.report(found.fix(format!("write `{field}`"), Span { start: at, end: at }, inserted));
     }
 
-    /// Where a line is inserted behind the line of a place, and what is.
+    /// The position after the line of a place, and the text of a new line there.
     fn line_after(&self, at: usize, line: &str) -> (usize, String) {
         let text = self.source.text();
         let rest = text.get(at..).unwrap_or_default();

@@ -46,9 +46,9 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// The type that somebody means who writes this word, which is none; and whether nothing else can be meant.
+    /// The type that a wrong word means, and whether nothing else can be meant.
     pub(super) fn meant(word: &str) -> Option<(Self, bool)> {
-        // A loop is not one other type.
+        // A loop has more than one equivalent type.
         if word == "loop" {
             return None;
         }
@@ -58,12 +58,12 @@ impl Kind {
         let word = word.to_lowercase();
         let called = |names: &[&str]| names.contains(&word.as_str());
         let (kind, _) = ELSEWHERE.iter().find(|(_, names)| called(names))?;
-        // What another language means by it may be something else.
+        // Another language may use the word for something else.
         Some((*kind, false))
     }
 }
 
-/// What other languages call them.
+/// Their names in other languages.
 const ELSEWHERE: [(Kind, &[&str]); 8] = [
     (
         Kind::Task,

@@ -24,14 +24,15 @@ pub(super) enum MappingContext {
 }
 
 impl MappingContext {
-    /// Whether what is made here is an output.
+    /// Whether the result is an output.
     pub(super) fn is_output(self) -> bool {
         matches!(self, Self::FlowOutput | Self::StepOutput(_) | Self::Errors)
     }
 }
 
 impl Checker<'_> {
-    /// Says where a `$local` path can find nothing. `offset` is where it stands in the string at `cursor`.
+    /// Reports a `$local` path that can find nothing. `offset` is its position in the string at
+    /// `cursor`.
     pub(super) fn check_local(&self, cursor: &Cursor<'_>, path: &str, offset: usize, whose: MappingContext) {
         let Some(rest) = path.strip_prefix("$local") else {
             return;

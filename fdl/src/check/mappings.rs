@@ -14,7 +14,7 @@ use crate::value::Text;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Mappings that a fix writes at most.
+/// The maximum number of mappings that a fix writes.
 const MOST_WRITTEN: usize = 100;
 
 impl Checker<'_> {
@@ -40,7 +40,7 @@ impl Checker<'_> {
         Some(mappings)
     }
 
-    /// Whether it is, instead of a list, an object of targets with their sources, which is reported.
+    /// Whether it is an object of targets with their sources instead of a list; this is reported.
     fn is_map_of_sources(&self, cursor: &Cursor<'_>, whose: MappingContext) -> bool {
         let object = matches!(cursor.node.kind, NodeKind::Object(_));
         if !object
@@ -155,7 +155,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of braces in a template that look like a part and are text.
+    /// Warns of braces in a template that look like a part but are text.
     fn check_template_text(&self, cursor: &Cursor<'_>, text: &str) {
         for (at, _) in text.match_indices('{') {
             let Some(rest) = text.get(at + 1..) else { continue };
@@ -228,7 +228,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether at most `most` containers stand inside each other; looks no deeper than that.
+/// Whether at most `most` containers are nested. Looks no deeper than that.
 fn fits(node: &Node, most: usize) -> bool {
     match &node.kind {
         NodeKind::Array(items) => most > 0 && items.iter().all(|item| fits(item, most - 1)),

@@ -6,14 +6,14 @@ use super::cursor::Cursor;
 use crate::diagnostics::Code;
 use crate::syntax::{Member, Node, NodeKind, Span};
 
-/// Entries that a fix writes at most.
+/// The maximum number of entries that a fix writes.
 const MAX_WRITTEN: usize = 100;
 
 /// A list whose entries people write by name.
 pub(super) struct NamedEntries {
     /// What the entries are called.
     pub(super) called: &'static str,
-    /// The field of an entry that the key belongs into.
+    /// The field of an entry that takes the key.
     pub(super) key: &'static str,
     /// The fields of an entry. An object that has one of them is an entry itself.
     pub(super) fields: &'static [&'static str],
@@ -33,7 +33,7 @@ pub(super) const CHOICES: NamedEntries = NamedEntries {
 };
 
 impl Checker<'_> {
-    /// Whether it is, instead of a list, an object of entries by name, which is reported.
+    /// Whether it is an object of entries by name instead of a list; this is reported.
     pub(super) fn is_by_name(&self, cursor: &Cursor<'_>, list: &NamedEntries) -> bool {
         let members = cursor.node.members();
         let entry = |member: &Member| {
@@ -66,7 +66,7 @@ impl Checker<'_> {
         true
     }
 
-    /// The list in lines of YAML. What stands between the entries stays, comments too.
+    /// The list in lines of YAML. The text between the entries stays, including comments.
     fn as_lines(&self, node: &Node, list: &NamedEntries) -> Option<String> {
         let mut lines = String::new();
         let mut done = node.span.start;
@@ -83,7 +83,7 @@ impl Checker<'_> {
         Some(lines)
     }
 
-    /// An entry in lines of YAML; nothing where lines would have to be moved.
+    /// An entry in lines of YAML; `None` if lines would have to be moved.
     fn as_line(&self, member: &Member, list: &NamedEntries) -> Option<String> {
         let (key, value) = (self.written(member.key_span), self.written(member.value.span));
         let column = self.indent(member.key_span.start)?;
@@ -116,7 +116,7 @@ impl Checker<'_> {
         }
     }
 
-    /// How many blanks stand before a place, if there is nothing else on its line.
+    /// The number of blanks before a place, if nothing else precedes it on its line.
     fn indent(&self, at: usize) -> Option<usize> {
         let before = self.source.text().get(..at)?;
         let line = before
@@ -125,7 +125,7 @@ impl Checker<'_> {
         line.bytes().all(|byte| byte == b' ').then_some(line.len())
     }
 
-    /// An entry as it should be written, with its key inside; nothing where it has such a field already.
+    /// An entry in its correct form, with its key inside; `None` if it already has such a field.
     fn with_key(&self, member: &Member, list: &NamedEntries) -> Option<String> {
         let quote = |field: &str| match self.written(member.key_span).starts_with('"') {
             true => format!("\"{field}\""),

@@ -51,7 +51,7 @@ impl Checker<'_> {
             return;
         };
         let step = Cursor::step(entry.node, outline, id);
-        // What is no object, and a missing name, are told where the step is read.
+        // A value that is not an object, and a missing name, are reported where the step is read.
         let Some(cursor) = step.member("name") else {
             return;
         };

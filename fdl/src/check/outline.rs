@@ -14,7 +14,7 @@ pub(super) struct Outline<'t> {
     pub(super) lists: Vec<Listing>,
     /// The first step of each name.
     pub(super) names: HashMap<&'t str, StepId>,
-    /// Composites beyond the nesting limit; what is inside them is not looked at.
+    /// Composites beyond the nesting limit. Their contents are not looked at.
     pub(super) too_deep: Vec<StepId>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Listing {
     pub(super) steps: Vec<StepId>,
 }
 
-/// Where in a composite a list stands.
+/// The position of a list in a composite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Slot {
     /// `steps`
@@ -148,7 +148,7 @@ impl<'t> Outline<'t> {
         self.lists.get(id.0 as usize)
     }
 
-    /// The name of a step, empty where it has none.
+    /// The name of a step; empty if it has none.
     pub(super) fn name(&self, id: StepId) -> &str {
         self.entry(id).and_then(|entry| entry.name).map_or("", Text::as_str)
     }
@@ -214,7 +214,7 @@ impl Slot {
     }
 }
 
-/// The items of a list, or the one object that stands where a list of them belongs.
+/// The items of a list, or the one object that is given in place of a list.
 pub(super) fn entries(node: &Node) -> &[Node] {
     match &node.kind {
         NodeKind::Array(items) => items,
@@ -223,7 +223,7 @@ pub(super) fn entries(node: &Node) -> &[Node] {
     }
 }
 
-/// The steps of a list, or the one step that stands in place of a list.
+/// The steps of a list, or the one step that is given in place of a list.
 pub(super) fn steps_in(node: &Node) -> Option<&[Node]> {
     match &node.kind {
         NodeKind::Array(items) => Some(items),
@@ -232,7 +232,7 @@ pub(super) fn steps_in(node: &Node) -> Option<&[Node]> {
     }
 }
 
-/// The `steps` of a branch or a default, or the list of steps that stands in its place.
+/// The `steps` of a branch or a default, or the list of steps that is given in its place.
 pub(super) fn own_steps(node: &Node) -> Option<&Node> {
     match &node.kind {
         NodeKind::Array(_) => Some(node),
@@ -240,7 +240,7 @@ pub(super) fn own_steps(node: &Node) -> Option<&Node> {
     }
 }
 
-/// A count as an id; a definition's size keeps it far below the end.
+/// A count as an id. The size of a definition keeps it far below the maximum.
 pub(super) fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

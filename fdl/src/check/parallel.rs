@@ -104,7 +104,7 @@ impl Checker<'_> {
     }
 }
 
-/// The index of a branch, as other branches name it.
+/// The index of a branch, as other branches refer to it.
 pub(super) fn branch_number(index: usize) -> u32 {
     number(index)
 }

@@ -1,4 +1,4 @@
-//! Paths in their places: where they must start and what can be found there.
+//! Paths in their places: the roots they must start from, and what they can find there.
 
 use super::Checker;
 use super::cursor::Cursor;
@@ -8,7 +8,7 @@ use crate::graph::{CONTEXT_MEMBERS, Source};
 use crate::path::Query;
 use std::sync::Arc;
 
-/// What a path of a mapping starts with.
+/// The starts of a path of a mapping.
 const ROOTS: [&str; 3] = ["$input", "$local", "$context"];
 
 impl Checker<'_> {
@@ -67,7 +67,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of a member `$context` does not have. `offset` is where `path` stands in the string at `cursor`.
+    /// Warns of a member that `$context` does not have. `offset` is the position of `path` in the
+    /// string at `cursor`.
     pub(super) fn check_context(&self, cursor: &Cursor<'_>, path: &str, offset: usize) {
         let Some(member) = path.strip_prefix("$context").and_then(first_name) else {
             return;
@@ -86,7 +87,8 @@ impl Checker<'_> {
         });
     }
 
-    /// Warns of a constant that looks as if it were meant as a path. `known` is the help for what is one elsewhere.
+    /// Warns of a constant that looks like a path. `known` is the help for a form that is a path in
+    /// other languages.
     pub(super) fn check_constant(&self, cursor: &Cursor<'_>, text: &str, known: &str) {
         if let Some(path) = braced(text) {
             let found = cursor.problem(Code::LooksLikePath, taken_as_it_stands(text));
@@ -120,7 +122,7 @@ impl Checker<'_> {
         });
     }
 
-    /// Warns of a constant with parts that look as if they were to be filled in.
+    /// Warns of a constant whose parts look like placeholders.
     fn check_parts(&self, cursor: &Cursor<'_>, text: &str) {
         let Some(at) = part(text) else { return };
         let whole = cursor.name() == Some("source");
@@ -137,7 +139,7 @@ impl Checker<'_> {
         });
         let key = cursor.key_span();
         let written = self.written(key);
-        // All else in the text must be what a template has it for.
+        // Everything else in the text must be valid in a template.
         let braces = text.get(at..).is_some_and(|part| part.starts_with("{$"));
         let ready = whole && braces && text.matches('{').count() == text.matches("{$").count() && !text.contains("${");
         self.report(match ready && written.contains("source") {
@@ -146,7 +148,7 @@ impl Checker<'_> {
         });
     }
 
-    /// Offers a path in place of the constant at `cursor`, where it is one by itself.
+    /// Offers a path in place of the constant at `cursor`, if the constant is one by itself.
     fn meant_as(&self, found: Diagnostic, cursor: &Cursor<'_>, path: &str) -> Diagnostic {
         let whole = matches!(cursor.name(), Some("source" | "error" | "cause"));
         let quoted = self.written(cursor.node.span).starts_with(['"', '\'']);
@@ -162,7 +164,7 @@ fn taken_as_it_stands(text: &str) -> String {
     format!("`{text}` is taken as it stands, it is no path here")
 }
 
-/// The path of a text such as `${input.a}` or `{{ $local.b }}`, as other languages have it.
+/// The path of a text such as `${input.a}` or `{{ $local.b }}`, as other languages write it.
 fn braced(text: &str) -> Option<String> {
     let inner = [("${", "}"), ("{{", "}}"), ("#{", "}"), ("{", "}")]
         .into_iter()
@@ -190,12 +192,12 @@ fn part(text: &str) -> Option<usize> {
     text.match_indices('{').find(is_part).map(|(at, _)| at)
 }
 
-/// What a path finds in the step's own input.
+/// The result of a path in the step's own input.
 pub(super) fn looked_up(query: Query) -> Source {
     Source::Lookup(Arc::new(query))
 }
 
-/// Adds help where there is some.
+/// Adds help if there is any.
 pub(super) fn helped(found: Diagnostic, help: Option<String>) -> Diagnostic {
     match help {
         Some(help) => found.help(help),

@@ -1,4 +1,4 @@
-//! `poll`: calling again until something holds.
+//! `poll`: calling again until a condition holds.
 
 use super::Checker;
 use super::cursor::Cursor;
@@ -71,8 +71,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of a question whether a list is empty that asks for its `length`, unless `there` says that a path leads to a
-    /// member of that name. Gives the places of the paths it warned of.
+    /// Warns of a condition that tests for an empty list by its `length`, unless `there` says that
+    /// a path leads to a member of that name. Returns the places of the paths it warned of.
     pub(super) fn lengths(
         &self,
         cursor: &Cursor<'_>,
@@ -117,7 +117,7 @@ impl Checker<'_> {
         (interval, most)
     }
 
-    /// What a pause grows by: any number from 0.
+    /// The growth factor of a pause: any number from 0.
     pub(super) fn multiplier(&self, cursor: &Cursor<'_>) -> Option<f64> {
         self.number(cursor, 0.0..=f64::MAX)
     }

@@ -11,7 +11,7 @@ use crate::value::{Number, Text};
 use std::ops::RangeInclusive;
 
 impl Checker<'_> {
-    /// Says that a value has the wrong type; offers to mend it where what is meant is plain.
+    /// Reports that a value has the wrong type. Offers a fix if the meaning is clear.
     pub(super) fn wrong_type(&self, cursor: &Cursor<'_>, expected: &str) {
         let message = format!(
             "{} must be {expected}, not {}",
@@ -28,7 +28,7 @@ impl Checker<'_> {
             }
             NodeKind::String(value) if numeric => {
                 let seconds = duration::seconds(value);
-                // Where only whole numbers are good, no time is cut short.
+                // If only whole numbers are valid, a time is rounded up, never down.
                 let up = |seconds: Number| match expected.contains("whole") {
                     true => seconds.as_f64().unwrap_or_default().ceil().to_string(),
                     false => seconds.to_string(),
@@ -68,7 +68,7 @@ impl Checker<'_> {
     fn as_item(&self, node: &Node) -> String {
         let written = self.written(node.span);
         match self.source.format() == Format::Yaml && !written.starts_with('{') {
-            // What follows the key in its line goes on in the next ones.
+            // Text after the key in its line continues in the next ones.
             true => format!("- {}", written.trim_end().replace('\n', "\n  ")),
             false => format!("[{written}]"),
         }
@@ -83,7 +83,7 @@ impl Checker<'_> {
         good
     }
 
-    /// Whether it is a list; `of` says of what.
+    /// Whether it is a list; `of` names its items.
     pub(super) fn is_list(&self, cursor: &Cursor<'_>, of: &str) -> bool {
         let good = matches!(cursor.node.kind, NodeKind::Array(_));
         if !good {
@@ -92,7 +92,8 @@ impl Checker<'_> {
         good
     }
 
-    /// Whether it is a list of objects, or can be read as one: a single object is reported, and read as the only item.
+    /// Whether it is a list of objects, or can be read as one. A single object is reported, and
+    /// read as the only item.
     pub(super) fn is_listed(&self, cursor: &Cursor<'_>, of: &str) -> bool {
         self.is_list(cursor, of) || matches!(cursor.node.kind, NodeKind::Object(_))
     }
@@ -135,7 +136,7 @@ impl Checker<'_> {
         None
     }
 
-    /// Says that a word is none of those possible.
+    /// Reports that a word is not one of the allowed ones.
     pub(super) fn unknown_word(&self, cursor: &Cursor<'_>, code: Code, word: &str, words: &[&str]) {
         let found = cursor.problem(code, format!("{} can't be `{word}`", cursor.called()));
         self.report(match self.near_word(word, words) {
@@ -193,11 +194,12 @@ impl Checker<'_> {
         self.report(cursor.problem(Code::OutOfRange, message));
     }
 
-    /// A pause in seconds, parts of one allowed; rounded up to whole milliseconds.
+    /// A pause in seconds, with fractions; rounded up to whole milliseconds.
     pub(super) fn pause(&self, cursor: &Cursor<'_>) -> Option<Millis> {
         let seconds = self.number(cursor, 0.0..=f64::MAX)?;
         self.bounded(cursor, seconds)?;
-        // Within a year of milliseconds the product is far below 2⁵³; the first rounding takes off what binary adds.
+        // Within a year of milliseconds the product is far below 2⁵³; the first rounding removes
+        // the binary rounding error.
         Some(Millis(((seconds * 1e6).round() / 1e3).ceil() as u64))
     }
 

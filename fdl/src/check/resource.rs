@@ -12,7 +12,7 @@ use crate::syntax::NodeKind;
 use crate::value::Text;
 use std::sync::Arc;
 
-/// What is known of a resource without the resource map.
+/// The kind of a resource, as far as it is known without the resource map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// A child flow.
@@ -23,12 +23,12 @@ pub(super) enum Reach {
     Http,
     /// Another connector's.
     Other,
-    /// Whatever the resource map makes of it.
+    /// The resource map decides.
     Mapped,
 }
 
 impl Reach {
-    /// Of a resource as written.
+    /// The kind of a resource as it is written.
     pub(super) fn of(resource: &str) -> Self {
         let scheme = resource.split(':').next().unwrap_or("");
         match scheme {
@@ -42,7 +42,7 @@ impl Reach {
         }
     }
 
-    /// Whether it is this one, or may be by way of the resource map.
+    /// Whether it is this kind, or may be by way of the resource map.
     pub(super) fn may_be(self, other: Self) -> bool {
         self == other || self == Self::Mapped
     }
@@ -103,7 +103,7 @@ impl Checker<'_> {
         Some((resource, template))
     }
 
-    /// The parts of a resource that are filled in; nothing where one is wrong.
+    /// The parts of a resource that are filled in; `None` if one is wrong.
     fn parts_of_resource(&self, field: &Cursor<'_>, resource: &str) -> Option<Option<ResourceName>> {
         let found = match ResourceName::compile(resource) {
             Ok(name) => match short_part(resource) {
@@ -146,7 +146,8 @@ impl Checker<'_> {
         None
     }
 
-    /// Notes a resource that nothing answers to; of those that begin alike one is told, with the number of others.
+    /// Records an unanswered resource. Of those with the same beginning, one is reported, with the
+    /// number of others.
     fn unanswered(&self, cursor: &Cursor<'_>, resource: &str, why: String) {
         let group = group_of(resource);
         let mut all = self.unanswered.borrow_mut();
@@ -159,7 +160,7 @@ impl Checker<'_> {
         all.insert(group.to_owned(), (found.help(help), 0));
     }
 
-    /// Reports the resources that nothing answers to.
+    /// Reports the unanswered resources.
     pub(super) fn report_unanswered(&self) {
         let all = std::mem::take(&mut *self.unanswered.borrow_mut());
         for (group, (mut found, others)) in all {
@@ -187,7 +188,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of text that names a secret and more: it is sent as it stands. The depth was checked.
+    /// Warns of text that contains more than the name of a secret: it is sent as it is. The depth
+    /// was checked.
     fn check_secrets(&self, cursor: &Cursor<'_>) {
         match &cursor.node.kind {
             NodeKind::String(text) if text.find("secret://").is_some_and(|at| at > 0) => self.report(
@@ -201,7 +203,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The node at `pointer` below `cursor`, reported. The walk is as long as the pointer, which data depth bounds.
+    /// The node at `pointer` below `cursor`, reported. The walk is as long as the pointer, which
+    /// the data depth bounds.
     fn bad_param(&self, cursor: &Cursor<'_>, pointer: &str, error: crate::path::PathError) {
         let Some(rest) = pointer.strip_prefix('/') else {
             let found = self.inside(cursor, Code::BadParam, error.offset, error.len, error.message);
@@ -227,7 +230,7 @@ fn short_part(resource: &str) -> Option<(usize, usize)> {
     Some((offset, end + 1))
 }
 
-/// What is wrong with a resource whatever its parts are filled in with.
+/// What is wrong with a resource, no matter how its parts are filled in.
 fn fault_of_filled(resource: &str, template: Option<&ResourceName>) -> Option<(&'static str, &'static str)> {
     let Some(template) = template else {
         return fault_of(resource);
@@ -247,7 +250,7 @@ fn placeholder(resource: &str) -> Option<&str> {
     between("${", '}').or_else(|| between("<", '>'))
 }
 
-/// What a resource has in common with others of the same service: `acs:mns:`, `redis:`.
+/// The prefix that a resource shares with others of the same service: `acs:mns:`, `redis:`.
 fn group_of(resource: &str) -> &str {
     let colons = match resource.starts_with("acs:") || resource.starts_with("arn:") {
         true => 2,

@@ -53,7 +53,7 @@ impl Checker<'_> {
         let errors = self.errors(cursor, taken, Code::UnreachablePolicy, whose == Policies::Step);
         let backoff = cursor.member("backoff").and_then(|field| self.backoff(&field));
         self.check_ignored(cursor, backoff.unwrap_or(BackoffKind::Exponential));
-        // A rollback is no step that is entered: its numbers are fixed.
+        // A rollback is not a step that is entered, so its numbers are fixed.
         let member = |field: &str| match whose {
             Policies::Rollback => cursor.member(field),
             Policies::ChildTask | Policies::Step => self.fixed(cursor, field),
@@ -63,7 +63,7 @@ impl Checker<'_> {
         let multiplier = member("multiplier").and_then(|field| self.multiplier(&field));
         let jitter = member("jitter").and_then(|field| self.number(&field, 0.0..=1.0));
         let tried = cursor.member("values").and_then(|field| self.values(&field, values));
-        // With values, each is tried once: their number is the bound where none is given.
+        // With values, each is tried once. Their number is the bound if none is given.
         let bound = if tried.is_some() { u64::MAX } else { 3 };
         Some(Retry {
             errors,
@@ -85,7 +85,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Fields which this backoff does not use.
+    /// Fields that this backoff does not use.
     fn check_ignored(&self, cursor: &Cursor<'_>, backoff: BackoffKind) {
         let (word, ignored): (_, &[&str]) = match backoff {
             BackoffKind::Exponential => return,

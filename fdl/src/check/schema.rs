@@ -7,9 +7,9 @@ use crate::graph::{Schema, SchemaError};
 use crate::syntax::{Node, NodeKind};
 use std::collections::HashSet;
 
-/// Where the standard's own schemas are named; these are built in.
+/// The address of the standard's own schemas; these are built in.
 const STANDARD: &str = "://json-schema.org/";
-/// How much is told of what is wrong with a schema; the reason may quote the whole of it.
+/// The maximum length of a message about a schema; the reason may quote the whole schema.
 const REASON_CHARS: usize = 300;
 
 impl Checker<'_> {
@@ -42,7 +42,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports references to other documents, and says how many. The depth was checked.
+    /// Reports references to other documents, with their number. The depth was checked.
     fn remote_references(&self, cursor: &Cursor<'_>, ids: &HashSet<&str>) -> usize {
         let mut count = 0;
         for item in cursor.items() {

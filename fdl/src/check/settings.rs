@@ -9,7 +9,7 @@ use crate::syntax::NodeKind;
 use std::sync::Arc;
 
 impl Checker<'_> {
-    /// A member that is to be read as it stands: not one that is written as a path.
+    /// A member with a fixed value; `None` if it is written as a path.
     pub(super) fn fixed<'b>(&self, owner: &'b Cursor<'_>, field: &str) -> Option<Cursor<'b>> {
         owner.member(field).filter(|member| !is_computed(member))
     }

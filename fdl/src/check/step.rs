@@ -1,4 +1,4 @@
-//! What every step has, and which reader is for which type.
+//! The common fields of every step, and the reader for each type.
 
 use super::Checker;
 use super::cursor::Cursor;
@@ -12,7 +12,7 @@ use crate::diagnostics::{Code, Nearest};
 use crate::graph::{InputMode, NumberSource, OutputMode, Step, StepId, StepKind};
 
 impl Checker<'_> {
-    /// Reads one step; `None` where too much of it is missing (which is then reported).
+    /// Reads one step; `None` if too much of it is missing. That is then reported.
     pub(super) fn step(&self, id: StepId) -> Option<Step> {
         let entry = self.outline.entry(id)?;
         let cursor = Cursor::step(entry.node, &self.outline, id);
@@ -70,7 +70,7 @@ impl Checker<'_> {
 
     /// `retry`, `catch`, `errorMappings` and `timeoutSeconds`.
     fn failures(&self, cursor: &Cursor<'_>, step: &mut Step, kind: Kind, own: Option<&StepKind>) {
-        // What is inside a composite, or can't be read, may well call child flows.
+        // A composite, or a step that can't be read, may contain calls of child flows.
         let child = match own {
             Some(StepKind::Task(task)) => Reach::of(&task.call.resource).may_be(Reach::Child),
             _ => true,
@@ -129,7 +129,7 @@ impl Checker<'_> {
         self.report(found.help(format!("the types are {}", super::read::in_words(&words))));
     }
 
-    /// Whether the type is written as it is read.
+    /// Whether the type is written exactly.
     fn check_kind(&self, cursor: &Cursor<'_>, kind: Kind) {
         let Some(field) = cursor.member("type") else {
             return;
@@ -146,13 +146,13 @@ impl Checker<'_> {
         self.report(self.did_you_mean(found, &field, near));
     }
 
-    /// The step after one in its list.
+    /// The step after this one in its list.
     pub(super) fn after(&self, entry: &Entry<'_>) -> Option<StepId> {
         let list = self.outline.listing(entry.list)?;
         list.steps.get(entry.position as usize + 1).copied()
     }
 
-    /// The steps of the flow itself, or a diagnostic about them.
+    /// The steps of the flow itself; otherwise a diagnostic.
     pub(super) fn check_top_list(&self, root: &Cursor<'_>) {
         let Some(steps) = root.member("steps") else {
             return;
@@ -164,7 +164,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether nothing comes after it in its list.
+/// Whether the list ends after it.
 pub(super) fn is_end(entry: &Entry<'_>) -> bool {
     matches!(
         entry.node.get("end").map(|end| &end.kind),
@@ -189,7 +189,7 @@ pub(super) fn arms<'t>(entry: &Entry<'t>) -> impl Iterator<Item = (Slot, &'t cra
         .chain(entry.node.get("default").map(|arm| (Slot::Default, arm)))
 }
 
-/// The name a member of a node gives, if it is a text.
+/// The name in a member of a node, if it is a text.
 pub(super) fn named<'t>(node: &'t crate::syntax::Node, field: &str) -> Option<&'t str> {
     node.get(field).and_then(crate::syntax::Node::as_str)
 }

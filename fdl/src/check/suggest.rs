@@ -1,4 +1,4 @@
-//! "Did you mean", within a budget: a text full of mistakes must not take long to check.
+//! "Did you mean", within a budget, so that a text full of mistakes does not take long to check.
 
 use super::Checker;
 use super::cursor::Cursor;
@@ -8,16 +8,17 @@ use crate::diagnostics::{Diagnostic, Nearest, nearest_alone};
 pub(super) const MAX_COMPARISONS: usize = 30_000;
 /// Bytes of a word of the usual length.
 const USUAL_WORD_BYTES: usize = 16;
-/// How many times as long a word counts at most: longer ones are not compared at all.
+/// The maximum weight of a word, in words of the usual length. Longer words are not compared at
+/// all.
 const MAX_WORD_WEIGHT: usize = 4;
 
 impl Checker<'_> {
-    /// The candidate nearest to a word. `count` says how many `candidates` there are at most.
+    /// The candidate nearest to a word. `count` is the maximum number of `candidates`.
     pub(super) fn near<'c, C>(&self, word: &str, count: usize, candidates: impl FnOnce() -> C) -> Option<Nearest<'c>>
     where
         C: IntoIterator<Item = &'c str>,
     {
-        // What comparing two words takes grows with the square of their length.
+        // The time to compare two words grows with the square of their length.
         let weight = (word.len() / USUAL_WORD_BYTES).clamp(1, MAX_WORD_WEIGHT).pow(2);
         let left = self.comparisons.get().checked_sub(count.saturating_mul(weight))?;
         self.comparisons.set(left);
@@ -29,7 +30,8 @@ impl Checker<'_> {
         self.near(word, words.len(), || words.iter().copied())
     }
 
-    /// The same for a name that refers to another place: nobody knows which of both is misspelt.
+    /// The same for a name that refers to another place. It is unknown which of the two is
+    /// misspelt.
     pub(super) fn perhaps(near: Nearest<'_>) -> Nearest<'_> {
         Nearest { alone: false, ..near }
     }

@@ -7,7 +7,7 @@ use crate::diagnostics::Code;
 use crate::graph::{Call, Pattern, StepKind, Task};
 use crate::time::Millis;
 
-/// How a call waits in a queue and is watched.
+/// How a call waits in a queue, and how it is supervised.
 pub(super) struct Calling {
     /// 0–9, if given.
     pub(super) priority: Option<u8>,
@@ -41,7 +41,8 @@ impl Checker<'_> {
         })))
     }
 
-    /// What a task or a rollback says about how its call waits and is watched, as far as `member` gives it.
+    /// The fields of a task or a rollback about waiting and supervision, as far as `member` gives
+    /// them.
     pub(super) fn calling<'c>(&self, member: &dyn Fn(&str) -> Option<Cursor<'c>>) -> Calling {
         let timeout = |field: &str| member(field).and_then(|field| self.timeout(&field));
         Calling {
@@ -51,7 +52,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether `heartbeatSeconds` and `waitSeconds` have a meaning for this call.
+    /// Whether `heartbeatSeconds` and `waitSeconds` are meaningful for this call.
     pub(super) fn check_calling(&self, cursor: &Cursor<'_>, call: Option<&Call>) {
         if let Some(field) = cursor.member("heartbeatSeconds") {
             self.check_heartbeat(&field, call);

@@ -191,7 +191,7 @@ fn what_is_written_is_compiled() {
     assert!(constant(fail.cause.as_ref().unwrap(), "$inputs".into()));
 }
 
-/// Choices inside each other, `levels` of them, around one step.
+/// `levels` nested choices around one step.
 fn nested(levels: usize) -> String {
     let mut text = "{\"version\": \"v1\", \"type\": \"flow\", \"steps\": [".to_owned();
     for level in 0..levels {
@@ -273,7 +273,8 @@ fn many_mistakes_are_all_told() {
     assert!(checked.diagnostics[0].help.is_some());
 }
 
-/// How many diagnostics a definition of one kind of mistake, made very often, gives, and how many bytes they take.
+/// The number and the bytes of the diagnostics for a definition that makes the same mistake very
+/// often.
 fn told(text: String) -> (Checked, usize) {
     let checked = check(&Source::new("many.json", text), &Limits::default());
     let bytes =

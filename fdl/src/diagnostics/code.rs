@@ -1,7 +1,7 @@
-//! The codes of diagnostics. A code's number never changes and is never given again.
+//! The codes of diagnostics. A code's number never changes and is never reused.
 //!
 //! Groups: 00 text, 01 fields and types, 02 names and edges, 03 data, 04 conditions, 05 tasks and errors, 06 limits,
-//! 07 resources; 08 is free for what comes later.
+//! 07 resources; 08 is free for later codes.
 
 use super::Severity;
 use starbridge_flow::diagnostics::DiagnosticCode;
@@ -156,7 +156,7 @@ codes! {
 }
 
 impl Code {
-    /// The code of that text, in upper or lower case.
+    /// The code with that text, in upper or lower case.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL
             .iter()

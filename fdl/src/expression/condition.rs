@@ -17,7 +17,7 @@ pub(crate) use asks::{Ask, Side};
 pub(crate) use lexer::Comparison;
 use parser::Expression;
 
-/// Bytes of a condition.
+/// The maximum length of a condition, in bytes.
 const MAX_CONDITION_BYTES: usize = 4096;
 
 /// A parsed condition.
@@ -27,16 +27,16 @@ pub struct Condition {
     expression: Expression,
 }
 
-/// What is wrong with a condition.
+/// An error in a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionError {
     /// Where, in bytes from the start of the condition.
     pub offset: usize,
     /// How many bytes are concerned; 0 at the end of the condition.
     pub len: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to do.
+    /// The advice.
     pub help: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl From<Fault> for ConditionError {
 }
 
 impl Condition {
-    /// Parses a condition, or says what is wrong with it first.
+    /// Parses a condition.
     ///
     /// # Errors
     ///

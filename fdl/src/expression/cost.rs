@@ -1,4 +1,4 @@
-//! What searches cost: a count that is the same everywhere, bounded whatever the path and the data.
+//! The cost of searches: a count that is the same everywhere and has a bound for any path and data.
 
 use super::Condition;
 use crate::expression::sample::{json, on_small_stack};
@@ -7,7 +7,7 @@ use crate::limits::Limits;
 use crate::path::Query;
 use crate::value::{Object, Text, Value};
 
-/// Steps that small data have by default.
+/// The default number of steps for small data.
 const STEPS: usize = 1_000_000;
 
 fn with(steps: usize, data: &Value) -> Budget {
@@ -18,7 +18,7 @@ fn with(steps: usize, data: &Value) -> Budget {
     Budget::new(&limits, Root::from(data).json_len())
 }
 
-/// What a search finds, or `None` where its budget ends, and what it took.
+/// The result of a search, or `None` if its budget ends; and the steps it took.
 fn search(path: &str, data: &Value) -> (Option<Value>, usize) {
     let budget = with(STEPS, data);
     let query = Query::parse(path).unwrap();
@@ -71,7 +71,7 @@ fn what_grows_with_the_data_fits() {
         let budget = with(0, &data);
         let query = Query::parse(path).unwrap();
         assert!(query.find(Root::from(&data), &with(STEPS, &data)).is_ok(), "{path}");
-        // Each byte of the data brings a step of its own: the bound grows along.
+        // Each byte of the data adds one step, so the bound grows with the data.
         assert!(budget.spent() == 0 && Budget::unlimited().take(Root::from(&data).json_len()).is_ok());
     }
     let (_, few) = search("$.a[*].b", &items(1_000));
@@ -82,7 +82,7 @@ fn what_grows_with_the_data_fits() {
 #[test]
 fn counts_are_exact() {
     let data = json(r#"{"a": [{"b": 1}, {"b": 2}, {"b": 3}], "s": "xyz"}"#);
-    // A key, a list, an item each, four for each that is kept.
+    // A key, a list, one step for each item, four for each item that is kept.
     for (path, steps) in [
         ("$.a", 0),
         ("$.a[2].b", 0),
@@ -124,7 +124,7 @@ fn expressions_cost_by_their_size_and_that_of_the_text() {
     let (_, heavy) = search("$[?search(@, '(a|aa|aaa){1,99}b')]", &data);
     assert!(plain < heavy, "{plain} {heavy}");
     let rows: Vec<Value> = (0..20_000).map(|_| Value::from("abc")).collect();
-    // One expression is built once, however many texts it is asked about.
+    // An expression is built once for any number of texts.
     let (found, spent) = search("$[?match(@, '[a-z]{1,60}')]", &Value::from(rows));
     assert!(found.is_some(), "{spent}");
 }

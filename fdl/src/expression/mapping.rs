@@ -1,4 +1,4 @@
-//! Mappings: what goes where (section "data").
+//! Mappings: targets and their sources (section "data").
 
 use super::path::{Path, PathRoot};
 use super::template::Template;
@@ -10,24 +10,25 @@ use crate::value::{Object, Text, Value};
 pub struct Mapping {
     /// The top-level key it sets.
     pub target: Text,
-    /// Where the value comes from.
+    /// Its source.
     pub source: MappingSource,
-    /// Whether it is a fault when there is none.
+    /// Whether a missing value is a fault.
     pub required: bool,
 }
 
-/// Where a mapping's value comes from.
+/// The source of a mapping's value.
 #[derive(Clone, Debug)]
 pub enum MappingSource {
-    /// From the text itself; nothing inside it is expanded.
+    /// A constant from the text. Nothing inside it is expanded.
     Constant(Value),
     /// From the data.
     Path(Path),
-    /// Text filled in from the data.
+    /// A text filled in from the data.
     Template(Template),
 }
 
-/// A list of mappings: the program that makes a step's input, its output, or what an error leaves.
+/// A list of mappings: the program that makes a step's input or output, or the local after an
+/// error.
 #[derive(Clone, Debug)]
 pub struct Mappings {
     /// The mappings in order.
@@ -45,7 +46,7 @@ impl MappingSource {
         }
     }
 
-    /// Why there is no value, for a fault's cause.
+    /// The reason for a missing value, for a fault's cause.
     fn nothing(&self, scope: &Scope<'_>) -> String {
         let first_missing = |template: &Template| {
             let mut paths = template.paths().map(|(_, path)| path);

@@ -5,7 +5,8 @@ use crate::path::{PathError, Query};
 use crate::value::{Text, Value};
 use std::cell::OnceCell;
 
-/// Containers inside each other; what lies deeper than data may is refused before it is walked.
+/// The maximum depth of nested containers. Values that are deeper than data may be are refused
+/// before they are walked.
 const MAX_DEPTH: usize = 128;
 
 /// Compiled `serviceParams`.
@@ -15,10 +16,10 @@ pub struct Params {
     secrets: Box<[SecretReference]>,
 }
 
-/// What a string in a definition begins with that stands for a secret.
+/// The prefix of a string in a definition that stands for a secret.
 const SECRET: &str = "secret://";
 
-/// A value, or what makes it.
+/// A value, or the way to make it.
 #[derive(Clone, Debug)]
 enum Param {
     /// A value in which there is no path.
@@ -31,16 +32,16 @@ enum Param {
     Object(Vec<(Text, Param)>),
 }
 
-/// A path in `serviceParams` that is wrong.
+/// An error in a path in `serviceParams`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamError {
     /// JSON pointer of the string, from the `serviceParams` value.
     pub pointer: String,
-    /// What is wrong with it.
+    /// The error.
     pub error: PathError,
 }
 
-/// The mapped input, made a value once at most.
+/// The mapped input, turned into a value at most once.
 struct Input<'a> {
     root: Root<'a>,
     budget: &'a Budget,
@@ -48,12 +49,12 @@ struct Input<'a> {
 }
 
 impl Params {
-    /// Compiles a value: strings in it that are `$`, or start with `$.` or `$[`, become paths. Fails with every path
-    /// that is wrong.
+    /// Compiles a value: strings in it that are `$`, or start with `$.` or `$[`, become paths.
+    /// Returns all wrong paths on failure.
     ///
     /// # Errors
     ///
-    /// Every path in the value that is wrong, each with its place.
+    /// Every wrong path in the value, with its place.
     pub fn compile(value: &Value) -> Result<Self, Vec<ParamError>> {
         if value.depth() > MAX_DEPTH {
             let message = format!("nested deeper than the {MAX_DEPTH} levels allowed");
@@ -78,8 +79,8 @@ impl Params {
 }
 
 impl Parameters for Params {
-    /// The value with its paths replaced by what they find in `input`. A member whose path finds nothing is left out, an
-    /// item and a whole become `null`.
+    /// The value with each path replaced by its result in `input`. If a path finds nothing, a
+    /// member is left out, and an item or the whole value becomes `null`.
     fn resolve(&self, input: Root<'_>, budget: &Budget) -> Result<Value, Fault> {
         let input = Input {
             root: input,
@@ -102,7 +103,7 @@ impl Parameters for Params {
     }
 }
 
-/// `keys` are those of the value's own place; they are the same again afterwards.
+/// `keys` lead to the value's own place; they are restored afterwards.
 fn find_secrets(value: &Value, keys: &mut Vec<Text>, found: &mut Vec<SecretReference>) {
     let mut below = |key: Text, value: &Value| {
         keys.push(key);
@@ -154,7 +155,7 @@ fn find_carried(param: &Param, place: &Pointer, keys: &mut Vec<Text>, found: &mu
     }
 }
 
-/// `pointer` is the value's own; it is the same again afterwards.
+/// `pointer` is the value's own; it is restored afterwards.
 fn compile(value: &Value, pointer: &mut String, errors: &mut Vec<ParamError>) -> Param {
     let constant = || Param::Constant(value.clone());
     match value {

@@ -4,7 +4,7 @@ use crate::graph::{Exhausted, Fault, Output, Program, Scope};
 use crate::path::{PathError, Query};
 use crate::value::{Text, Value};
 
-/// What a path starts from.
+/// The root of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathRoot {
     /// `$input`
@@ -34,7 +34,7 @@ impl PathRoot {
         }
     }
 
-    /// The root a text begins with, whatever comes after it.
+    /// The root at the beginning of a text, regardless of what follows.
     pub(crate) fn of(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|root| text.starts_with(root.name()))
     }
@@ -70,13 +70,14 @@ impl Path {
         }
     }
 
-    /// Parses as much from byte `start` on as is a path; gives it and where it ends. A root's name must stand there.
+    /// Parses the longest path from byte `start` on, where a root's name must stand. Returns the
+    /// path and its end.
     pub(super) fn prefix(text: &str, start: usize, root: PathRoot) -> Result<(Self, usize), PathError> {
         let (query, end) = Query::prefix(text, start, start + root.name().len())?;
         Ok((Self { root, query }, end))
     }
 
-    /// What it finds, as with [`Query::find`].
+    /// Its result, as with [`Query::find`].
     ///
     /// # Errors
     ///
@@ -89,17 +90,17 @@ impl Path {
         }
     }
 
-    /// What it starts from.
+    /// The root it starts from.
     pub fn root(&self) -> PathRoot {
         self.root
     }
 
-    /// What comes after the root; its text is that of the whole path.
+    /// The part after the root; its text is that of the whole path.
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    /// Whether it can find at most one value, by its form: keys and indices only.
+    /// Whether its form allows at most one value: keys and indices only.
     pub fn is_singular(&self) -> bool {
         self.query.is_singular()
     }
@@ -110,7 +111,7 @@ impl Path {
     }
 }
 
-/// What a path finds, as the member `value`.
+/// The result of a path, as the member `value`.
 #[derive(Debug)]
 pub struct ValueAt(pub Path);
 

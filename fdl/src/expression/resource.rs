@@ -1,8 +1,8 @@
 //! Resources with parts made of a call's input: `queue:agent-{$input.unit}`, `http://host/orders/{$input.id}` (section
 //! "tasks").
 //!
-//! Data fills in a name or a segment of a path, and nothing else: what could lead the call to another route is escaped or
-//! refused.
+//! Data fills in a name or a segment of a path, and nothing else: text that could lead the call to
+//! another route is escaped or refused.
 
 use super::path::PathRoot;
 use super::template::{Piece, Template, TemplateError};
@@ -11,11 +11,11 @@ use crate::limits::is_name;
 use crate::value::{Text, Value};
 use std::fmt::Write as _;
 
-/// Bytes of a name of a Redis stream.
+/// The maximum length of the name of a Redis stream, in bytes.
 const STREAM_BYTES: usize = 512;
-/// Characters of the name of a queue of SQS.
+/// The maximum length of the name of an SQS queue, in characters.
 const SQS_CHARS: usize = 80;
-/// Bytes of a value that are quoted in a cause.
+/// How many bytes of a value a cause quotes.
 const QUOTED: usize = 64;
 
 /// A resource that is filled in.
@@ -32,7 +32,7 @@ enum Place {
     Path,
     /// In the name of a worker queue.
     Queue,
-    /// In the name of a queue of SQS.
+    /// In the name of an SQS queue.
     Sqs,
     /// In the name of a Redis stream.
     Stream,
@@ -40,35 +40,35 @@ enum Place {
     Flow,
 }
 
-/// Why a resource can't have the parts it has.
+/// Why a resource can't have these parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotInResource {
-    /// A part is no path.
+    /// A part is not a path.
     Template(TemplateError),
-    /// A part starts from something that is not known when the call is made.
+    /// A part starts from a root that is unknown when the call is made.
     Root {
         /// Where the path stands, in bytes.
         offset: usize,
         /// How long it is.
         len: usize,
     },
-    /// A part stands where none may.
+    /// A part stands where none is allowed.
     Place {
         /// Where the part stands, in bytes.
         offset: usize,
         /// How long it is.
         len: usize,
-        /// What it stands in.
+        /// The component it stands in.
         within: &'static str,
     },
 }
 
 impl ResourceName {
-    /// Compiles a resource; nothing where it has no parts.
+    /// Compiles a resource; `None` if it has no parts.
     ///
     /// # Errors
     ///
-    /// [`NotInResource`] with the first part that may not be there.
+    /// [`NotInResource`] for the first part that is not allowed.
     pub fn compile(resource: &str) -> Result<Option<Self>, NotInResource> {
         let template = Template::parse(resource).map_err(NotInResource::Template)?;
         let Some(first) = template
@@ -111,7 +111,7 @@ impl ResourceName {
         Ok(Some(Self { template, place }))
     }
 
-    /// The resource with this text in the place of each part.
+    /// The resource with this text in place of each part.
     pub fn sample(&self, part: &str) -> String {
         let pieces = self.template.pieces().iter();
         pieces
@@ -137,7 +137,7 @@ fn misplaced((offset, len): (usize, usize), within: &'static str) -> NotInResour
     }
 }
 
-/// What else than the path of a URL the byte at `offset` is in.
+/// The component of a URL, other than its path, that has the byte at `offset`.
 fn not_path(url: &str, offset: usize) -> Option<&'static str> {
     let before = url.get(..offset).unwrap_or_default();
     let after_scheme = before.split_once("://").map_or("", |(_, rest)| rest);
@@ -172,7 +172,7 @@ impl ResourceTemplate for ResourceName {
 }
 
 impl ResourceName {
-    /// The text, if it may stand in a name of this kind.
+    /// The text, if a name of this kind may contain it.
     fn of_name<'t>(&self, path: &str, text: &'t str) -> Result<&'t str, Fault> {
         let dot = matches!(self.place, Place::Sqs | Place::Stream);
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-') || (dot && c == '.');
@@ -225,7 +225,7 @@ fn is_flow(text: &str) -> bool {
         && version.is_none_or(|version| version.parse::<u64>().is_ok_and(|number| number > 0))
 }
 
-/// What a part found, as text: a text that is not empty, a number or a boolean.
+/// The result of a part as text: a text that is not empty, a number or a boolean.
 fn text_of(path: &str, found: Option<Value>) -> Result<Text, Fault> {
     let fault = |what: &str| Err(Fault::new(FaultKind::Input, format!("`{path}` of the resource {what}")));
     match found {
@@ -239,7 +239,7 @@ fn text_of(path: &str, found: Option<Value>) -> Result<Text, Fault> {
 
 /// Adds the text as part of one segment of a path.
 fn push_escaped(url: &mut String, path: &str, text: &str) -> Result<(), Fault> {
-    // Some servers take an escaped slash for a slash, and then go up at `..`.
+    // Some servers decode an escaped slash, and then go up at `..`.
     if text.contains(['/', '\\']) && text.split(['/', '\\']).any(is_dots) {
         let cause = format!(
             "`{path}` is `{}`, and `.` and `..` are no parts of a path",

@@ -1,4 +1,5 @@
-//! Numbers of a step that its input gives: what is written as a path in the place of a number (section "steps").
+//! Numbers of a step that its input gives: the definition has a path in place of the number
+//! (section "steps").
 
 use crate::graph::{Budget, Fault, FaultKind, RetrySettings, Root, Settings, SettingsReader};
 use crate::limits::EXECUTION_TIMEOUT;
@@ -6,7 +7,7 @@ use crate::path::Query;
 use crate::time::Millis;
 use crate::value::Value;
 
-/// Which number of a step a path stands for.
+/// The number of a step that a path stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// `priority`.
@@ -65,7 +66,7 @@ impl RetryNumber {
 }
 
 impl Setting {
-    /// Those that stand in the step itself.
+    /// The settings of the step itself.
     pub const OF_STEP: [Self; 5] = [
         Self::Priority,
         Self::Timeout,
@@ -86,7 +87,7 @@ impl Setting {
         }
     }
 
-    /// How messages name the field.
+    /// The name of the field in messages.
     fn name(self) -> String {
         match self {
             Self::Retry(policy, number) => format!("retry[{policy}].{}", number.field()),
@@ -94,7 +95,7 @@ impl Setting {
         }
     }
 
-    /// Puts a number in its place. The error says what it must be.
+    /// Sets a number. The error says what the number must be.
     fn put(self, value: &Value, into: &mut Settings) -> Result<(), &'static str> {
         match self {
             Self::Priority => {
@@ -107,7 +108,7 @@ impl Setting {
             Self::Wait => into.wait = Some(timeout(value)?),
             Self::Heartbeat => into.heartbeat = Some(timeout(value)?),
             Self::Retry(policy, number) => {
-                // Paths stand policy by policy.
+                // Paths come policy by policy.
                 if into.retry.last().is_none_or(|last| last.policy != policy) {
                     into.retry.push(RetrySettings {
                         policy,
@@ -171,7 +172,7 @@ fn number(value: &Value, most: f64) -> Option<f64> {
     (0.0..=most).contains(&number).then_some(number)
 }
 
-/// A bound in whole seconds.
+/// A time limit in whole seconds.
 fn timeout(value: &Value) -> Result<Millis, &'static str> {
     let bound = whole(value).filter(|seconds| *seconds > 0).map(Millis::from_secs);
     bound
@@ -179,7 +180,7 @@ fn timeout(value: &Value) -> Result<Millis, &'static str> {
         .ok_or("a whole number of seconds from 1 to 31536000")
 }
 
-/// A pause in seconds, parts of one allowed; rounded up.
+/// A pause in seconds, with fractions; rounded up.
 fn pause(value: &Value) -> Result<Millis, &'static str> {
     let seconds = number(value, EXECUTION_TIMEOUT.as_secs_f64()).ok_or("a number of seconds from 0 to 31536000")?;
     Ok(Millis(((seconds * 1e6).round() / 1e3).ceil() as u64))

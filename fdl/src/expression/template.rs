@@ -19,16 +19,16 @@ pub(super) enum Piece {
     Path(usize, Path),
 }
 
-/// What is wrong with a template.
+/// An error in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
     /// Where, in bytes from the start of the text.
     pub offset: usize,
     /// How many bytes are concerned; 0 at the end of the text.
     pub len: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to do.
+    /// The advice.
     pub help: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Template {
         &self.text
     }
 
-    /// What it is made of, in order.
+    /// Its pieces, in order.
     pub(super) fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
@@ -108,8 +108,9 @@ impl Template {
         })
     }
 
-    /// The text with its parts filled in: a string as it is, another value as compact JSON. Nothing where one of them
-    /// finds nothing. Nothing is written before it is known not to be too large, together with the place's other templates.
+    /// The text with its parts filled in: a string as it is, another value as compact JSON. `None`
+    /// if a part finds nothing. Nothing is written before its size, together with the place's other
+    /// templates, is known to be within the limit.
     ///
     /// # Errors
     ///

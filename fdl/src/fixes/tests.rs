@@ -4,7 +4,7 @@ fn fixed(name: &str, text: &str) -> FixedText {
     apply_fixes(Source::new(name, text), &Limits::default())
 }
 
-/// Texts that must stay as they are, because only people know what they mean.
+/// Texts that must stay unchanged, because only people know their meaning.
 const LEFT: &[(&str, &str)] = &[
     // A quote is missing.
     (
@@ -29,7 +29,7 @@ const LEFT: &[(&str, &str)] = &[
         "a.json",
         r#"{"version":"v1","type":"flow","steps":[{"type":"pass","name":"a","inputMappings":[{"target":"t","source":[1 0]}]}]}"#,
     ),
-    // Another name is as near.
+    // Another name is equally near.
     (
         "a.json",
         r#"{"version":"v1","type":"flow","steps":[{"type":"choice","name":"step1","choices":[{"condition":"$.a","goto":"step3"}]},{"type":"pass","name":"step2"}]}"#,
@@ -45,7 +45,7 @@ const LEFT: &[(&str, &str)] = &[
         "a.json",
         r#"{"version":"v1","type":"flow","steps":[{"type":"pass","name":"a","outputMappings":{/* why */"a":1}}]}"#,
     ),
-    // What another language means by these words and versions may be something else.
+    // These words and versions may mean something else in another language.
     (
         "a.json",
         r#"{"version":"v1","type":"flow","steps":[{"type":"terminate","name":"a"}]}"#,
@@ -122,9 +122,9 @@ fn a_change_that_reaches_further_than_its_place_is_seen() {
     }
 }
 
-/// Texts with one mistake, and what they are after it is fixed.
+/// Texts with one mistake, each with its fixed form.
 const FIXED: &[(&str, &str, &str)] = &[
-    // Seconds that must be whole are not cut short.
+    // Whole seconds are required, so fractions are not cut off.
     (
         "a.json",
         r#"{"version":"v1","type":"flow","steps":[{"type":"task","name":"a","resourceArn":"queue:q","timeoutSeconds":"1500ms"}]}"#,

@@ -1,11 +1,11 @@
-//! Quoting what users wrote: a message stays a message, however long the word it is about.
+//! Quoting the user's words: a message stays short even if the word is long.
 
 use std::borrow::Cow;
 
 /// Characters of a quoted word; longer ones are cut.
 pub const QUOTED_CHARS: usize = 64;
 
-/// The word as a message quotes it: its first characters and `…` where it is longer than that.
+/// The word as a message quotes it: its first characters, and `…` if it is longer.
 pub fn shortened(word: &str) -> Cow<'_, str> {
     match word.char_indices().nth(QUOTED_CHARS) {
         None => Cow::Borrowed(word),
@@ -18,7 +18,7 @@ pub fn quoted(word: &str) -> String {
     format!("`{}`", shortened(word))
 }
 
-/// The text with what stands in backquotes cut as [`shortened`] does.
+/// The text with its parts in backquotes cut as [`shortened`] does.
 pub(super) fn with_short_quotes(text: &str) -> Cow<'_, str> {
     if text.len() <= QUOTED_CHARS {
         return Cow::Borrowed(text);

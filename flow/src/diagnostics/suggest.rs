@@ -1,6 +1,7 @@
 //! "Did you mean": the known word nearest to a mistyped one.
 
-/// Words longer than this are no typing mistakes worth the comparison.
+/// The maximum length of a word that is compared, in characters. Longer words are hardly typing
+/// mistakes.
 const MAX_WORD_CHARS: usize = 64;
 
 /// The candidate nearest to a word.
@@ -8,15 +9,16 @@ const MAX_WORD_CHARS: usize = 64;
 pub struct Nearest<'a> {
     /// The candidate.
     pub word: &'a str,
-    /// Whether it is so near, and no other one as near, that nothing else can be meant.
+    /// Whether it is so near that nothing else can be meant, and no other one is equally near.
     pub alone: bool,
 }
 
-/// Changes up to which a candidate can be taken without asking.
+/// The maximum number of changes for a candidate to be taken without asking.
 const FEW: usize = 2;
 
 /// The candidate nearest to a word, if one is near enough to be what was meant: one change (a letter too many, too few,
-/// wrong, or two swapped) for every three letters, whatever the case. Among equals the first one.
+/// wrong, or two swapped) for every three letters, ignoring case. Of equal candidates, the first
+/// one.
 pub fn nearest<'a, C>(word: &str, candidates: C) -> Option<&'a str>
 where
     C: IntoIterator<Item = &'a str>,
@@ -24,7 +26,7 @@ where
     nearest_alone(word, candidates).map(|nearest| nearest.word)
 }
 
-/// The same, with whether there is no other like it.
+/// The same, with whether no other candidate is equally near.
 pub fn nearest_alone<'a, C>(word: &str, candidates: C) -> Option<Nearest<'a>>
 where
     C: IntoIterator<Item = &'a str>,
@@ -51,7 +53,7 @@ where
     best.map(|(_, nearest)| nearest)
 }
 
-/// How many changes make one word of another, whatever the case, if no more than `most`.
+/// How many changes turn one word into the other, ignoring case; `None` for more than `most`.
 pub fn changes(word: &str, other: &str, most: usize) -> Option<usize> {
     let (word, other) = (letters(word)?, letters(other)?);
     if word.len().abs_diff(other.len()) > most {
@@ -60,7 +62,7 @@ pub fn changes(word: &str, other: &str, most: usize) -> Option<usize> {
     Some(distance(&word, &other)).filter(|changes| *changes <= most)
 }
 
-/// The letters without case, unless there are too many of them.
+/// The letters in one case, unless there are too many of them.
 fn letters(word: &str) -> Option<Vec<char>> {
     let letters: Vec<char> = word
         .chars()

@@ -1,4 +1,4 @@
-//! What evaluating may cost: a count, the same on every host, never a time.
+//! The cost limit of evaluation: a count that is the same on every host, never a time.
 
 use super::{Fault, FaultKind};
 use crate::diagnostics::quoted;
@@ -6,7 +6,8 @@ use crate::limits::Limits;
 use crate::value::Value;
 use std::cell::Cell;
 
-/// What putting one value into what is made counts: it takes memory, where one that is only looked at takes none.
+/// The steps for putting one value into a result. A result takes memory; a value that is only
+/// looked at takes none.
 const STEPS_PER_KEPT_VALUE: usize = 4;
 /// Bytes of text or JSON that are compared, counted or copied for one step.
 const BYTES_PER_STEP: usize = 64;
@@ -18,7 +19,7 @@ pub struct Budget {
     given: usize,
     left: Cell<usize>,
     bytes: usize,
-    /// Bytes that the texts of templates may have together, and those that are left.
+    /// The bytes that the texts of templates may have together, and the bytes that are left.
     text_bytes: usize,
     texts_left: Cell<usize>,
 }
@@ -28,21 +29,23 @@ pub struct Budget {
 pub struct Exhausted;
 
 impl Budget {
-    /// The budget of a place that looks into data of so many bytes: what grows with the data alone always fits.
+    /// The budget of a place that looks into data of this many bytes. Costs that grow only with the
+    /// data always fit.
     pub fn new(limits: &Limits, data_bytes: usize) -> Self {
         let given = limits.evaluation_steps.saturating_add(data_bytes);
         let text_bytes = limits.collection_bytes.saturating_add(limits.step_data_bytes);
         Self {
             given,
             left: Cell::new(given),
-            // What a place may keep is checked there, more closely; this only keeps far larger from being written.
+            // Each place checks its own limit more closely; this limit only prevents writing far
+            // larger texts.
             bytes: text_bytes.saturating_add(limits.collection_bytes),
             text_bytes,
             texts_left: Cell::new(text_bytes),
         }
     }
 
-    /// A budget for what has been evaluated before within its own: folding never fails.
+    /// A budget for a repeated evaluation that already fitted its own budget: folding never fails.
     pub fn unlimited() -> Self {
         Self {
             given: usize::MAX,
@@ -63,7 +66,7 @@ impl Budget {
         self.left.get()
     }
 
-    /// Takes so many steps, or all that are left where these are too few.
+    /// Takes this many steps, or all that are left if they are too few.
     ///
     /// # Errors
     ///
@@ -93,7 +96,7 @@ impl Budget {
         self.take(bytes / BYTES_PER_STEP)
     }
 
-    /// Takes the steps for comparing two values, of which the smaller one decides.
+    /// Takes the steps for comparing two values. The size of the smaller one counts.
     ///
     /// # Errors
     ///
@@ -107,7 +110,7 @@ impl Budget {
         }
     }
 
-    /// Takes the steps for comparing a value with each of a list.
+    /// Takes the steps for comparing a value with each value of a list.
     ///
     /// # Errors
     ///
@@ -122,7 +125,7 @@ impl Budget {
         self.take(items.len().saturating_add(all))
     }
 
-    /// The fault of what takes too many steps.
+    /// The fault of an evaluation that takes too many steps.
     pub fn exceeded(&self, what: &str) -> Fault {
         let cause = format!(
             "evaluating {} takes more than the limit of {} steps for data of this size",
@@ -132,7 +135,7 @@ impl Budget {
         Fault::new(FaultKind::Limit, cause)
     }
 
-    /// What was found for `what`, or the fault.
+    /// The result of a search for `what`, or the fault.
     ///
     /// # Errors
     ///
@@ -141,12 +144,12 @@ impl Budget {
         found.map_err(|Exhausted| self.exceeded(what))
     }
 
-    /// Takes the bytes of a text that is about to be written. All texts of the place count together: each takes memory of its
-    /// own, where a value that is passed on takes none.
+    /// Takes the bytes of a text that is about to be written. All texts of the place count
+    /// together: each takes its own memory, while a value that is passed on takes none.
     ///
     /// # Errors
     ///
-    /// A fault if the texts of the place grow beyond their limit together.
+    /// A fault if the texts of the place together exceed their limit.
     pub fn write(&self, bytes: usize) -> Result<(), Fault> {
         let left = self.texts_left.get().checked_sub(bytes);
         self.texts_left.set(left.unwrap_or(0));
@@ -159,7 +162,7 @@ impl Budget {
         })
     }
 
-    /// Whether what is made is not too large to be written down.
+    /// Checks that an output is within its size limit.
     ///
     /// # Errors
     ///
@@ -173,7 +176,8 @@ impl Budget {
     }
 }
 
-/// How many values so many bytes of JSON may be: one with a comma takes at least two, a typical one far more.
+/// The maximum number of values in this many bytes of JSON: a value with its comma takes at least
+/// two bytes, a typical one far more.
 fn nodes(json_len: usize) -> usize {
     json_len / 4
 }

@@ -3,7 +3,7 @@
 use crate::value::Text;
 use std::borrow::Cow;
 
-/// What went wrong, apart from what a language calls it.
+/// The kind of an error, independent of its name in a language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// A limit in time passed.
@@ -24,15 +24,15 @@ pub enum FaultKind {
     Resource,
     /// A fault of the engine itself.
     Runtime,
-    /// More children failed than may.
+    /// More children failed than are allowed.
     Branch,
-    /// Polling came to a bad end.
+    /// Polling failed.
     Poll,
     /// Something this execution waited for failed.
     Dependency,
     /// The whole execution took too long.
     ExecutionTimeout,
-    /// Somebody stopped the execution.
+    /// The execution was stopped.
     Stopped,
     /// A `fail` that gives no name.
     Failed,
@@ -42,13 +42,13 @@ pub enum FaultKind {
     StartDeadline,
     /// The executions above this one hold what it waits for.
     Deadlock,
-    /// Named by the flow, a function or a worker.
+    /// A name from the flow, a function or a worker.
     Custom(Text),
-    /// Named by somebody outside, who may not speak as the interpreter does.
+    /// A name from outside that only the interpreter may use.
     Outside(Origin, Text),
 }
 
-/// Who names an error.
+/// The source of an error's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A function, in its answer.
@@ -57,14 +57,14 @@ pub enum Origin {
     Program,
     /// A worker, in its report on a task of a queue.
     Worker,
-    /// Whoever reports a call by its token.
+    /// A callback, in its report on a call by the call's token.
     Callback,
-    /// Somebody who stops an execution.
+    /// An operator, who stops an execution.
     Operator,
 }
 
 impl Origin {
-    /// What stands before a name that may not be used as it is.
+    /// The prefix of a name that may not be used as it is.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Function => "Function",
@@ -107,10 +107,10 @@ impl Fault {
     }
 }
 
-/// What a language calls each kind of fault.
+/// A language's names for the kinds of faults.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultNames {
-    /// What the names begin with that only the interpreter may use.
+    /// The prefix of names that only the interpreter may use.
     own: &'static str,
     /// Name of each kind that is not custom, in the order of [`FaultNames::KINDS`].
     names: [&'static str; 18],
@@ -139,7 +139,8 @@ impl FaultNames {
         FaultKind::Deadlock,
     ];
 
-    /// Names in the order of [`FaultNames::KINDS`]; those that begin with `own` are the interpreter's, and nobody else can say them.
+    /// Names in the order of [`FaultNames::KINDS`]; names that begin with `own` are reserved for
+    /// the interpreter.
     pub const fn new(own: &'static str, names: [&'static str; 18]) -> Self {
         Self { own, names }
     }
@@ -158,8 +159,9 @@ impl FaultNames {
             .map_or_else(Text::default, |(_, name)| Text::from(name))
     }
 
-    /// The name an error from outside is kept under: as it was given, without white space around it, but
-    /// `Function.FnF.LimitExceeded` for one of the interpreter's (here FDL's), and `Function.Unnamed` for none.
+    /// The stored name of an error from outside: the given name without surrounding white space,
+    /// but `Function.FnF.LimitExceeded` for one of the interpreter's names (here FDL's), and
+    /// `Function.Unnamed` for an empty name.
     pub fn outside<'n>(&self, origin: Origin, name: &'n str) -> Cow<'n, str> {
         let prefix = origin.prefix();
         match name.trim() {
@@ -169,7 +171,7 @@ impl FaultNames {
         }
     }
 
-    /// The kind a name stands for.
+    /// The kind that a name stands for.
     pub fn kind(&self, name: &str) -> FaultKind {
         Self::KINDS
             .iter()
@@ -179,21 +181,21 @@ impl FaultNames {
     }
 }
 
-/// Which errors a `retry` or `catch` is for.
+/// The errors that a `retry` or `catch` handles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Matcher {
     /// Every error.
     Any,
     /// The error of exactly this name.
     Named(Text),
-    /// Every error of this kind, whatever its name.
+    /// Every error of this kind, regardless of its name.
     Kind(FaultKind),
     /// Every error but those of this kind.
     Not(FaultKind),
 }
 
 impl Matcher {
-    /// Whether it is for the error `name`, in a language with these names.
+    /// Whether it handles the error `name`, in a language with these names.
     pub fn matches(&self, name: &str, names: &FaultNames) -> bool {
         match self {
             Self::Any => true,

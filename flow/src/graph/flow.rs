@@ -8,14 +8,15 @@ use crate::value::{Text, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A flow ready to run. Made by [`Flow::new`] from its parts, which checks that every number in them leads somewhere.
+/// A flow ready to run. [`Flow::new`] makes it from its parts and checks that every number in them
+/// refers to something.
 #[derive(Clone, Debug)]
 pub struct Flow {
     parts: FlowParts,
     names: HashMap<Text, StepId>,
 }
 
-/// What a front end puts into a flow.
+/// The parts that a front end gives to a flow.
 #[derive(Clone, Debug)]
 pub struct FlowParts {
     /// The definition's own name; shown, never interpreted.
@@ -28,35 +29,36 @@ pub struct FlowParts {
     pub steps: Vec<Step>,
     /// The lists, by [`ListId`]; the first is the flow's own.
     pub lists: Vec<List>,
-    /// Makes the flow's input of the execution's.
+    /// Makes the flow's input from the execution's input.
     pub enter: Option<Arc<dyn Program>>,
-    /// Makes the output of the flow's input and variables.
+    /// Makes the output from the flow's input and variables.
     pub leave: Option<Arc<dyn Program>>,
-    /// What becomes of a step's output.
+    /// How a step's output is passed on.
     pub passing: OutputPassing,
-    /// What the language takes for a document.
+    /// The documents of the language.
     pub documents: Documents,
-    /// Bound of the execution.
+    /// The time limit of the execution.
     pub timeout: Millis,
-    /// What happens at that bound.
+    /// What happens at that limit.
     pub on_timeout: OnTimeout,
-    /// What the execution's input must look like.
+    /// The schema of the execution's input.
     pub input_schema: Option<Schema>,
-    /// What its output must look like.
+    /// The schema of its output.
     pub output_schema: Option<Schema>,
-    /// Mutex and job limits.
+    /// The concurrency keys.
     pub concurrency: Vec<ConcurrencyKey>,
-    /// What the language calls faults.
+    /// The language's names for faults.
     pub fault_names: FaultNames,
 }
 
 /// What happens when an execution takes too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnTimeout {
-    /// What runs is cancelled, and what was done is undone.
+    /// Running steps are cancelled, and what was done is undone.
     #[default]
     Cancel,
-    /// Nothing new begins, and calls that are out may end. Where that does not complete the flow, what was done is undone.
+    /// Nothing new begins, and calls that are out may end. If that does not complete the flow, what
+    /// was done is undone.
     Drain,
 }
 
@@ -69,34 +71,36 @@ pub struct List {
     pub loops: bool,
 }
 
-/// Mutex and job limits (section "starting").
+/// A mutex or a job limit (section "starting").
 #[derive(Clone, Debug)]
 pub struct ConcurrencyKey {
     /// The pool that the key belongs to; `None`: the flow's own.
     pub pool: Option<Text>,
-    /// A constant, or what is found in the execution's input.
+    /// A constant, or a lookup in the execution's input.
     pub key: Source,
     /// How many executions with the same key may run.
     pub limit: u64,
 }
 
-/// Why parts don't make a flow.
+/// Why parts do not make a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlowError {
     /// There is no list 0.
     Empty,
     /// Two steps have this name.
     DuplicateName(Text),
-    /// This step leads to a step or list that is not there.
+    /// This step refers to a step or list that does not exist.
     Dangling(Text),
 }
 
 impl Flow {
-    /// Puts the parts together. Every id in them must lead somewhere and every name be unique.
+    /// Puts the parts together. Every id in them must refer to something, and every name must be
+    /// unique.
     ///
     /// # Errors
     ///
-    /// A [`FlowError`] if there is no list, two steps have one name, or a step leads to one that is not there.
+    /// A [`FlowError`] if there is no list, two steps have one name, or a step refers to one that
+    /// does not exist.
     pub fn new(parts: FlowParts) -> Result<Self, FlowError> {
         if parts.lists.is_empty() {
             return Err(FlowError::Empty);
@@ -143,7 +147,7 @@ impl std::ops::Deref for Flow {
     }
 }
 
-/// Whether all edges of a step lead to steps and lists that are there.
+/// Whether all edges of a step lead to existing steps and lists.
 fn leads_somewhere(step: &Step, parts: &FlowParts) -> bool {
     let step_there = |id: StepId| (id.0 as usize) < parts.steps.len();
     let list_there = |id: ListId| (id.0 as usize) < parts.lists.len();

@@ -50,7 +50,7 @@ impl<'a> From<&'a Overlay> for Root<'a> {
 }
 
 impl<'a> Root<'a> {
-    /// The member of that name.
+    /// The member of that name; `None` if there is none.
     pub fn member(self, key: &str) -> Option<&'a Value> {
         match self {
             Self::Object(object) => object.get(key),
@@ -78,7 +78,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// How many members are copied where the whole is made a value.
+    /// How many members a conversion to a value copies.
     pub fn copied(self) -> usize {
         match self {
             Self::Overlay(overlay) if !overlay.over().is_empty() => overlay.base().len() + overlay.over().len(),
@@ -86,7 +86,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// The whole as a value; nothing where there is nothing.
+    /// The whole as a value; `None` if there is nothing.
     pub fn to_value(self) -> Option<Value> {
         match self {
             Self::Nothing => None,
@@ -98,7 +98,7 @@ impl<'a> Root<'a> {
     }
 }
 
-/// The names that a [`Context`] may answer to, in their order.
+/// The names that a [`Context`] may have, in their order.
 pub const CONTEXT_MEMBERS: [&str; 9] = [
     "flow",
     "execution",
@@ -113,13 +113,13 @@ pub const CONTEXT_MEMBERS: [&str; 9] = [
 
 /// The `$context` of a program. Asked member by member, because most programs ask for none.
 pub trait Context {
-    /// The object or value under one of [`CONTEXT_MEMBERS`]; nothing where it has none.
+    /// The object or value under one of [`CONTEXT_MEMBERS`]; `None` if it has none.
     fn member(&self, name: &str) -> Option<Value>;
-    /// The names `member` answers to here, in order.
+    /// The names that `member` knows here, in order.
     fn names(&self) -> Vec<&'static str>;
 }
 
-/// What a program may know. It is pure otherwise: the same scope gives the same answer.
+/// The data of a program. Otherwise it is pure: the same scope gives the same result.
 pub struct Scope<'a> {
     /// The input in question: a parent's, or the step's own (see the rules of each place).
     pub input: Root<'a>,
@@ -131,14 +131,14 @@ pub struct Scope<'a> {
     pub now: Timestamp,
     /// The execution's random seed.
     pub seed: u64,
-    /// What running it may cost.
+    /// The budget of the run.
     pub budget: &'a Budget,
 }
 
-/// What a program makes.
+/// The result of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
-    /// The document made. A front end whose documents are objects makes objects.
+    /// The document. A front end whose documents are objects makes objects.
     pub value: Value,
     /// Targets left out because their source found nothing.
     pub missing: Vec<Text>,
@@ -154,7 +154,7 @@ impl Default for Output {
     }
 }
 
-/// Makes a document: a step's input, its output, what an error leaves.
+/// Makes a document: a step's input, its output, or the local after an error.
 pub trait Program: Debug + Send + Sync {
     /// Runs it. A fault fails the step.
     ///
@@ -163,28 +163,29 @@ pub trait Program: Debug + Send + Sync {
     /// The fault that the step fails with.
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault>;
 
-    /// Whether running it may fail. What can't fail is not tried before its result is wanted.
+    /// Whether running it may fail. A program that can't fail is not run before its result is
+    /// needed.
     fn may_fail(&self) -> bool {
         true
     }
 
-    /// The places in what it makes at which this stands unchanged, whatever the data. A program that can't tell names none:
-    /// what is a reference in its input is data then.
+    /// The places in its result where this value stands unchanged for any data. A program that
+    /// can't tell returns none; a reference in its input is then data.
     fn carries(&self, _what: Carried<'_>) -> Vec<Pointer> {
         Vec::new()
     }
 }
 
-/// Finds one value: a collection, a time to wait for, the name of an error.
+/// Finds one value: a collection, the end of a wait, the name of an error.
 pub trait Lookup: Debug + Send + Sync {
-    /// What it finds in this data; nothing where there is nothing.
+    /// The value that it finds in this data; `None` if it finds nothing.
     ///
     /// # Errors
     ///
     /// The fault of a search that takes too many steps.
     fn find(&self, data: Root<'_>, budget: &Budget) -> Result<Option<Value>, Fault>;
 
-    /// How it is written in the definition, for messages and pictures.
+    /// Its text in the definition, for messages and pictures.
     fn text(&self) -> &Text;
 }
 
@@ -207,16 +208,18 @@ pub trait Parameters: Debug + Send + Sync {
     /// The fault that the step fails with.
     fn resolve(&self, input: Root<'_>, budget: &Budget) -> Result<Value, Fault>;
 
-    /// The secrets that the definition names in them, each at the place where it names it.
+    /// The secrets that the definition names in the parameters, each with its place.
     fn secrets(&self) -> &[SecretReference];
 
-    /// The places in what is made at which what stands at `place` of the input stands unchanged, whatever the data.
+    /// The places in its result where the value at `place` of the input stands unchanged for any
+    /// data.
     fn carries(&self, place: &Pointer) -> Vec<Pointer>;
 }
 
-/// Decides: the condition of a choice's arm or of a poll.
+/// A condition: of a choice's arm or of a poll.
 pub trait Guard: Debug + Send + Sync {
-    /// Whether it holds for this data: whatever can't be compared does not. It fails only where it takes too many steps.
+    /// Whether it holds for this data. A comparison of values that can't be compared does not hold.
+    /// It fails only if it takes too many steps.
     ///
     /// # Errors
     ///

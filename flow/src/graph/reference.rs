@@ -1,12 +1,14 @@
-//! References: what a definition says is to stand in a call, and is known only when the call leaves (section "tasks").
+//! References: values that a definition puts into a call and that are known only when the call
+//! leaves (section "tasks").
 //!
-//! A reference is no value. It is a place, made by the front end from the definition's own text, and it is carried beside
-//! the data: a string in data stays a string, whatever it looks like.
+//! A reference is not a value. It is a place that the front end takes from the definition's own
+//! text, and it is carried beside the data. A string in data stays a string, even if it looks like
+//! a reference.
 
 use crate::value::{Array, Object, Text, Value};
 use serde::{Deserialize, Serialize};
 
-/// A place inside a value, as a JSON pointer (RFC 6901) names it. Empty: the value itself.
+/// A place inside a value, in the form of a JSON pointer (RFC 6901). Empty: the value itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Pointer {
@@ -16,22 +18,22 @@ pub struct Pointer {
 /// A secret that the definition names in `serviceParams`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretReference {
-    /// Where it stands in them.
+    /// Its place in them.
     pub at: Pointer,
     /// The secret's name.
     pub name: Text,
 }
 
-/// What a program may carry on to what it makes.
+/// What a program may pass on to its result.
 #[derive(Clone, Copy, Debug)]
 pub enum Carried<'a> {
-    /// The token of the task it makes the input of.
+    /// The token of the task whose input it makes.
     Token,
-    /// What stands at this place of its input.
+    /// The value at this place of its input.
     Input(&'a Pointer),
 }
 
-/// A text that is no JSON pointer.
+/// An error: the text is not a JSON pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPointer;
 
@@ -64,24 +66,24 @@ impl Pointer {
         Ok(Self::of(keys.map(|key| key.replace("~1", "/").replace("~0", "~"))))
     }
 
-    /// The key it begins with, unless it is empty.
+    /// Its first key; `None` if it is empty.
     pub fn first(&self) -> Option<&Text> {
         self.keys.first()
     }
 
-    /// The place at `below` of what stands here.
+    /// The place `below`, relative to this place.
     #[must_use]
     pub fn join(&self, below: &Self) -> Self {
         Self::of(self.keys.iter().chain(&below.keys).cloned())
     }
 
-    /// The rest of it after `outer`, if it begins so.
+    /// The rest of it after `outer`; `None` if it does not begin with `outer`.
     pub fn strip_prefix(&self, outer: &Self) -> Option<Self> {
         let rest = self.keys.strip_prefix(outer.keys.as_slice())?;
         Some(Self { keys: rest.to_vec() })
     }
 
-    /// What stands there.
+    /// The value at this place.
     pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.keys.iter().try_fold(value, |value, key| match value {
             Value::Object(object) => object.get(key),
@@ -90,7 +92,7 @@ impl Pointer {
         })
     }
 
-    /// The value with something else in this place; nothing where there is no such place.
+    /// The value with another value in this place; `None` if there is no such place.
     pub fn replaced(&self, value: &Value, with: Value) -> Option<Value> {
         replaced(&self.keys, value, with)
     }
@@ -119,7 +121,7 @@ fn replaced(keys: &[Text], value: &Value, with: Value) -> Option<Value> {
     }
 }
 
-/// The index a key of a pointer is, for an array: digits without a leading zero.
+/// The array index that a key of a pointer means: digits without a leading zero.
 fn index(key: &str) -> Option<i64> {
     let plain = key.bytes().all(|byte| byte.is_ascii_digit()) && (key == "0" || !key.starts_with('0'));
     plain.then(|| key.parse().ok()).flatten()

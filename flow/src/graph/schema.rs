@@ -1,4 +1,4 @@
-//! JSON Schemas (draft 2020-12), evaluated only where what that costs is known before.
+//! JSON Schemas (draft 2020-12), evaluated only if the cost is known in advance.
 
 mod cost;
 mod outline;
@@ -21,25 +21,25 @@ pub struct Schema {
 pub struct SchemaViolation {
     /// JSON pointer into the value.
     pub pointer: String,
-    /// What is wrong there.
+    /// The error there.
     pub message: String,
 }
 
-/// Why something is no schema to evaluate.
+/// Why a schema can't be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaError {
-    /// It is no JSON Schema.
+    /// It is not a JSON Schema.
     Wrong(String),
-    /// Evaluating it takes too much; why, as the rest of a sentence about it.
+    /// Evaluating it costs too much. The text is the rest of a sentence about it.
     TooCostly(String),
 }
 
 impl Schema {
-    /// How many misfits are told of one value.
+    /// The maximum number of violations that are reported for one value.
     const MAX_VIOLATIONS: usize = 20;
 
-    /// Compiles a schema; says what is wrong with it otherwise. One that takes too many steps for the smallest of values
-    /// is refused: what it costs is known before the evaluator sees it.
+    /// Compiles a schema. One that takes too many steps even for the smallest value is refused: the
+    /// cost is known before the evaluator sees the schema.
     ///
     /// # Errors
     ///
@@ -70,7 +70,8 @@ impl Schema {
         })
     }
 
-    /// Where the value does not fit; nothing where it does. What takes too many steps is not begun.
+    /// The places where the value does not fit; empty if it fits. A check that takes too many steps
+    /// is not begun.
     ///
     /// # Errors
     ///

@@ -5,23 +5,24 @@ use crate::time::Millis;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// The numbers that a step's input gave when the step was entered. What is missing is as the definition has it.
+/// The numbers that a step's input gave when the step was entered. For a missing one, the
+/// definition's value holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settings {
-    /// 0–9, 9 first.
+    /// From 0 to 9; 9 goes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Bound of each attempt.
+    /// The time limit of each attempt.
     #[serde(rename = "timeoutMs", skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Millis>,
-    /// Bound of all attempts together.
+    /// The time limit of all attempts together.
     #[serde(rename = "totalTimeoutMs", skip_serializing_if = "Option::is_none")]
     pub total_timeout: Option<Millis>,
-    /// Longest waiting in a queue.
+    /// The longest wait in a queue.
     #[serde(rename = "waitMs", skip_serializing_if = "Option::is_none")]
     pub wait: Option<Millis>,
-    /// Longest silence of a worker or callback.
+    /// The longest time without a heartbeat of a worker or callback.
     #[serde(rename = "heartbeatMs", skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<Millis>,
     /// Numbers of retry policies.
@@ -44,10 +45,10 @@ pub struct RetrySettings {
     /// How many retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u64>,
-    /// What the delay grows by.
+    /// The growth factor of the delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<f64>,
-    /// Largest share of the delay that is taken off at random, 0–1.
+    /// The largest random reduction of the delay, as a share from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<f64>,
 }
@@ -58,6 +59,6 @@ pub trait SettingsReader: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// A fault that names the member, where nothing or no fitting number is found.
+    /// A fault that names the member, if no number or no fitting number is found.
     fn read(&self, input: Root<'_>, budget: &Budget) -> Result<Settings, Fault>;
 }

@@ -19,19 +19,19 @@ pub struct Step {
     pub position: u32,
     /// What it does.
     pub kind: StepKind,
-    /// How its input comes about.
+    /// How its input is made.
     pub enter: InputMode,
-    /// How its output comes about.
+    /// How its output is made.
     pub leave: OutputMode,
-    /// Makes the output of the step once its error is caught; `{}` without.
+    /// Makes the output of the step after its error was caught; `None`: `{}`.
     pub failed: Option<Arc<dyn Program>>,
-    /// The sibling after it; `None`: the list ends here.
+    /// The next sibling; `None`: the list ends here.
     pub next: Option<StepId>,
-    /// Retry policies, the first that matches decides.
+    /// Retry policies; the first that matches decides.
     pub retry: Vec<Retry>,
-    /// Catch clauses, the first that matches decides.
+    /// Catch clauses; the first that matches decides.
     pub catch: Vec<Catch>,
-    /// Bound of each attempt.
+    /// The time limit of each attempt.
     pub timeout: Option<NumberSource<Millis>>,
     /// Reads from the step's input, when it is entered, the numbers that are not fixed.
     pub settings: Option<Arc<dyn SettingsReader>>,
@@ -48,7 +48,7 @@ pub enum StepKind {
     Wait(Wait),
     /// Runs the first arm whose condition holds.
     Choice(Choice),
-    /// Runs branches beside each other.
+    /// Runs branches in parallel.
     Parallel(Parallel),
     /// Runs a list of steps for each item of a collection.
     Foreach(Foreach),
@@ -58,39 +58,40 @@ pub enum StepKind {
     Fail(Fail),
 }
 
-/// How a step's input comes about.
+/// How a step's input is made.
 #[derive(Clone, Debug)]
 pub enum InputMode {
     /// The parent's input with the parent's variables over it (FDL).
     Merged,
     /// The parent's input as it is now.
     Input,
-    /// What the program makes of the parent's input and variables.
+    /// The result of the program over the parent's input and variables.
     Program(Arc<dyn Program>),
 }
 
-/// How a step's output comes about.
+/// How a step's output is made.
 #[derive(Clone, Debug)]
 pub enum OutputMode {
     /// The step's local.
     Local,
     /// `{}`.
     Nothing,
-    /// What the program makes of the step's own input and local.
+    /// The result of the program over the step's own input and local.
     Program(Arc<dyn Program>),
 }
 
-/// What becomes of a step's output.
+/// How a step's output is passed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputPassing {
-    /// It is merged into the list's variables (FDL). A document that is no object takes their place.
+    /// It is merged into the list's variables (FDL). A document that is not an object replaces
+    /// them.
     #[default]
     Merge,
-    /// It is the input of what comes next, and the list's result.
+    /// It becomes the input of the next step, and the list's result.
     Replace,
 }
 
-/// What a language takes for a document: an input, an output, or the result of a call.
+/// The values that a language accepts as a document: an input, an output, or the result of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Documents {
     /// Objects only (FDL). Any other result of a call is a fault of the kind `Result`.
@@ -101,18 +102,19 @@ pub enum Documents {
 }
 
 impl Documents {
-    /// Whether the language takes this value for a document.
+    /// Whether the language accepts this value as a document.
     pub fn takes(self, value: &Value) -> bool {
         self == Self::Any || value.as_object().is_some()
     }
 }
 
-/// A number or a span of time fixed in the text, or made at run time from the step's own input.
+/// A number or a span of time that is fixed in the text, or made at run time from the step's own
+/// input.
 #[derive(Clone, Debug)]
 pub enum NumberSource<T = u64> {
     /// The number.
     Fixed(T),
-    /// The member `value` of what the program makes; a span of time is in milliseconds.
+    /// The member `value` of the program's result; a span of time is in milliseconds.
     Program(Arc<dyn Program>),
 }
 
@@ -125,36 +127,36 @@ pub enum Source {
     Lookup(Arc<dyn Lookup>),
 }
 
-/// The priority of what gives none.
+/// The default priority.
 pub const DEFAULT_PRIORITY: u8 = 5;
-/// How many items of a foreach that says nothing about it are worked on at once.
+/// The default number of foreach items that are worked on at once.
 pub const DEFAULT_CONCURRENCY: u64 = 100;
 
 /// A call of a resource.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// What is called and how.
+    /// The resource and how it is called.
     pub call: Call,
-    /// Whether and how it is called again until something holds.
+    /// The polling, if the call is repeated until a condition holds.
     pub poll: Option<Poll>,
     /// How it is undone.
     pub rollback: Option<Rollback>,
-    /// 0–9, 9 first; without, that of the execution.
+    /// From 0 to 9; 9 goes first. `None`: the execution's priority.
     pub priority: Option<u8>,
-    /// Longest silence of a worker or callback.
+    /// The longest time without a heartbeat of a worker or callback.
     pub heartbeat: Option<Millis>,
-    /// Longest waiting in a queue before a worker takes it.
+    /// The longest wait in a queue before a worker takes it.
     pub wait: Option<Millis>,
-    /// Bound of all attempts of a visit together, pauses included.
+    /// The time limit of all attempts of a visit together, including pauses.
     pub total_timeout: Option<Millis>,
 }
 
-/// What is called and how.
+/// A resource, and how it is called.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The resource as written: `resourceArn`, `resource` or `action`.
     pub resource: Text,
-    /// Fills in the resource, where parts of it are made of the call's input.
+    /// Fills in the resource, if parts of it are made from the call's input.
     pub template: Option<Arc<dyn ResourceTemplate>>,
     /// When the task counts as done.
     pub pattern: Pattern,
@@ -167,7 +169,7 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// The fault with which the call fails, if the input has nothing that fits there.
+    /// The fault with which the call fails, if the input has no fitting value for a part.
     pub fn resource_for(&self, input: Root<'_>, budget: &Budget) -> Result<Text, Fault> {
         match &self.template {
             None => Ok(self.resource.clone()),
@@ -181,14 +183,14 @@ impl Call {
 pub enum Pattern {
     /// With the answer to the request.
     RequestResponse,
-    /// When what was started has ended.
+    /// When the started work has ended.
     Sync,
-    /// When somebody reports with the call's token.
+    /// When a report with the call's token arrives.
     WaitForCallback,
 }
 
 impl Pattern {
-    /// The word of the language for it.
+    /// The language's word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::RequestResponse => "requestResponse",
@@ -197,7 +199,7 @@ impl Pattern {
         }
     }
 
-    /// The pattern a word of the language means.
+    /// The pattern for a word of the language.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::RequestResponse, Self::Sync, Self::WaitForCallback]
             .into_iter()
@@ -205,20 +207,20 @@ impl Pattern {
     }
 }
 
-/// Calling again until something holds (section "tasks", `poll`).
+/// Repeats a call until a condition holds (section "tasks", `poll`).
 #[derive(Clone, Debug)]
 pub struct Poll {
-    /// Done when it holds for the result.
+    /// The poll is done when this holds for the result.
     pub until: Option<Arc<dyn Guard>>,
-    /// Failed when it holds for the result; asked first.
+    /// The poll fails when this holds for the result. It is evaluated first.
     pub fail_when: Option<Arc<dyn Guard>>,
     /// Pause after the first call.
     pub interval: Millis,
     /// Longest pause.
     pub max_interval: Millis,
-    /// What the pause grows by.
+    /// The growth factor of the pause.
     pub multiplier: f64,
-    /// How many calls at most.
+    /// The maximum number of calls.
     pub max_attempts: Option<u64>,
 }
 
@@ -227,35 +229,35 @@ pub struct Poll {
 pub struct Rollback {
     /// What undoes it.
     pub undo: Undo,
-    /// Makes the input of the undoing call; without, the task's input merged with its result.
+    /// Makes the input of the undoing call; `None`: the task's input merged with its result.
     pub enter: Option<Arc<dyn Program>>,
-    /// Bound of each attempt.
+    /// The time limit of each attempt.
     pub timeout: Option<Millis>,
     /// Retry policies.
     pub retry: Vec<Retry>,
-    /// Whether and how the undoing call is made again until something holds.
+    /// The polling, if the undoing call is repeated until a condition holds.
     pub poll: Option<Poll>,
-    /// 0–9, 9 first; without, that of the task.
+    /// From 0 to 9; 9 goes first. `None`: the task's priority.
     pub priority: Option<u8>,
-    /// Longest silence of a worker or callback.
+    /// The longest time without a heartbeat of a worker or callback.
     pub heartbeat: Option<Millis>,
-    /// Longest waiting in a queue before a worker takes it.
+    /// The longest wait in a queue before a worker takes it.
     pub wait: Option<Millis>,
 }
 
-/// What undoes a task.
+/// How a task is undone.
 #[derive(Clone, Debug)]
 pub enum Undo {
     /// A call.
     Call(Call),
-    /// The child flow it started undoes itself.
+    /// The child flow that it started undoes itself.
     Child,
 }
 
 /// A retry policy.
 #[derive(Clone, Debug)]
 pub struct Retry {
-    /// The errors it is for.
+    /// The errors that it handles.
     pub errors: Vec<Matcher>,
     /// Delay before the first retry.
     pub interval: Millis,
@@ -263,9 +265,9 @@ pub struct Retry {
     pub max_interval: Millis,
     /// How many retries.
     pub max_attempts: u64,
-    /// What the delay grows by.
+    /// The growth factor of the delay.
     pub multiplier: f64,
-    /// Largest share of the delay that is taken off at random, 0–1.
+    /// The largest random reduction of the delay, as a share from 0 to 1.
     pub jitter: f64,
     /// How the delay grows.
     pub backoff: BackoffKind,
@@ -274,7 +276,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// The policy with these numbers in the place of its own.
+    /// The policy with these numbers in place of its own.
     #[must_use]
     pub fn with(&self, given: &RetrySettings) -> Self {
         Self {
@@ -299,20 +301,20 @@ pub enum BackoffKind {
     Polynomial,
 }
 
-/// The values a step is tried with.
+/// The values for the attempts of a step.
 #[derive(Clone, Debug)]
 pub enum Values {
-    /// Written out.
+    /// Given in the text.
     List(Vec<Value>),
-    /// The member `value` of what the program makes of the parent's input and variables when the step is entered, if that is an
-    /// array.
+    /// The member `value` of the program's result over the parent's input and variables when the
+    /// step is entered, if that is an array.
     Program(Arc<dyn Program>),
 }
 
 /// A catch clause.
 #[derive(Clone, Debug)]
 pub struct Catch {
-    /// The errors it is for.
+    /// The errors that it handles.
     pub errors: Vec<Matcher>,
     /// What happens.
     pub target: CatchTarget,
@@ -321,7 +323,7 @@ pub struct Catch {
 /// What a catch clause does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatchTarget {
-    /// Goes on at a sibling.
+    /// Continues at a sibling.
     Goto(StepId),
     /// Waits for an operator.
     Manual,
@@ -339,33 +341,33 @@ pub enum Wait {
 /// Arms, tried in order.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// With conditions.
+    /// The arms with conditions.
     pub arms: Vec<Arm>,
-    /// Without: taken when no condition holds.
+    /// The arm without a condition: taken if no condition holds.
     pub default: Option<Arm>,
 }
 
 /// An arm of a choice.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    /// When it is taken; a default arm has none.
+    /// Its condition; a default arm has none.
     pub condition: Option<Arc<dyn Guard>>,
     /// The condition as written, for pictures.
     pub text: Text,
-    /// Steps that run first.
+    /// The steps that run first.
     pub list: Option<ListId>,
-    /// The sibling of the choice that comes next.
+    /// The sibling of the choice that is next.
     pub goto: Option<StepId>,
 }
 
-/// Branches beside each other.
+/// Branches that run in parallel.
 #[derive(Clone, Debug)]
 pub struct Parallel {
     /// The branches.
     pub branches: Vec<Branch>,
     /// How many must succeed.
     pub wait_for: WaitFor,
-    /// How many run at once; all where none is given.
+    /// How many run at once; `None`: all.
     pub concurrency: Option<NumberSource>,
 }
 
@@ -374,7 +376,7 @@ pub struct Parallel {
 pub struct Branch {
     /// Its name, if it has one.
     pub name: Option<Text>,
-    /// Indices of the branches that must have succeeded before.
+    /// Indices of the branches that must have succeeded before it.
     pub depends_on: Vec<u32>,
     /// Its steps.
     pub list: ListId,
@@ -387,14 +389,14 @@ pub struct Branch {
 pub enum WaitFor {
     /// All; the first failure is the step's.
     All,
-    /// So many; `"any"` is 1.
+    /// This many; `"any"` is 1.
     Count(u32),
 }
 
 /// A list of steps for each item of a collection.
 #[derive(Clone, Debug)]
 pub struct Foreach {
-    /// Where the collection is in the step's own input.
+    /// The lookup of the collection in the step's own input.
     pub collection: Arc<dyn Lookup>,
     /// The key under which an iteration sees its item.
     pub item: Text,
@@ -411,13 +413,13 @@ pub struct Foreach {
 /// How many iterations may fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// So many.
+    /// This many.
     Count(u64),
-    /// Such a share, 0–100.
+    /// This share, from 0 to 100 percent.
     Percent(f64),
 }
 
-/// An error made on purpose.
+/// An intentional error.
 #[derive(Clone, Debug)]
 pub struct Fail {
     /// Its name.

@@ -1,4 +1,4 @@
-//! What the parser takes at most, what it makes of noise, and whether it agrees with the engine.
+//! The parser's limits, its answers to noise, and its agreement with the engine.
 
 use super::*;
 use crate::graph::Root;
@@ -59,7 +59,7 @@ fn length_and_nesting_are_bounded() {
     });
 }
 
-/// Whatever is thrown at the parser, it answers, and with a place inside the text.
+/// The parser answers any input, with a place inside the text.
 #[test]
 fn noise_is_answered() {
     let pieces = [
@@ -88,7 +88,7 @@ fn noise_is_answered() {
     }
 }
 
-/// On queries where the engine is right, both find the same in the same order.
+/// For queries that the engine handles correctly, both find the same in the same order.
 #[test]
 fn agrees_with_the_engine() {
     let segments = [
@@ -140,7 +140,7 @@ fn agrees_with_the_engine() {
             Some(Value::Array(all)) => all.values().to_vec(),
             _ => Vec::new(),
         };
-        // serde_json's objects are sorted where ours keep their order.
+        // The objects of serde_json are sorted, while ours keep their order.
         let sorted = |mut all: Vec<Value>| {
             all.sort_by_key(|value| serde_json::Value::from(value).to_string());
             all

@@ -1,4 +1,4 @@
-//! Whether a filter holds, and what its operands give.
+//! Whether a filter holds, and the values of its operands.
 
 use super::evaluate::{Halt, Node, Search, walk};
 use super::segment::{Comparison, Expression, Filter, Operand, Subquery};
@@ -87,7 +87,7 @@ impl<'a, 'q: 'a> Search<'a, 'q> {
         self.each(self.start(query, current), &query.segments, found)
     }
 
-    /// What an operand gives; `None` is the RFC's "Nothing".
+    /// The value of an operand; `None` is the RFC's "Nothing".
     fn value(&self, operand: &'q Operand, current: &'a Value) -> Result<Found<'a>, Exhausted> {
         match operand {
             Operand::Constant(value) => Ok(Some(Cow::Borrowed(value))),

@@ -1,14 +1,15 @@
-//! Finding what a query asks for, by reference, in the order RFC 9535 gives.
+//! Evaluates a query by reference, in the order of RFC 9535.
 //!
-//! Every value that is looked at costs a step of the budget, and only what is found in the end is kept: a value's way
-//! through all segments is walked before its next sibling's, so no list of what a segment finds in between is made.
+//! Every value that is looked at costs a step of the budget, and only final results are kept. Each
+//! value passes through all segments before its next sibling, so there are no lists of intermediate
+//! results.
 
 use super::segment::{Segment, Selector, Slice, singular};
 use crate::graph::{Budget, Exhausted, Root};
 use crate::value::Value;
 use std::borrow::Cow;
 
-/// A place in the data: the root, which may be no value in itself, or a value below it.
+/// A place in the data: the root, which may not be a value in itself, or a value below it.
 #[derive(Clone, Copy)]
 pub(super) enum Node<'a> {
     Root(Root<'a>),
@@ -39,7 +40,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Shows all members or items until `to` has enough.
+    /// Passes all members or items to `to` until it has enough.
     fn children<E>(self, mut to: impl FnMut(&'a Value) -> Result<(), E>) -> Result<(), E> {
         match self {
             Self::Root(Root::Object(object)) | Self::Value(Value::Object(object)) => {
@@ -57,7 +58,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The value, shared with the data where it is below the root.
+    /// The value, which is shared with the data if it is below the root.
     pub(super) fn to_value(self) -> Option<Value> {
         match self {
             Self::Root(root) => root.to_value(),
@@ -76,7 +77,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// What singular segments lead to.
+/// The target of singular segments.
 pub(super) fn walk<'a>(start: Node<'a>, segments: &[Segment]) -> Option<Node<'a>> {
     segments.iter().try_fold(start, |node, segment| {
         match segment {
@@ -88,10 +89,10 @@ pub(super) fn walk<'a>(start: Node<'a>, segments: &[Segment]) -> Option<Node<'a>
     })
 }
 
-/// Why a search ends before its end.
+/// Why a search stops early.
 #[derive(Clone, Copy)]
 pub(super) enum Halt {
-    /// What was found is enough.
+    /// Enough was found.
     Enough,
     /// No steps are left.
     Exhausted,
@@ -110,10 +111,10 @@ pub(super) struct Search<'a, 'q> {
     pub(super) patterns: super::pattern::Built,
 }
 
-/// A value on whose way something is still to be done.
+/// A value that still has segments to pass.
 struct Open<'a> {
     value: &'a Value,
-    /// The segment that comes next.
+    /// The next segment.
     segment: usize,
 }
 
@@ -121,9 +122,9 @@ struct Open<'a> {
 struct Way<'a, 's, 'q, F> {
     search: &'s Search<'a, 'q>,
     segments: &'q [Segment],
-    /// From here on all segments are singular.
+    /// All segments from here on are singular.
     tail: usize,
-    /// What is open, the next one last.
+    /// The open values; the last is the next.
     open: Vec<Open<'a>>,
     found: F,
 }
@@ -137,7 +138,7 @@ impl<'a, 'q> Search<'a, 'q> {
         }
     }
 
-    /// All that the segments find from the root; they are not singular.
+    /// All results of the segments from the root. The segments are not singular.
     pub(super) fn all(&self, segments: &'q [Segment]) -> Result<Vec<&'a Value>, Exhausted> {
         let mut all = Vec::new();
         self.each(Node::Root(self.root), segments, |node| {
@@ -150,7 +151,7 @@ impl<'a, 'q> Search<'a, 'q> {
         Ok(all)
     }
 
-    /// Shows all that the segments find from `start` until `found` has enough.
+    /// Passes all results of the segments from `start` to `found` until it has enough.
     pub(super) fn each(
         &self,
         start: Node<'a>,
@@ -190,7 +191,7 @@ impl<'a, 'q, F: FnMut(&'a Value) -> Result<(), Halt>> Way<'a, '_, 'q, F> {
         Ok(())
     }
 
-    /// Takes a node through the segment that comes next, and leaves open what comes of it.
+    /// Takes a node through the next segment, and leaves the results open.
     fn step(&mut self, node: Node<'a>, segment: usize) -> Result<(), Halt> {
         let first = self.open.len();
         match self.segments.get(segment) {
@@ -220,7 +221,7 @@ impl<'a, 'q, F: FnMut(&'a Value) -> Result<(), Halt>> Way<'a, '_, 'q, F> {
         Ok(())
     }
 
-    /// A value came through all segments before this one.
+    /// A value has passed all segments before this one.
     fn reach(&mut self, value: &'a Value, segment: usize) -> Result<(), Halt> {
         if segment < self.tail {
             self.open.push(Open { value, segment });

@@ -5,7 +5,7 @@ use crate::graph::Root;
 use crate::sample::{budget, json};
 use crate::value::Value;
 
-/// Queries of one table over its data, each with the array of what it finds.
+/// The queries of one table over its data, each with the array of its results.
 fn table(data: &str, rows: &[(&str, &str)]) {
     let data = json(data);
     for (text, expected) in rows {

@@ -6,13 +6,13 @@ use super::pattern::Pattern;
 use super::segment::{Comparison, Expression, Filter, Operand, Subquery, singular};
 use crate::value::{Number, Value};
 
-/// What a name, a literal or a function can turn out to be.
+/// The possible meanings of a name, a literal or a function.
 enum Term {
-    /// Something that is compared: a literal, or what a function gives.
+    /// A value to compare: a literal, or the result of a function.
     Value(Operand),
-    /// A query: tested, or compared where it is singular.
+    /// A query: tested, or compared if it is singular.
     Query(Subquery),
-    /// Something that holds or does not: what `match` and `search` give.
+    /// A condition: the result of `match` or `search`.
     Holds(Filter),
 }
 
@@ -47,7 +47,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands between `&&` and `||`.
+    /// An operand of `&&` and `||`.
     fn basic(&mut self) -> Parsed<Filter> {
         let start = self.at;
         let not = self.take(b'!');
@@ -87,7 +87,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The comparison that comes next, with its length; the blank space before it is skipped.
+    /// The next comparison with its length; the blank space before it is skipped.
     fn comparison_ahead(&mut self) -> Option<(Comparison, usize)> {
         let before = self.at;
         self.blank();
@@ -117,7 +117,8 @@ impl Parser<'_> {
         Ok(Filter::Compare(Box::new(left), comparison, Box::new(right)))
     }
 
-    /// A term that is compared or given to a function that wants a value; it stands from `begin` to `end`.
+    /// A term that is compared or given to a function that takes a value; it stands from `begin` to
+    /// `end`.
     fn operand(&self, begin: usize, term: Term, end: usize) -> Parsed<Operand> {
         match term {
             Term::Value(operand) => Ok(operand),
@@ -194,7 +195,7 @@ impl Parser<'_> {
             sound &= digits(self);
         }
         let written = self.text.get(begin..self.at).unwrap_or_default();
-        // JSON's numbers are the same, and it knows about leading zeros.
+        // JSON's numbers have the same form, and its reader handles leading zeros.
         match written.parse::<Number>() {
             Ok(number) if sound => Ok(Value::Number(number)),
             _ => Err(self.about(begin, self.at, "is no number")),
@@ -226,7 +227,8 @@ impl Parser<'_> {
         Ok(Term::Value(Operand::Constant(constant)))
     }
 
-    /// What parses the arguments of the function of that name, from after its `(` to after its `)`.
+    /// The parser for the arguments of the function of that name, from after its `(` to after its
+    /// `)`.
     fn arguments_of(name: &str) -> Option<fn(&mut Self) -> Parsed<Term>> {
         match name {
             "length" => Some(|parser| {
@@ -251,7 +253,7 @@ impl Parser<'_> {
         Ok(operand)
     }
 
-    /// The one argument of a function that wants nodes.
+    /// The one argument of a function that takes nodes.
     fn query_argument(&mut self) -> Parsed<Subquery> {
         self.blank();
         if !matches!(self.byte(), Some(b'@' | b'$')) {

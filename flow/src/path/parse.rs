@@ -1,16 +1,17 @@
-//! RFC 9535 text to segments.
+//! Parses RFC 9535 text into segments.
 //!
-//! Our own, for what a general parser could not give: the same answer whatever stack is left, time that grows with the
-//! text alone, exact integers in literals, types checked, and errors that point at their place.
+//! It is our own parser, because a general one could not give the following: the same answer for
+//! any remaining stack, time that grows only with the text, exact integers in literals, checked
+//! types, and errors that point at their place.
 
 use super::PathError;
 use super::segment::{Segment, Selector, Slice};
 use crate::string_literal::{self, Rules};
 use crate::value::Text;
 
-/// How many filters, parentheses and functions may stand inside each other.
+/// The maximum depth of nested filters, parentheses and functions.
 pub(super) const MAX_NESTING: usize = 32;
-/// The largest integer of an index or a slice, 2⁵³−1, as RFC 9535 has it.
+/// The largest integer of an index or a slice, 2⁵³−1, as in RFC 9535.
 const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 /// Boxed, because parsers call each other deeply and each keeps room for an error.
@@ -60,7 +61,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What comes next, for messages.
+    /// The next character or the end, for messages.
     pub(super) fn next_shown(&self) -> String {
         self.rest()
             .chars()
@@ -78,7 +79,8 @@ impl<'a> Parser<'a> {
         )
     }
 
-    /// All segments from here on; stops at what can begin none, before blank space that leads to it.
+    /// All segments from here on. Stops at text that can't begin a segment, before any blank space
+    /// in front of it.
     pub(super) fn segments(&mut self) -> Parsed<Vec<Segment>> {
         let mut segments = Vec::new();
         loop {
@@ -143,7 +145,7 @@ impl<'a> Parser<'a> {
         let open = self.at;
         let mut selectors = Vec::new();
         loop {
-            // The bracket or the comma before.
+            // The byte before is the bracket or the comma.
             self.at += 1;
             self.blank();
             selectors.push(self.selector()?);
@@ -204,7 +206,8 @@ impl<'a> Parser<'a> {
         self.blank();
         if !self.take(b':') {
             self.at = after;
-            // Without a colon an integer stood here, or this had not been called.
+            // Without a colon this is an index: an integer came first, or this would not have been
+            // called.
             return start.map(Selector::Index).ok_or_else(|| self.unexpected("an index"));
         }
         self.blank();
@@ -272,8 +275,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses what nests, `begin` being where it begins; this bounds every recursion of the parser and of what walks its
-    /// result.
+    /// Parses something nested that begins at `begin`. This bounds every recursion of the parser
+    /// and every walk over its result.
     pub(super) fn nested<T>(&mut self, begin: usize, parse: fn(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == MAX_NESTING {
             let message = format!("more than {MAX_NESTING} filters, parentheses and functions inside each other");
@@ -286,7 +289,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The segment of these selectors; keys and indices by themselves are the plain case.
+/// The segment of these selectors; a single key or index is the plain case.
 fn segment(mut selectors: Vec<Selector>, descends: bool) -> Segment {
     if descends {
         return Segment::Descendants(selectors);

@@ -1,4 +1,4 @@
-//! What a path goes through, for whoever asks without data what it can find.
+//! The parts of a path, for code that asks without data what a path can find.
 
 use super::Query;
 use super::segment::{Expression, Filter, Operand, Segment, Selector, Subquery};
@@ -9,7 +9,7 @@ use crate::value::Text;
 pub enum PathPart<'q> {
     /// The member of that name.
     Key(&'q Text),
-    /// The item at that index, from the end when negative.
+    /// The item at that index, from the end if negative.
     Index(i64),
     /// All members or items.
     All,
@@ -37,7 +37,7 @@ impl Query {
 }
 
 impl<'q> FilterPaths<'q> {
-    /// The paths whose values the filter compares or tests, in no certain order.
+    /// The paths whose values the filter compares or tests, in no particular order.
     pub fn all(self) -> Vec<FilterPath<'q>> {
         let mut found = Vec::new();
         let mut open = vec![self.0];
@@ -62,7 +62,7 @@ impl<'q> FilterPaths<'q> {
 }
 
 impl<'q> FilterPath<'q> {
-    /// Whether it starts from the root (`$`) and not from the member or item in question (`@`).
+    /// Whether it starts from the root (`$`) and not from the current member or item (`@`).
     pub fn is_absolute(self) -> bool {
         self.0.absolute
     }
@@ -89,7 +89,7 @@ fn part(segment: &Segment) -> PathPart<'_> {
     }
 }
 
-/// The path beside a comparison, through the functions around it.
+/// The path in an operand, through the functions around it.
 fn asked(operand: &Operand) -> Option<FilterPath<'_>> {
     let mut operand = operand;
     loop {

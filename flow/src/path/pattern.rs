@@ -6,18 +6,18 @@ use regex::Regex;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Bytes of a regular expression.
+/// The maximum length of a regular expression, in bytes.
 const MAX_PATTERN_BYTES: usize = 256;
 /// Bound of what an expression costs: about one for each character once its repetitions are written out.
 const MAX_PATTERN_COST: usize = 2_000;
 
-/// Steps for building an expression, for each of its cost.
+/// The steps to build an expression, for each unit of its cost.
 const STEPS_PER_COST: usize = 20;
-/// Expressions of one search that are kept; more are built anew each time.
+/// The maximum number of expressions kept in one search; more are built again each time.
 const CACHED_PATTERNS: usize = 8;
 
-/// A regular expression. It is built anew for each search: built, one of a few bytes can take a megabyte, and a
-/// definition has room for thousands of them.
+/// A regular expression. It is built again for each search: an expression of a few bytes can take a
+/// megabyte once it is built, and a definition has room for thousands of them.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     /// In the engine's own spelling.
@@ -29,13 +29,13 @@ pub(super) struct Pattern {
 #[derive(Default)]
 pub(super) struct Built {
     regexes: RefCell<Vec<(Pattern, Option<Regex>)>>,
-    /// Expressions that stood in the data; `None` for what is none.
+    /// Expressions from the data; `None` for a text that is not one.
     read: RefCell<Vec<(String, bool, Option<Pattern>)>>,
 }
 
 impl Built {
-    /// Whether the expression fits the text. What building and matching cost is known before: the engine's time is
-    /// bounded by the expression times the text.
+    /// Whether the expression fits the text. The cost of building and matching is known in advance:
+    /// the engine's time is bounded by the size of the expression times that of the text.
     pub(super) fn matches(&self, pattern: &Pattern, text: &str, budget: &Budget) -> Result<bool, Exhausted> {
         let fits = |regex: &Option<Regex>| regex.as_ref().is_some_and(|regex| regex.is_match(text));
         budget.take(pattern.steps_for(text))?;
@@ -52,7 +52,8 @@ impl Built {
         Ok(held)
     }
 
-    /// The same for an expression that stands in the data. What is none fits nothing (RFC 9535, section 2.4.6).
+    /// The same for an expression in the data. A text that is not an expression fits nothing (RFC
+    /// 9535, section 2.4.6).
     pub(super) fn matches_found(
         &self,
         pattern: &str,
@@ -66,7 +67,8 @@ impl Built {
         }
     }
 
-    /// Reads an expression. Reading one that is too long ends at its first byte, so what it costs is paid afterwards.
+    /// Reads an expression. Reading one that is too long ends at its first byte, so the cost is
+    /// charged afterwards.
     fn read(&self, pattern: &str, whole: bool, budget: &Budget) -> Result<Option<Pattern>, Exhausted> {
         budget.read(pattern.len().min(MAX_PATTERN_BYTES))?;
         let same = |known: &&(String, bool, Option<Pattern>)| known.1 == whole && known.0 == pattern;
@@ -85,8 +87,8 @@ impl Built {
 }
 
 impl Pattern {
-    /// Takes an expression for whole strings or for parts of them; otherwise what is wrong with it, as the rest of a
-    /// sentence.
+    /// Reads an expression for whole strings or for parts of them. The error is the rest of a
+    /// sentence about the expression.
     pub(super) fn new(pattern: &str, whole: bool) -> Result<Self, &'static str> {
         if pattern.len() > MAX_PATTERN_BYTES {
             return Err("is longer than the 256 bytes a regular expression may have");
@@ -99,7 +101,8 @@ impl Pattern {
         if whole {
             spelled = format!("^(?:{spelled})$");
         }
-        // Parsing tells what is wrong with it; building takes a hundred times as long, and may never be needed.
+        // Parsing finds the errors. Building takes a hundred times as long, and may never be
+        // needed.
         regex_syntax::parse(&spelled).map_err(|_| "is no regular expression")?;
         Ok(Self {
             spelled: spelled.into(),
@@ -107,7 +110,7 @@ impl Pattern {
         })
     }
 
-    /// Whether the other is the same expression.
+    /// Whether the other one is the same expression.
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.spelled, &other.spelled) || self.spelled == other.spelled
     }
@@ -118,13 +121,14 @@ impl Pattern {
         Regex::new(&self.spelled).ok()
     }
 
-    /// Steps for asking it about a text.
+    /// The steps to match it against a text.
     fn steps_for(&self, text: &str) -> usize {
         1 + regex_cost::walk(text.len(), self.cost)
     }
 }
 
-/// The expression as the engine writes it: a dot of RFC 9485 is no end of a line, neither `\n` nor `\r` (section 5.3).
+/// The expression in the engine's notation: a dot of RFC 9485 does not match the end of a line,
+/// neither `\n` nor `\r` (section 5.3).
 fn spelled(pattern: &str) -> String {
     let mut spelled = String::with_capacity(pattern.len());
     let mut chars = pattern.chars();

@@ -10,13 +10,13 @@ pub(super) enum Segment {
     Key(Text),
     /// The item at that index, from the end when negative.
     Index(i64),
-    /// What the selectors find, one after the other, in each node.
+    /// The results of the selectors, one after the other, in each node.
     Children(Vec<Selector>),
-    /// The same in each node and in all below it, a node before what is below it.
+    /// The same in each node and in all nodes below it; a node comes before those below it.
     Descendants(Vec<Selector>),
 }
 
-/// What to take from a node.
+/// A selection from a node.
 #[derive(Clone, Debug)]
 pub(super) enum Selector {
     /// The member of that name.
@@ -27,7 +27,7 @@ pub(super) enum Selector {
     All,
     /// Some items.
     Slice(Slice),
-    /// The members or items for which it holds.
+    /// The members or items for which the filter holds.
     Filter(Filter),
 }
 
@@ -61,17 +61,17 @@ pub(super) enum Filter {
 pub(super) enum Expression {
     /// It is written in the query.
     Written(Box<Pattern>),
-    /// It is what an operand gives; the flag says whether it is for whole strings. What is no string or no regular expression
-    /// never fits.
+    /// The value of an operand; the flag says whether it is for whole strings. A value that is not
+    /// a string or not a regular expression never fits.
     Found(Box<Operand>, bool),
-    /// What is written in its place is no string, so it never fits.
+    /// The literal in its place is not a string, so it never fits.
     None,
 }
 
 /// A query inside a filter.
 #[derive(Clone, Debug)]
 pub(super) struct Subquery {
-    /// From the root (`$`), not from the member or item in question (`@`).
+    /// From the root (`$`), not from the current member or item (`@`).
     pub(super) absolute: bool,
     pub(super) segments: Vec<Segment>,
 }
@@ -81,7 +81,7 @@ pub(super) struct Subquery {
 pub(super) enum Operand {
     /// A literal.
     Constant(Value),
-    /// What a singular query finds.
+    /// The result of a singular query.
     Query(Subquery),
     /// `length()`
     Length(Box<Operand>),
@@ -102,7 +102,7 @@ pub(super) enum Comparison {
     GreaterOrEqual,
 }
 
-/// Whether segments can find at most one node, by their form alone.
+/// Whether the form of the segments allows at most one node.
 pub(super) fn singular(segments: &[Segment]) -> bool {
     segments
         .iter()

@@ -1,11 +1,11 @@
-//! Tables of paths with what they find or what is wrong with them.
+//! Tables of paths with their results or their errors.
 
 use super::*;
 use crate::graph::Root;
 use crate::sample::{DATA, budget, json, object};
 use crate::value::{Overlay, Value};
 
-/// Query, and what it finds in `DATA`; `-` is nothing.
+/// A query, and its result in `DATA`; `-` is none.
 const FINDS: &[(&str, &str)] = &[
     // Singular
     ("$.n", "9"),
@@ -264,7 +264,8 @@ fn errors_point_at_their_place() {
     }
 }
 
-/// What the engine gets wrong, and we do not: RFC 9535 visits a node with all selectors before its children.
+/// A case that the engine gets wrong and this parser does not: RFC 9535 visits a node with all
+/// selectors before its children.
 #[test]
 fn several_selectors_below_keep_the_order_of_nodes() {
     let data = json(r#"[{"a":1,"d":2},{"a":3,"d":4,"x":{"d":5,"a":6}}]"#);
@@ -350,7 +351,7 @@ fn what_a_query_says_of_itself() {
     }
 }
 
-/// An overlay answers like the object it stands for, without being made one.
+/// An overlay answers like the object it stands for, without being converted to one.
 #[test]
 fn overlays_are_walked_as_they_are() {
     let mut overlay = Overlay::new(object(DATA));

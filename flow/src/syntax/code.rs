@@ -1,4 +1,4 @@
-//! What can be wrong with a text before any language reads it.
+//! The possible problems of a text before any language reads it.
 
 use crate::diagnostics::{DiagnosticCode, Severity};
 
@@ -15,7 +15,7 @@ pub enum SyntaxCode {
     DuplicateKey,
     /// A number that data can't hold.
     NumberRange,
-    /// Lists and objects inside each other beyond [`MAX_DEPTH`](super::MAX_DEPTH).
+    /// Lists and objects that are nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     NestedTooDeep,
     /// More bytes than a definition may have.
     TooLarge,
@@ -29,9 +29,9 @@ pub enum SyntaxCode {
     YamlAlias,
     /// More than one document of YAML.
     YamlDocuments,
-    /// A key that is no string.
+    /// A key that is not a string.
     YamlKey,
-    /// Nothing in the file.
+    /// An empty file.
     Empty,
 }
 

@@ -1,5 +1,6 @@
-//! JSON as RFC 8259 has it, with positions. Whatever is wrong is reported, mended as a person would, and read on, so
-//! that one run shows all of it. Containers stand on a stack of its own: depth costs no call stack.
+//! JSON (RFC 8259) with positions. Each error is reported and repaired as a person would, and
+//! reading goes on, so that one run shows all errors. Containers have a stack of their own, so the
+//! depth takes no call stack.
 
 mod recovery;
 mod scan;
@@ -45,21 +46,21 @@ pub(super) fn parse(source: &Source) -> Parse {
 
 struct Parser<'a> {
     scan: Scanner<'a>,
-    /// The containers that are open, the outermost first.
+    /// The open containers, the outermost first.
     frames: Vec<Frame>,
     /// How many of them are lists.
     lists: usize,
     expect: Expect,
-    /// Where the last word ended.
+    /// The end of the last word.
     last_end: usize,
-    /// Whether something was wrong with the last word itself.
+    /// Whether the last word itself was wrong.
     last_mended: bool,
     root: Option<Node>,
-    /// Whether the text ends too early, or the document before the text does.
+    /// Whether the text ends too early, or the document ends before the text.
     truncated: bool,
 }
 
-/// What may come next.
+/// The possible next token.
 #[derive(Clone, Copy)]
 enum Expect {
     /// The whole document.
@@ -74,11 +75,11 @@ enum Expect {
     Value,
     /// A comma, or the end of the container.
     Next,
-    /// Nothing any more.
+    /// Nothing more.
     Nothing,
 }
 
-/// A container that is open.
+/// An open container.
 struct Frame {
     start: usize,
     content: Content,
@@ -88,7 +89,7 @@ enum Content {
     List(Vec<Node>),
     Object {
         members: Vec<Member>,
-        /// The key whose value is being read; none while a value without a key is.
+        /// The key whose value is being read; `None` while a value without a key is read.
         key: Option<(Text, Span)>,
     },
 }
@@ -139,7 +140,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Gives new problems the pointer of where the parser is.
+    /// Gives new problems the pointer of the parser's position.
     fn place_problems(&mut self) {
         if self.scan.problems.is_unplaced() {
             let pointer = self.pointer();
@@ -147,7 +148,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The pointer of the value that is expected, or else of the container.
+    /// The pointer of the expected value, or else of the container.
     fn pointer(&self) -> String {
         let mut pointer = String::new();
         for (index, frame) in self.frames.iter().enumerate() {
@@ -310,8 +311,8 @@ impl Parser<'_> {
         self.attach(Node { span, kind });
     }
 
-    /// Reports keys, each with its place and that of the first with the same name, of an object that was just closed
-    /// and not yet attached.
+    /// Reports the duplicate keys of an object that was just closed and is not yet attached. Each
+    /// has its place and that of the first key with the same name.
     fn report_duplicates(&mut self, twice: Vec<(Text, Span, Span)>) {
         if twice.is_empty() {
             return;
@@ -328,7 +329,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to its container.
     fn attach(&mut self, node: Node) {
         self.expect = Expect::Next;
         match self.frames.last_mut().map(|frame| &mut frame.content) {

@@ -9,23 +9,24 @@ use std::fmt::{Display, Write};
 pub struct StringSpan;
 
 impl StringSpan {
-    /// Where `len` bytes of a string's value, from the byte `offset` on, stand in the source. `node_span` is the
-    /// string's own span. An offset past the end is the end; a string whose value can't be laid beside its text (a YAML
-    /// block, a text over several lines, an alias) answers with its whole span.
+    /// The place in the source of `len` bytes of a string's value, from the byte `offset` on.
+    /// `node_span` is the string's own span. An offset past the end is the end. If the value can't
+    /// be matched to its text (a YAML block, a text over several lines, an alias), the result is
+    /// the whole span.
     pub fn in_string(source: &Source, node_span: Span, offset: usize, len: usize) -> Span {
         SpanFinder::new(source).in_string(node_span, offset, len)
     }
 }
 
-/// Finds places inside strings, one after the other: where the next one is further on in the same string, it goes on from
-/// the last, so that many places in one string take one walk.
+/// Finds places inside strings, one after the other. A later place in the same string is searched
+/// from the last one, so that many places in one string take one walk.
 #[derive(Debug)]
 pub struct SpanFinder<'s> {
     source: &'s Source,
     last: Cell<Option<Last<'s>>>,
 }
 
-/// The string that was looked into last, and how far.
+/// The last string, and how far it was walked.
 #[derive(Clone, Copy, Debug)]
 struct Last<'s> {
     span: Span,
@@ -33,7 +34,7 @@ struct Last<'s> {
     reached: Reached,
 }
 
-/// The same place in the source and in the value, where a character or escape begins.
+/// The same position in the source and in the value, where a character or escape begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reached {
     read: usize,
@@ -41,7 +42,7 @@ struct Reached {
 }
 
 impl<'s> SpanFinder<'s> {
-    /// One that has looked nowhere yet.
+    /// A finder that has not looked at any string yet.
     pub fn new(source: &'s Source) -> Self {
         Self {
             source,
@@ -78,12 +79,12 @@ impl<'s> SpanFinder<'s> {
     }
 }
 
-/// How a string stands in the source.
+/// The notation of a string in the source.
 #[derive(Clone, Copy, Debug)]
 struct Written<'a> {
-    /// What is between the quotes.
+    /// The text between the quotes.
     inner: &'a str,
-    /// Bytes before it.
+    /// The bytes before it.
     quote: usize,
     style: Style,
 }
@@ -113,8 +114,8 @@ impl<'a> Written<'a> {
         (!folded).then_some(Self { inner, quote, style })
     }
 
-    /// The bytes of the source that hold the bytes `start..end` of the value, looked for from `reached` on, which then is
-    /// where they begin.
+    /// The bytes of the source that hold the bytes `start..end` of the value. The search begins at
+    /// `reached`, which is then set to where they begin.
     fn range(&self, start: usize, end: usize, reached: &mut Reached) -> Option<(usize, usize)> {
         let Reached { mut read, mut made } = *reached;
         let mut from = None;
@@ -139,7 +140,7 @@ impl<'a> Written<'a> {
         Some((self.quote + from, self.quote + if end > start { read } else { from }))
     }
 
-    /// How many bytes the first character or escape takes, in the source and in the value.
+    /// The bytes of the first character or escape, in the source and in the value.
     fn unit(&self, rest: &str) -> Option<(usize, usize)> {
         let first = rest.chars().next()?.len_utf8();
         match self.style {
@@ -150,7 +151,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// How many bytes an escape takes, given what comes after its backslash.
+/// The bytes of an escape, given the text after its backslash.
 fn escape(after: &str, style: Style) -> Option<(usize, usize)> {
     let letter = after.chars().next()?;
     let digits = match (letter, style) {
@@ -171,7 +172,7 @@ fn escape(after: &str, style: Style) -> Option<(usize, usize)> {
     {
         return Some((length + 6, 4));
     }
-    // Half of a pair alone was read as the replacement character.
+    // A lone half of a pair was read as the replacement character.
     let letter = char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER);
     Some((length, letter.len_utf8()))
 }
@@ -202,7 +203,7 @@ impl Write for Escaping<'_> {
     }
 }
 
-/// The node a JSON pointer leads to; `""` is the root itself.
+/// The node that a JSON pointer leads to; `""` is the root itself.
 pub fn find<'a>(root: &'a Node, pointer: &str) -> Option<&'a Node> {
     if pointer.is_empty() {
         return Some(root);
@@ -229,7 +230,7 @@ mod tests {
     use super::*;
     use crate::syntax::parse;
 
-    /// What the source has for each substring of a string's value that is looked for.
+    /// Checks the source text for each searched substring of a string's value.
     fn check(name: &str, text: &str, pointer: &str, cases: &[(&str, &str)]) {
         let source = Source::new(name, text);
         let parsed = parse(&source);

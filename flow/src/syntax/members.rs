@@ -1,11 +1,12 @@
-//! Keys that come twice in one object.
+//! Duplicate keys in an object.
 
 use super::Member;
 
-/// Objects up to this size are searched through, larger ones sorted.
+/// Objects up to this size are searched linearly, larger ones are sorted.
 const LINEAR_SEARCH_MEMBERS: usize = 12;
 
-/// Takes members out whose key came before, and shows each to `report` beside the one that stays. The order stays.
+/// Removes members with a repeated key, and passes each to `report` together with the one that
+/// stays. Keeps the order.
 pub(super) fn without_duplicates(members: &mut Vec<Member>, mut report: impl FnMut(&Member, &Member)) {
     let mut again = if members.len() <= LINEAR_SEARCH_MEMBERS {
         searched(members)
@@ -30,7 +31,7 @@ pub(super) fn without_duplicates(members: &mut Vec<Member>, mut report: impl FnM
     });
 }
 
-/// Pairs of (index of a repetition, index of the first with that key).
+/// Pairs of (index of a repetition, index of the first member with that key).
 fn searched(members: &[Member]) -> Vec<(usize, usize)> {
     let first = |index: usize, member: &Member| members.iter().take(index).position(|before| before.key == member.key);
     members
@@ -40,7 +41,7 @@ fn searched(members: &[Member]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// The same for many members. Sorting, unlike hashing, can't be made slow by chosen keys.
+/// The same for many members. Unlike hashing, sorting can't be made slow by chosen keys.
 fn sorted(members: &[Member]) -> Vec<(usize, usize)> {
     let mut order: Vec<(&str, usize)> = members
         .iter()

@@ -1,8 +1,8 @@
-//! Numbers as texts write them.
+//! Numbers in texts.
 
 use crate::value::Number;
 
-/// Whether a text is a number as JSON writes them.
+/// Whether a text is a number in JSON's form.
 pub(super) fn is_json(text: &str) -> bool {
     let mut rest = text.strip_prefix('-').unwrap_or(text).as_bytes();
     let whole = digits(&mut rest);
@@ -25,7 +25,7 @@ pub(super) fn is_json(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Takes the leading digits off.
+/// Removes the leading digits.
 fn digits<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, after) = rest.split_at_checked(count).unwrap_or_default();
@@ -33,7 +33,8 @@ fn digits<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     digits
 }
 
-/// The value of a number that [`is_json`]; nothing if no double can hold it. Integers beyond 64 bits are doubles.
+/// The value of a number that [`is_json`]; `None` if no double can hold it. Integers beyond 64 bits
+/// become doubles.
 pub(super) fn value(text: &str) -> Option<Number> {
     let (negative, magnitude) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -52,7 +53,7 @@ pub(super) fn value(text: &str) -> Option<Number> {
     text.parse().ok()
 }
 
-/// A decimal number as JSON would write it, from one written more freely: with `+`, zeros in front, nothing before or
+/// The JSON form of a decimal number in a freer form: with `+`, leading zeros, no digits before or
 /// after the point, or `_` between digits.
 pub(super) fn as_json(text: &str) -> Option<String> {
     let text: String = text.chars().filter(|&letter| letter != '_').collect();
@@ -84,8 +85,8 @@ pub(super) fn as_json(text: &str) -> Option<String> {
     is_json(&json).then_some(json)
 }
 
-/// The value of an integer written with `0x` or `0o` in front, as decimal digits; nothing if it is none or has more
-/// than 128 bits.
+/// The value of an integer with the prefix `0x` or `0o`, as decimal digits; `None` if it is not
+/// such an integer or has more than 128 bits.
 pub(super) fn other_radix(text: &str) -> Option<String> {
     let (digits, radix) = match (text.strip_prefix("0x"), text.strip_prefix("0o")) {
         (Some(digits), _) => (digits, 16),

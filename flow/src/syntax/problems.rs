@@ -1,10 +1,11 @@
-//! Collects what is wrong with a text.
+//! Collects the problems of a text.
 
 use super::Span;
 use crate::diagnostics::Diagnostic;
 use crate::syntax::code::SyntaxCode;
 
-/// Problems of one text that are kept. A text with more is no definition gone wrong but something else altogether.
+/// The maximum number of problems kept of one text. A text with more is not a faulty definition but
+/// something else altogether.
 pub(super) const MAX_PROBLEMS: usize = 100;
 
 /// The problems found so far.
@@ -26,27 +27,27 @@ impl Problems {
         }
     }
 
-    /// Whether there are as many as are kept: the text is not worth reading on.
+    /// Whether the maximum is reached: the text is then not worth reading on.
     pub fn is_full(&self) -> bool {
         self.found.len() >= MAX_PROBLEMS
     }
 
-    /// Says that the text was not read on, and may have more problems.
+    /// Reports that the rest of the text was not read and may have more problems.
     pub fn leave_off(&mut self) {
         self.left_off = true;
     }
 
-    /// Whether there is nothing to complain about.
+    /// Whether there are no problems.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Whether problems wait for their pointer.
+    /// Whether problems still lack their pointer.
     pub fn is_unplaced(&self) -> bool {
         self.placed < self.found.len()
     }
 
-    /// Gives the problems that have no pointer yet theirs.
+    /// Sets the pointer of the problems that have none yet.
     pub fn place(&mut self, pointer: &str) {
         for diagnostic in self.found.iter_mut().skip(self.placed) {
             if diagnostic.pointer.is_empty() {
@@ -73,7 +74,7 @@ pub(super) fn problem(code: SyntaxCode, span: Span, message: impl Into<String>) 
     Diagnostic::new(code, span, "", message)
 }
 
-/// A character as messages show it: itself, or its number where it can't be seen.
+/// A character as messages show it: itself, or its number if it is invisible.
 pub(super) fn shown(letter: char) -> String {
     if letter.is_control() || letter.is_whitespace() || is_invisible(letter) {
         format!("U+{:04X}", u32::from(letter))
@@ -82,7 +83,7 @@ pub(super) fn shown(letter: char) -> String {
     }
 }
 
-/// Whether a character takes no room on the screen.
+/// Whether a character is invisible on the screen.
 pub(super) fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}')
 }

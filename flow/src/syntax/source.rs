@@ -1,17 +1,17 @@
-//! A text with its name, and where its lines are.
+//! A text with its name and the positions of its lines.
 
 use std::sync::OnceLock;
 
-/// How a text is written.
+/// The format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// JSON as RFC 8259 has it.
+    /// JSON (RFC 8259).
     Json,
     /// YAML 1.2 with the core schema.
     Yaml,
 }
 
-/// A place for people to read.
+/// A position for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineColumn {
     /// The line, from 1.
@@ -20,27 +20,28 @@ pub struct LineColumn {
     pub column: usize,
 }
 
-/// A text to be parsed, with the name people know it by.
+/// A text to parse, with the name that people know it by.
 #[derive(Clone, Debug)]
 pub struct Source {
     name: String,
     text: String,
     format: Format,
-    /// Where each line begins, in bytes; made when first asked for.
+    /// The start of each line, in bytes; computed on first use.
     lines: OnceLock<Vec<usize>>,
-    /// How many characters stand before each block of the text; made when first asked for.
+    /// The number of characters before each block of the text; computed on first use.
     characters: OnceLock<Vec<usize>>,
 }
 
-/// Bytes of a block: so many at most are counted to find a column, however long the line.
+/// The size of a block, in bytes: at most this many bytes are counted to find a column, even in a
+/// long line.
 const BLOCK_BYTES: usize = 4096;
 
-/// The mark some editors put before UTF-8 text; it belongs to no line.
+/// The mark that some editors put before UTF-8 text. It is not part of a line.
 pub(super) const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 impl Source {
-    /// A text and its name. The name's ending tells the format (`.json`, `.yaml`, `.yml`); without one a text that
-    /// opens with `{` is JSON and any other YAML.
+    /// A text and its name. The ending of the name decides the format (`.json`, `.yaml`, `.yml`).
+    /// Without a known ending, a text that begins with `{` is JSON, and any other is YAML.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let (name, text) = (name.into(), text.into());
         let format = format_of_name(&name).unwrap_or_else(|| format_of_text(&text));
@@ -53,7 +54,7 @@ impl Source {
         }
     }
 
-    /// The same in a format that is known from elsewhere.
+    /// The same in a given format.
     #[must_use]
     pub fn with_format(mut self, format: Format) -> Self {
         self.format = format;
@@ -70,13 +71,13 @@ impl Source {
         &self.text
     }
 
-    /// How it is written.
+    /// The format.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The line and column of a byte. One inside a character counts as that character's first, one past the end as the
-    /// end.
+    /// The line and column of a byte. A byte inside a character counts as the character's first
+    /// byte, one past the end as the end.
     pub fn line_column(&self, offset: usize) -> LineColumn {
         let offset = self.text.floor_char_boundary(offset);
         let lines = self.lines();

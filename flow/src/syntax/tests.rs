@@ -1,8 +1,9 @@
-//! What holds for every text, JSON or YAML: parsing ends, never panics, and spans lie within the text.
+//! Properties of every text, JSON or YAML: parsing ends and never panics, and spans lie within the
+//! text.
 
 use super::*;
 
-/// A small random generator, for the same numbers in every run.
+/// A small random generator with the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -178,7 +179,7 @@ fn yaml_reads_json_the_same() {
     );
 }
 
-/// Texts that are meant to break parsers.
+/// Texts that try to break parsers.
 fn hostile(bytes: usize) -> Vec<String> {
     let pieces = [
         "[",

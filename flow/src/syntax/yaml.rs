@@ -1,5 +1,6 @@
-//! YAML 1.2 with the core schema, with positions, from the events of `granit-parser`. Beyond the core schema only merge
-//! keys (`<<`) are known, which real files use. The tree is built without recursion; what aliases copy is bounded.
+//! YAML 1.2 with the core schema, with positions, from the events of `granit-parser`. Of the rest
+//! of YAML only merge keys (`<<`) are known, because real files use them. The tree is built without
+//! recursion, and copies by aliases are bounded.
 
 mod alias;
 mod message;
@@ -41,20 +42,20 @@ pub(super) fn parse(source: &Source) -> Parse {
 
 struct Builder<'a> {
     text: &'a str,
-    /// The collections that are open, the outermost first.
+    /// The open collections, the outermost first.
     frames: Vec<Frame>,
     anchors: Anchors,
     problems: Problems,
-    /// Where the last scalar or collection ended.
+    /// The end of the last scalar or collection.
     last_end: usize,
     documents: usize,
     root: Option<Node>,
 }
 
-/// A collection that is open.
+/// An open collection.
 struct Frame {
     start: usize,
-    /// The number of its anchor, 0 if it has none.
+    /// The number of its anchor; 0 if it has none.
     anchor: usize,
     size: Size,
     content: Content,
@@ -64,27 +65,27 @@ enum Content {
     List(Vec<Node>),
     Object {
         members: Vec<Member>,
-        /// What `<<` brings in.
+        /// The values of its `<<` keys.
         merges: Vec<Node>,
         key: Key,
     },
 }
 
-/// Where an object is between keys and values.
+/// The state of an object between keys and values.
 #[derive(Clone)]
 enum Key {
-    /// A key comes next.
+    /// A key is next.
     Expected,
-    /// The value of this key comes next.
+    /// The value of this key is next.
     Of(Text, Span),
-    /// The value of `<<` comes next.
+    /// The value of `<<` is next.
     Merge,
-    /// A value comes next whose key was none.
+    /// A value is next whose key was not a key.
     Bad,
 }
 
 impl Builder<'_> {
-    /// Reads all events; whether the text could be read to its end.
+    /// Reads all events. Returns whether the text could be read to its end.
     fn run(&mut self) -> bool {
         let options = granit_parser::options! {
             emit_unresolved_aliases: true,
@@ -110,7 +111,7 @@ impl Builder<'_> {
         true
     }
 
-    /// Takes one event in; whether to go on.
+    /// Takes one event. Returns whether to go on.
     fn event(&mut self, event: Event<'_>, at: &granit_parser::Span) -> bool {
         let span = self.span(at);
         match event {
@@ -150,7 +151,7 @@ impl Builder<'_> {
                 return self.open(span, anchor, content);
             }
             Event::SequenceEnd | Event::MappingEnd => {
-                // A collection in block style ends where its last value does, not where the next word begins.
+                // A block-style collection ends at its last value, not where the next word begins.
                 let end = if span.end > span.start { span.end } else { self.last_end };
                 self.close(end);
             }
@@ -176,14 +177,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds a problem of the value that is being read.
+    /// Adds a problem of the current value.
     fn add(&mut self, wrong: Diagnostic<SyntaxCode>) {
         self.problems.add(wrong);
         let pointer = self.pointer();
         self.problems.place(&pointer);
     }
 
-    /// The pointer of the value that is being read.
+    /// The pointer of the current value.
     fn pointer(&self) -> String {
         let mut pointer = String::new();
         for frame in &self.frames {
@@ -222,7 +223,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Looks at the tag of a collection that begins.
+    /// Checks the tag of a collection that begins.
     fn collection_tag(&mut self, tagged: Tagged<'_>, own: &str, at: &granit_parser::Span) {
         let Some(tag) = at.tag_span().map(|tag| self.span(&tag)) else {
             return;
@@ -245,7 +246,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Begins a collection; whether to go on.
+    /// Begins a collection. Returns whether to go on.
     fn open(&mut self, span: Span, anchor: usize, content: Content) -> bool {
         if self.frames.len() >= MAX_DEPTH {
             let message = format!("more than {MAX_DEPTH} lists and objects inside each other");
@@ -297,7 +298,7 @@ impl Builder<'_> {
         self.attach(node, size);
     }
 
-    /// Puts a copy of what an anchor stands at here.
+    /// Puts a copy of an anchor's value here.
     fn alias(&mut self, id: usize, span: Span) {
         self.last_end = self.last_end.max(span.end);
         if self.frames.iter().any(|frame| frame.anchor == id) {
@@ -322,13 +323,13 @@ impl Builder<'_> {
             }
         };
         match copied {
-            // What is inside keeps its own place, where the text is; the whole stands where the alias does.
+            // The contents keep their own places in the text; the whole has the place of the alias.
             Some((node, size)) => self.attach(Node { span, kind: node.kind }, size),
             None => self.attach(null(span), Size::ONE),
         }
     }
 
-    /// Puts a finished value where it belongs: a key, a value or an item.
+    /// Adds a finished value to its collection: a key, a value or an item.
     fn attach(&mut self, node: Node, size: Size) {
         if self.expects_key() {
             self.key(node);
@@ -393,7 +394,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Closes what an error left open, and looks whether there was anything.
+    /// Closes what an error left open, and checks whether there was any content.
     fn finish(&mut self) {
         while !self.frames.is_empty() {
             self.close(self.last_end);

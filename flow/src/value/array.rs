@@ -14,7 +14,7 @@ struct Items {
 }
 
 impl Array {
-    /// How many items.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.values().len()
     }
@@ -29,7 +29,7 @@ impl Array {
         self.0.as_ref().map_or(&[], |items| &items.values)
     }
 
-    /// The item at an index counted from 0, or from the end when negative (−1 is the last).
+    /// The item at an index from 0, or from the end if negative (−1 is the last).
     pub fn at(&self, index: i64) -> Option<&Value> {
         let len = i64::try_from(self.len()).ok()?;
         let index = if index < 0 { index.checked_add(len)? } else { index };
@@ -41,7 +41,7 @@ impl Array {
         self.0.as_ref().map_or(2, |items| items.json_len)
     }
 
-    /// 1, or more where items are containers.
+    /// The depth of nested containers: 1, or more if items are containers.
     pub fn depth(&self) -> usize {
         self.0.as_ref().map_or(1, |items| items.depth)
     }

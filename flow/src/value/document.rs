@@ -6,11 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A document: any JSON value, nearly always an object.
 ///
 /// A state holds documents in each list and visit, and copies and drops them with each step. So a document takes no more
-/// room than an object, a third of what a [`Value`] takes: what is no object stands behind the same pointer, in the place
-/// of the members.
+/// room than an object, a third of what a [`Value`] takes: a value that is not an object is stored
+/// behind the same pointer, in place of the members.
 #[derive(Clone, Default)]
 pub struct Document(
-    // INVARIANT: one that stands for another value is never handed out as an object.
+    // INVARIANT: if it stands for another value, it is never handed out as an object.
     Object,
 );
 
@@ -28,7 +28,7 @@ impl Document {
         self.0.stands_for()
     }
 
-    /// The object; an empty one if it is none.
+    /// The object; an empty one if the document is not an object.
     pub fn members(&self) -> &Object {
         self.as_object().unwrap_or(Object::empty())
     }
@@ -38,7 +38,7 @@ impl Document {
         self.0.get(key)
     }
 
-    /// Sets all members of `other`, if both are objects; otherwise `other` takes the place of this document.
+    /// Sets all members of `other` if both are objects; otherwise `other` replaces this document.
     pub fn merge(&mut self, other: &Self) {
         match (self.other(), other.other()) {
             (None, None) => self.0.merge(&other.0),
@@ -51,7 +51,7 @@ impl Document {
         self.0.json_len()
     }
 
-    /// How many containers stand inside each other.
+    /// The depth of nested containers.
     pub fn depth(&self) -> usize {
         self.0.depth()
     }

@@ -1,14 +1,15 @@
-//! The members of an object: few in a row, many with an index.
+//! The members of an object: a few in a list, many with an index.
 
 use super::{Text, Value};
 use indexmap::IndexMap;
 use std::hash::RandomState;
 
-/// Up to so many members are searched through: most objects are that small, and an index costs more than it saves. An
-/// execution as the API shows it has nine to fifteen.
+/// Up to this many members are searched linearly: most objects are that small, and an index costs
+/// more than it saves. An execution in the API has nine to fifteen.
 pub(super) const LINEAR_SEARCH_MEMBERS: usize = 16;
 
-/// The seed is the process's own: names come from outside, and nobody may choose many with one hash.
+/// The process has its own seed: names come from outside, and no one may choose many with the same
+/// hash.
 type Indexed = IndexMap<Text, Value, RandomState>;
 
 /// Members in order, each name once.
@@ -16,7 +17,7 @@ type Indexed = IndexMap<Text, Value, RandomState>;
 pub(super) enum Members {
     Few(Vec<(Text, Value)>),
     Many(Box<Indexed>),
-    /// No members, but a value that is no object: what stands here is not an object but a document.
+    /// A value that is not an object, in place of members: this is a document.
     Whole(Box<Value>),
 }
 
@@ -27,7 +28,7 @@ pub(super) enum Iter<'a> {
 }
 
 impl Members {
-    /// None yet, with room for so many.
+    /// No members yet, with room for this many.
     pub(super) fn with_capacity(members: usize) -> Self {
         if members <= LINEAR_SEARCH_MEMBERS {
             Self::Few(Vec::with_capacity(members))
@@ -61,7 +62,7 @@ impl Members {
         }
     }
 
-    /// Sets a member: in its place if it is there, else at the end. Answers with what it replaced.
+    /// Sets a member: in its place if it exists, otherwise at the end. Returns the replaced value.
     pub(super) fn insert(&mut self, key: Text, value: Value) -> Option<Value> {
         match self {
             Self::Few(members) => {

@@ -1,9 +1,9 @@
-//! Numbers: exact integers where they fit, doubles elsewhere, compared by value.
+//! Numbers: exact integers if they fit, otherwise doubles; compared by value.
 
 use serde_json::Number;
 use std::cmp::Ordering;
 
-/// Digits of an unsigned integer.
+/// The number of digits of an unsigned integer.
 fn digits(value: u64) -> usize {
     value.checked_ilog10().unwrap_or(0) as usize + 1
 }
@@ -41,7 +41,8 @@ fn integer_to_double(a: i128, b: f64) -> Option<Ordering> {
     if b.is_nan() {
         return None;
     }
-    // Beyond ±2⁶⁴ no integer of the language can equal the double; within, its whole part is exact in i128.
+    // Beyond ±2⁶⁴ no integer of the language can equal the double; within that range, its whole
+    // part is exact in i128.
     if b >= 18_446_744_073_709_551_616.0 {
         return Some(Ordering::Less);
     }
@@ -55,7 +56,7 @@ fn integer_to_double(a: i128, b: f64) -> Option<Ordering> {
     )
 }
 
-/// Whether two numbers have the same value: `1`, `1.0` and `1e0` have.
+/// Whether two numbers have the same value, as `1`, `1.0` and `1e0` do.
 pub fn equal(a: &Number, b: &Number) -> bool {
     compare(a, b) == Some(Ordering::Equal)
 }

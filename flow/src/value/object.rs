@@ -25,15 +25,15 @@ impl Object {
         Self(None)
     }
 
-    /// `{}`, for whoever needs one that lasts.
+    /// `{}` with a static lifetime.
     pub(super) fn empty() -> &'static Self {
         static EMPTY: Object = Object(None);
         &EMPTY
     }
 
-    /// A document that is no object. Nobody but [`super::Document`] may make or see it.
+    /// A document that is not an object. Only [`super::Document`] may make or see it.
     pub(super) fn standing_for(value: Value) -> Self {
-        // INVARIANT: `json_len` and `depth` answer with those of the value, though there are no members.
+        // INVARIANT: `json_len` and `depth` are those of the value, although there are no members.
         Self(Some(Arc::new(Inner {
             members_len: value.json_len() - 1,
             depth: value.depth(),
@@ -41,7 +41,7 @@ impl Object {
         })))
     }
 
-    /// The document that is no object and stands here instead of members.
+    /// The document that is not an object and is stored here instead of members.
     #[inline]
     pub(super) fn stands_for(&self) -> Option<&Value> {
         match &self.0.as_ref()?.members {
@@ -50,7 +50,7 @@ impl Object {
         }
     }
 
-    /// How many members.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |inner| inner.members.len())
     }
@@ -75,7 +75,7 @@ impl Object {
         self.get(key).is_some()
     }
 
-    /// Sets a member: in its place if it is there, else at the end. Answers with what it replaced.
+    /// Sets a member: in its place if it exists, otherwise at the end. Returns the replaced value.
     pub fn insert(&mut self, key: Text, value: Value) -> Option<Value> {
         let inner = Arc::make_mut(self.0.get_or_insert_with(|| {
             Arc::new(Inner {
@@ -111,7 +111,7 @@ impl Object {
         }
     }
 
-    /// 1, or more where members are containers.
+    /// The depth of nested containers: 1, or more if members are containers.
     pub fn depth(&self) -> usize {
         self.0.as_ref().map_or(1, |inner| inner.depth)
     }
@@ -135,8 +135,8 @@ impl Inner {
         old
     }
 
-    /// Sets many members. The depth is measured once, not each time a deep one is replaced: whoever sends the members could
-    /// replace one again and again.
+    /// Sets many members. The depth is measured once, not each time a deep member is replaced,
+    /// because the sender of the members could replace one again and again.
     fn extend(&mut self, members: impl Iterator<Item = (Text, Value)>) {
         let mut deepest_went = false;
         for (key, value) in members {
@@ -151,7 +151,8 @@ impl Inner {
         self.depth = 1 + self.members.iter().map(|(_, value)| value.depth()).max().unwrap_or(0);
     }
 
-    /// Sets a member. Returns what it replaced, and whether that may have been the deepest: then `depth` may be too great.
+    /// Sets a member. Returns the replaced value, and whether that may have been the deepest:
+    /// `depth` may then be too great.
     fn put(&mut self, key: Text, value: Value) -> (Option<Value>, bool) {
         let value_depth = 1 + value.depth();
         let value_len = value.json_len();
@@ -225,7 +226,8 @@ mod tests {
                 Value::Array([value].into_iter().collect())
             })
         };
-        // Names and depths that come again in many orders, up to more members than are searched through.
+        // Names and depths that repeat in many orders, with more members than are searched
+        // linearly.
         for names in [1, 3, 8, 9, 20] {
             let mut put_one_by_one = Object::new();
             let mut sent = Vec::new();

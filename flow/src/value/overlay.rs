@@ -2,18 +2,19 @@
 
 use super::{Document, Object, Text, Value};
 
-/// `base` merged with `over`, `over` wins: what a step sees as input by default (section "data").
+/// `base` merged with `over`, where `over` wins: a step's input by default (section "data").
 ///
-/// Neither side is copied until somebody asks for the whole object, and the merged size is kept along, so that a step
-/// which touches nothing costs the same beside large data as beside small.
+/// Neither side is copied until the whole object is needed. The merged size is tracked, so that a
+/// step that touches nothing costs the same for large data as for small data.
 ///
-/// What is below may be any JSON value. It stands as it is until a member is laid over it: members have no place over a
-/// value that is no object, so they replace it.
+/// `base` may be any JSON value. It stays as it is until a member is laid over it. Members can't be
+/// laid over a value that is not an object, so they replace it.
 #[derive(Clone, Default)]
 pub struct Overlay {
     base: Document,
     over: Object,
-    /// JSON length of the members of `base` which `over` hides, each with its colon, and how many they are.
+    /// The JSON length of the members of `base` that `over` hides, each with its colon, and their
+    /// number.
     hidden_len: usize,
     hidden: usize,
     /// Bytes that do not count towards the limit of a step's data: collections of the foreach steps around it.
@@ -29,7 +30,7 @@ impl Overlay {
         }
     }
 
-    /// The lower object; empty if what is below is none.
+    /// The lower object; empty if `base` is not an object.
     pub fn base(&self) -> &Object {
         self.base.members()
     }
@@ -59,7 +60,8 @@ impl Overlay {
                 self.insert(key.clone(), value.clone());
             }
         } else if !other.is_empty() {
-            // Nothing is there to be kept: the object itself lies on top, and is copied when it changes.
+            // Nothing below needs to be kept: the object itself becomes the upper one, and is
+            // copied when it changes.
             for (key, _) in other {
                 self.hide(key);
             }
@@ -80,7 +82,8 @@ impl Overlay {
         }
     }
 
-    /// Lays a document over this one: the members of an object over what is there, any other value in its place.
+    /// Lays a document over this one: members of an object are set, and any other value replaces
+    /// this one.
     pub fn merge_document(&mut self, other: &Document) {
         match other.as_object() {
             Some(members) => self.merge(members),
@@ -110,7 +113,7 @@ impl Overlay {
         2 + text + members.saturating_sub(1)
     }
 
-    /// The depth of the merged document, or one that is a little too large where a deep member is hidden.
+    /// The depth of the merged document, or slightly more if a deep member is hidden.
     pub fn depth(&self) -> usize {
         match self.over.is_empty() {
             true => self.base.depth(),
@@ -123,7 +126,7 @@ impl Overlay {
         self.exempt
     }
 
-    /// Takes `bytes` more out of what counts towards the limit of a step's data.
+    /// Excludes `bytes` more from the limit of a step's data.
     pub fn exempt_also(&mut self, bytes: usize) {
         self.exempt += bytes;
     }
@@ -137,7 +140,8 @@ impl Overlay {
         }
     }
 
-    /// The merged document: members of the lower one in their order, then what only the upper one has.
+    /// The merged document: the members of the lower one in their order, then those that only the
+    /// upper one has.
     pub fn to_value(&self) -> Value {
         self.merged().into()
     }

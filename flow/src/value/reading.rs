@@ -1,8 +1,8 @@
-//! Values out of text, in as little memory as they need, and in no more than they may have.
+//! Reads values from text, with as little memory as they need and within a limit.
 //!
-//! What containers will hold is gathered on two stacks that all of them share, so each is made once, of just its size.
-//! Names and short strings that come again are kept once. What a value takes is counted as it grows: the count depends
-//! on the text alone.
+//! The contents of containers are gathered on two shared stacks, so each container is allocated
+//! once, with its exact size. Repeated names and short strings are kept once. The memory of a value
+//! is counted as it grows; the count depends on the text alone.
 
 use super::members::LINEAR_SEARCH_MEMBERS;
 use super::{Array, Number, Object, Text, Value};
@@ -10,34 +10,35 @@ use rustc_hash::FxHasher;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::hash::Hasher;
 
-/// Bytes a value may take for each byte of its text.
+/// The memory that a value may take for each byte of its text, in bytes.
 const MEMORY_PER_TEXT_BYTE: usize = 6;
-/// Bytes any value may take, however short its text.
+/// The memory that any value may take, however short its text, in bytes.
 const MIN_MEMORY_BYTES: usize = 32 * 1024 * 1024;
 
-/// Bytes of a value inside an array, and of a member of an object; further ones of many, which have an index.
+/// The bytes of a value inside an array, and of a member of an object; additional bytes of a member
+/// in a large object, which has an index.
 const VALUE_BYTES: usize = size_of::<Value>();
 const MEMBER_BYTES: usize = size_of::<(Text, Value)>();
 const INDEX_BYTES: usize = MEMBER_BYTES;
-/// Bytes of a container beside what it holds, if it holds anything, and of a string beside its characters.
+/// The bytes of a non-empty container without its contents, and of a string without its characters.
 const CONTAINER_BYTES: usize = 56;
 const TEXT_BYTES: usize = 16;
-/// After so many bytes it is asked whether there may be more.
+/// After this many bytes the reader asks whether there is room for more.
 const ASK_EVERY_BYTES: usize = 1024 * 1024;
-/// Items of an array that are gathered before they are put aside.
+/// How many items of an array are gathered before they are put aside.
 const CHUNK_ITEMS: usize = 8 * 1024;
 
 /// Why a text was not read.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The value takes more memory than it may.
+    /// The value takes more memory than allowed.
     TooLarge {
-        /// Bytes it may take.
+        /// The allowed bytes.
         limit: usize,
     },
-    /// There is not so much memory just now.
+    /// There is not enough memory at the moment.
     NoRoom,
-    /// It is no JSON.
+    /// The text is not JSON.
     Syntax(serde_json::Error),
 }
 
@@ -54,13 +55,15 @@ impl std::fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 impl Value {
-    /// What a value may take in memory whose text has so many bytes: six times as much, and 32 MiB in any case.
+    /// The memory limit of a value whose text has this many bytes: six times as much, and at least
+    /// 32 MiB.
     pub fn most_memory(text: usize) -> usize {
         text.saturating_mul(MEMORY_PER_TEXT_BYTE)
             .saturating_add(MIN_MEMORY_BYTES)
     }
 
-    /// Reads JSON that comes from outside: a value that takes more than `limit` bytes of memory is given up on the way.
+    /// Reads JSON from outside. Reading stops when the value takes more than `limit` bytes of
+    /// memory.
     ///
     /// # Errors
     ///
@@ -69,8 +72,8 @@ impl Value {
         Self::read_counted(text, limit, |_| true).map(|(value, _)| value)
     }
 
-    /// The same, and how many bytes of memory the value takes. With each further MiB it is asked whether there may be so
-    /// many.
+    /// The same, with the bytes of memory that the value takes. For each further MiB the reader
+    /// asks whether there is room.
     ///
     /// # Errors
     ///
@@ -96,7 +99,7 @@ impl Value {
     }
 }
 
-/// What reading one value needs.
+/// The state of reading one value.
 pub(super) struct Reading<'a> {
     values: Vec<Value>,
     members: Vec<(Text, Value)>,
@@ -157,20 +160,21 @@ impl Reading<'_> {
     }
 }
 
-/// Strings that came before: a table in which the last with a hash stays.
+/// The strings read before: a table that keeps the last string for each hash.
 #[derive(Default)]
 struct Known {
     seen: usize,
     texts: Vec<Option<Text>>,
 }
 
-/// Places for known strings, the bytes these may have, and how many come before it is worth the while.
+/// The places for known strings, the bytes that these may have, and how many must come before the
+/// table is worth its cost.
 const KNOWN_STRINGS: usize = 256;
 const KNOWN_STRING_BYTES: usize = 32;
 const STRINGS_BEFORE_CACHE: usize = 16;
 
 impl Known {
-    /// A text, and whether it is a new one.
+    /// The text, and whether it is new.
     fn text(&mut self, text: &str) -> (Text, bool) {
         if text.len() > KNOWN_STRING_BYTES {
             return (Text::from(text), true);
@@ -259,7 +263,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             return Ok(Value::Array(reading.values.drain(first..).collect()));
         }
         let items = aside.len() * CHUNK_ITEMS + reading.values.len() - first;
-        // While they move they are there twice.
+        // While they move, they are in memory twice.
         reading.ask(reading.used + items * VALUE_BYTES)?;
         let mut all = Vec::with_capacity(items);
         let rest = reading.values.drain(first..);
@@ -329,7 +333,7 @@ mod tests {
         }
         let text = format!("{{{}}}", many.join(","));
         assert_eq!(read(&text, usize::MAX).unwrap().to_json(), text);
-        // A name that comes again keeps its place, and its last value.
+        // A repeated name keeps its place and has its last value.
         let again = read(r#"{"a":1,"b":2,"a":3}"#, usize::MAX).unwrap();
         assert_eq!(again.to_json(), r#"{"a":3,"b":2}"#);
     }

@@ -1,4 +1,4 @@
-//! Shared text that knows how long it is as JSON.
+//! Shared text that knows its length in JSON.
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct Text {
     text: Arc<str>,
     json_len: u32,
-    /// Leaves room to tell from other kinds of values: so a value is no larger than a text.
+    /// Leaves room for the tag of other kinds of values, so that a value is no larger than a text.
     _kind: Kind,
 }
 
@@ -25,7 +25,7 @@ impl Text {
         &self.text
     }
 
-    /// A text in which nothing is escaped in JSON.
+    /// A text without characters that JSON escapes.
     pub(crate) fn plain(text: &str) -> Self {
         let json_len = u32::try_from(text.len() + 2).unwrap_or(u32::MAX);
         let text = Self {
@@ -37,7 +37,7 @@ impl Text {
         text
     }
 
-    /// The length of this string's JSON text in bytes, quotes and escapes included.
+    /// The length of this string's JSON text in bytes, including quotes and escapes.
     pub fn json_len(&self) -> usize {
         self.json_len as usize
     }

@@ -1,4 +1,4 @@
-//! What may stand on the command line.
+//! The arguments of the command line.
 
 use crate::commands::{Command, GROUPS};
 use crate::table::now;
@@ -9,7 +9,7 @@ use starbridge_flow::time::{Millis, Timestamp};
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-/// A hundred years in milliseconds: nothing was started before.
+/// A hundred years in milliseconds: no execution was started earlier.
 const MAX_SPAN: f64 = 3.156e12;
 
 /// Runs flows: JSON or YAML files that say which tasks to call, in which order, and what to do when one fails
@@ -43,7 +43,8 @@ pub fn read_address(text: &str) -> Result<SocketAddr, String> {
     address.map_err(|_| "an IP address and a port are expected, for example 127.0.0.1:7878".to_owned())
 }
 
-/// A time as servers take it: one that is written out stays as it is, a span such as `2h` or `-2h` is so long ago.
+/// A time in the form that servers take. A written time stays unchanged; a span such as `2h` or
+/// `-2h` means that long ago.
 pub fn read_time(text: &str) -> Result<String, String> {
     if Timestamp::parse(text).is_some() {
         return Ok(text.to_owned());
@@ -59,7 +60,7 @@ pub fn read_time(text: &str) -> Result<String, String> {
     }
 }
 
-/// The whole command line as clap has it, commands listed in groups.
+/// The whole command line for clap, with commands listed in groups.
 pub fn command() -> clap::Command {
     let command = Arguments::command();
     let listing = listing(&command);

@@ -1,4 +1,4 @@
-//! A server, as the commands that ask one see it: requests out, answers in, problems said.
+//! The client of a server, for commands: sends requests, reads answers, prints problems.
 
 pub mod lists;
 mod near;
@@ -23,15 +23,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 use token::Token;
 
-/// Where a server is that nobody names.
+/// The server's address if none is given.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:7878";
-/// A connection that takes longer is given up.
+/// The time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// An answer that takes longer is given up; the server answers who waits after a minute at most.
+/// The time limit for an answer. The server answers a waiting request after a minute at most.
 const ANSWER: Duration = Duration::from_secs(90);
-/// What is only asked to help is waited for no longer.
+/// The time limit for requests that only add help.
 const ASIDE: Duration = Duration::from_secs(5);
-/// A stream that is silent for longer is broken: the server says something every quarter of a minute.
+/// A stream that is silent for longer is broken: the server sends something every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Which server is asked, and as whom.
@@ -49,14 +49,14 @@ pub struct ServerOptions {
     token: Option<Token>,
 }
 
-/// A server that can be asked.
+/// A client for one server.
 pub struct Client {
     output: Output,
     runtime: tokio::runtime::Runtime,
     remote: Remote,
 }
 
-/// What a request carries.
+/// The body of a request.
 pub enum Body<'a> {
     /// Nothing.
     Nothing,
@@ -66,7 +66,7 @@ pub enum Body<'a> {
     Text(&'static str, String),
 }
 
-/// What a server answered.
+/// An answer of a server.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status.
@@ -76,12 +76,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as an object; empty where it is none.
+    /// The body as an object; empty if it is not one.
     pub fn object(&self) -> Object {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    /// The items of a page, and where the next one begins.
+    /// The items of a page, and the cursor of the next one.
     pub fn page(&self) -> (Vec<Object>, Option<String>) {
         let page = self.object();
         let items = page.get("items").and_then(Value::as_array);
@@ -95,7 +95,7 @@ impl Answer {
 }
 
 impl Client {
-    /// Makes ready to ask the server that is named.
+    /// A client for the given server.
     pub fn new(options: &ServerOptions, output: Output) -> Result<Self, Exit> {
         let named = options.server.clone().or_else(|| set("STARBRIDGE_SERVER"));
         let named = named.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
@@ -129,37 +129,37 @@ impl Client {
         })
     }
 
-    /// The server, for those who ask several things at once.
+    /// The server, for code that sends several requests at once.
     pub fn remote(&self) -> &Remote {
         &self.remote
     }
 
-    /// Does what takes a while and sees to signals itself.
+    /// Runs long work that handles signals itself.
     pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
 
-    /// Where words go.
+    /// The output for messages.
     pub fn output(&self) -> Output {
         self.output
     }
 
-    /// Looks at something.
+    /// Reads something.
     pub fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Answer, Exit> {
         self.well(Method::GET, path, query, Body::Nothing)
     }
 
-    /// Does something.
+    /// Starts an action.
     pub fn post(&self, path: &[&str], query: &[(&str, String)], body: &Object) -> Result<Answer, Exit> {
         self.well(Method::POST, path, query, Body::Json(body))
     }
 
-    /// Puts something in a place.
+    /// Puts something at a path.
     pub fn put(&self, path: &[&str], body: &Object) -> Result<Answer, Exit> {
         self.well(Method::PUT, path, &[], Body::Json(body))
     }
 
-    /// Changes what is named of something.
+    /// Changes the given members of something.
     pub fn patch(&self, path: &[&str], body: &Object) -> Result<Answer, Exit> {
         self.well(Method::PATCH, path, &[], Body::Json(body))
     }
@@ -169,7 +169,7 @@ impl Client {
         self.well(Method::DELETE, path, &[], Body::Nothing)
     }
 
-    /// Asks; a problem is said.
+    /// Sends a request; prints a problem.
     fn well(&self, method: Method, path: &[&str], query: &[(&str, String)], body: Body<'_>) -> Result<Answer, Exit> {
         let flow = match &body {
             Body::Json(body) => body.get("flow").and_then(Value::as_str).map(str::to_owned),
@@ -184,7 +184,7 @@ impl Client {
         }
     }
 
-    /// Says a problem.
+    /// Prints a problem.
     pub fn say(&self, problem: &Problem) -> Exit {
         self.say_with(problem, None)
     }
@@ -193,19 +193,19 @@ impl Client {
         problem.say(self.output, self.remote.token.is_some(), near)
     }
 
-    /// What a server answers about something else than what was asked for; nothing where it does not.
+    /// The answer to an additional request; `None` if there is none.
     fn aside(&self, path: &[&str], query: &[(&str, String)]) -> Option<Answer> {
         let request = self.remote.request(Method::GET, path, query).ok()?;
         let answer = self.runtime.block_on(remote::exchange(request, Body::Nothing, ASIDE));
         answer.ok()?.ok()
     }
 
-    /// The same for commands that do well without it.
+    /// The same, for commands that can do without it.
     pub fn look(&self, path: &[&str], query: &[(&str, String)]) -> Option<Object> {
         self.aside(path, query).map(|answer| answer.object())
     }
 
-    /// Asks, and answers what came or the problem that came in its place.
+    /// Sends a request. Returns the answer, or the problem in its place.
     pub fn ask(
         &self,
         method: Method,
@@ -233,7 +233,7 @@ impl Client {
         request.map_err(|segment| bad(self.output, &format!("`{segment}` names nothing"), ""))
     }
 
-    /// Does something, unless the user would rather not.
+    /// Does some work, unless the user interrupts it.
     fn until_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, Exit> {
         self.runtime.block_on(async {
             tokio::select! {
@@ -243,7 +243,7 @@ impl Client {
         })
     }
 
-    /// `does`: more than looking was asked; `named`: a start that can be repeated.
+    /// `does`: the request changes something; `named`: a start that can be repeated.
     fn unreachable(&self, error: &reqwest::Error, does: bool, named: bool) -> Exit {
         let server = self.remote.address();
         let why = root(error);
@@ -261,7 +261,7 @@ impl Client {
     }
 }
 
-/// Says that there is no answer.
+/// Reports that there is no answer.
 fn unreached(output: Output, message: &str, help: &str) -> Exit {
     output.fail_as(Exit::Fault, "Unreachable", message, Some(help))
 }
@@ -272,7 +272,7 @@ fn set(variable: &str) -> Option<String> {
 }
 
 fn http_client(server: &Url) -> reqwest::Result<reqwest::Client> {
-    // There may be one already: then that is as good.
+    // There may be one already, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = reqwest::Client::builder()
         .connect_timeout(CONNECT)
@@ -282,7 +282,7 @@ fn http_client(server: &Url) -> reqwest::Result<reqwest::Client> {
         .retry(reqwest::retry::never())
         .http1_only();
     if server.scheme() == "http" {
-        // Reading the system's certificates takes a while, and nobody asks for them.
+        // Reading the system's certificates takes a while, and they are not needed here.
         client = client.tls_certs_only([]);
     }
     client.build()

@@ -53,7 +53,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Does it.
+            /// Runs it.
             pub fn run(self, output: &Output) -> Result<(), Exit> {
                 match self {
                     $($($(#[$when])? Self::$variant(options) => $module::run(&options, *output),)*)*

@@ -18,13 +18,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The word that stands for stdin where a file is asked for.
+/// The word that means stdin in place of a file.
 pub const STDIN: &str = "-";
 /// Files longer than this are not read, whatever they hold.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Reads a definition and checks it; of a folder the flow in it. What is found is said; with errors the exit is
-/// [`Exit::Bad`].
+/// Reads and checks a definition; for a folder, the flow in it. Prints the diagnostics; with errors
+/// the exit is [`Exit::Bad`].
 pub fn load_flow(path: &Path, output: Output) -> Result<(Source, Arc<Flow>), Exit> {
     let file = flow_file(path);
     if file.is_dir() {
@@ -34,7 +34,7 @@ pub fn load_flow(path: &Path, output: Output) -> Result<(Source, Arc<Flow>), Exi
     check_flow(read(&file, output)?, output)
 }
 
-/// The file that is meant: of a folder the `flow.json`, `flow.yaml` or `flow.yml` in it.
+/// The file that is meant: for a folder, the `flow.json`, `flow.yaml` or `flow.yml` in it.
 pub fn flow_file(path: &Path) -> PathBuf {
     let names = ["flow.json", "flow.yaml", "flow.yml"];
     let files = names.into_iter().map(|name| path.join(name));
@@ -45,7 +45,7 @@ pub fn flow_file(path: &Path) -> PathBuf {
     .unwrap_or_else(|| path.to_path_buf())
 }
 
-/// The name a flow goes by where nobody gives it one: its own if that is a name of flows, else its file's.
+/// The default name of a flow: its own if that is a valid name, otherwise its file's.
 pub fn flow_name(source: &Source) -> String {
     let own = parse(source)
         .root
@@ -58,8 +58,8 @@ pub fn flow_name(source: &Source) -> String {
         .unwrap_or(if stem.is_empty() { "flow".to_owned() } else { stem })
 }
 
-/// Checks a definition, also for resources that nothing answers to where that is known, and with what is known of its
-/// tasks' results.
+/// Checks a definition, also for unanswered resources if these are known, and with example results
+/// of its tasks.
 pub fn checked(source: &Source, reach: Option<&SupportedResources>, samples: Option<&Samples>) -> Checked {
     let unsupported_reason = |resource: &str| reach.and_then(|reach| reach.unsupported_reason(resource));
     check_knowing(
@@ -70,7 +70,7 @@ pub fn checked(source: &Source, reach: Option<&SupportedResources>, samples: Opt
     )
 }
 
-/// Refuses to run a flow with resources that nothing answers to, and says which.
+/// Refuses to run a flow with unanswered resources, and names them.
 pub fn all_answered(source: Source, reach: &SupportedResources, output: Output) -> Result<(), Exit> {
     let mut diagnostics = checked(&source, Some(reach), None).diagnostics;
     diagnostics.retain(|found| found.code == Code::NotAnswered);
@@ -87,7 +87,7 @@ pub fn all_answered(source: Source, reach: &SupportedResources, output: Output) 
     Err(output.fail(Exit::Bad, &message, Some(help)))
 }
 
-/// Adds entries as they are given on the command line to a resource map.
+/// Adds entries from the command line to a resource map.
 pub fn add_resources(map: &mut ResourceMap, entries: &[String], output: Output) -> Result<(), Exit> {
     for entry in entries {
         map.add(entry).map_err(|error| {
@@ -109,7 +109,7 @@ pub fn limits_of(file: &Path, output: Output) -> Result<Limits, Exit> {
     Ok(config_of(file, output)?.limits)
 }
 
-/// A server's configuration, without what the environment says.
+/// A server's configuration, without the environment's overrides.
 fn config_of(file: &Path, output: Output) -> Result<Config, Exit> {
     let wrong = |what: String| bad(output, &format!("`{}`: {what}", file.display()), "");
     let text = bytes_of(file).and_then(|bytes| {
@@ -120,7 +120,7 @@ fn config_of(file: &Path, output: Output) -> Result<Config, Exit> {
     Config::read(&text, std::iter::empty()).map_err(|error| wrong(error.trim_end().to_owned()))
 }
 
-/// Checks a definition. What is found is said; with errors the exit is [`Exit::Bad`].
+/// Checks a definition. Prints the diagnostics; with errors the exit is [`Exit::Bad`].
 pub fn check_flow(source: Source, output: Output) -> Result<(Source, Arc<Flow>), Exit> {
     let checked = starbridge_fdl::check(&source, &Limits::default());
     let report = Report {
@@ -149,12 +149,12 @@ pub fn read(path: &Path, output: Output) -> Result<Source, Exit> {
     Ok(Source::new(shown(path), text))
 }
 
-/// Reads a text; `-` is stdin. One that can't be read or is no UTF-8 is said to be so.
+/// Reads a text; `-` is stdin. Prints an error if it can't be read or is not UTF-8.
 pub fn read_text(path: &Path, output: Output) -> Result<String, Exit> {
     text_of(path).map_err(|(message, help)| output.fail(Exit::Bad, &message, help.as_deref()))
 }
 
-/// An execution's input as it is given: in words, or in a file; nothing where none is.
+/// An execution's input from the command line: as text or in a file; `None` if there is none.
 pub fn read_input(words: Option<&str>, file: Option<&Path>, output: Output) -> Result<Option<Object>, Exit> {
     let (text, place) = match (words, file) {
         (Some(given), _) if is_file(given) => return read_given(given, "an execution's input", output).map(Some),
@@ -165,12 +165,13 @@ pub fn read_input(words: Option<&str>, file: Option<&Path>, output: Output) -> R
     read_object(&text, &place, "an execution's input", output).map(Some)
 }
 
-/// Whether what is given for JSON is the name of a file that is there.
+/// Whether an argument for JSON is the name of an existing file.
 fn is_file(given: &str) -> bool {
     !given.trim_start().starts_with(['{', '[', '"']) && Path::new(given).is_file()
 }
 
-/// A step's or execution's input that is given as JSON or by the file it stands in (`-`: stdin); `what` says whose.
+/// A step's or execution's input, given as JSON or as the file that contains it (`-`: stdin);
+/// `what` says whose.
 pub fn read_given(given: &str, what: &str, output: Output) -> Result<Object, Exit> {
     if given.trim_start().starts_with(['{', '[']) {
         return read_object(given, "`--input`", what, output);
@@ -179,7 +180,7 @@ pub fn read_given(given: &str, what: &str, output: Output) -> Result<Object, Exi
     read_object(&text, &format!("`{given}`"), what, output)
 }
 
-/// An object that was given as JSON, `place` says where and `what` as what.
+/// An object given as JSON; `place` says where, and `what` says what it is.
 pub fn read_object(text: &str, place: &str, what: &str, output: Output) -> Result<Object, Exit> {
     match read_json(text, place, output)? {
         Value::Object(object) => Ok(object),
@@ -190,7 +191,7 @@ pub fn read_object(text: &str, place: &str, what: &str, output: Output) -> Resul
     }
 }
 
-/// A value that was given as JSON, `place` says where.
+/// A value given as JSON; `place` says where.
 pub fn read_json(text: &str, place: &str, output: Output) -> Result<Value, Exit> {
     let text = without_mark(text);
     serde_json::from_str(text).map_err(|error| {
@@ -212,7 +213,7 @@ pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{FEFF}').unwrap_or(text)
 }
 
-/// The name people know a file by.
+/// The name of a file for people.
 fn shown(path: &Path) -> String {
     if path == Path::new(STDIN) {
         "<stdin>".to_owned()
@@ -249,7 +250,7 @@ fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Says where a text stops being UTF-8, and what it may be instead.
+/// Reports where a text stops being UTF-8, and its probable encoding.
 fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> (String, Option<String>) {
     let bytes = error.as_bytes();
     let good = error.utf8_error().valid_up_to();
@@ -266,7 +267,7 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> (String, Option<S
     (message, Some(help.to_owned()))
 }
 
-/// Asks whether a file of a similar name beside the missing one was meant.
+/// Asks whether a file with a similar name beside the missing one was meant.
 fn neighbour(missing: &Path) -> Option<String> {
     let folder = missing.parent()?;
     let here = if folder.as_os_str().is_empty() {
@@ -286,7 +287,8 @@ fn neighbour(missing: &Path) -> Option<String> {
 }
 
 /// The flows in a folder and the folders in it, by name: files that end in `.json`, `.yaml` or `.yml` and hold an
-/// object with `steps` or of the type `flow`. Test files and hidden folders are left out, links to folders not followed.
+/// object with `steps` or of the type `flow`. Test files and hidden folders are left out, and links
+/// to folders are not followed.
 pub fn flows_in(folder: &Path, output: Output) -> Result<Vec<PathBuf>, Exit> {
     let mut flows = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -328,7 +330,8 @@ pub fn is_test(source: &Source) -> bool {
     root.is_some_and(|root| root.get("cases").is_some() && root.get("steps").is_none())
 }
 
-/// Whether a file is meant as a flow. One that is too broken to tell counts if it speaks of steps.
+/// Whether a file is meant as a flow. A file that is too broken to tell counts if it mentions
+/// steps.
 fn holds_flow(path: &Path) -> bool {
     let speaks_of_steps = |bytes: &[u8]| bytes.windows(5).any(|word| word == b"steps");
     let Ok(bytes) = bytes_of(path) else { return true };

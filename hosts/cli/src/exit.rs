@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Why the program ends with another exit code than 0. What there is to say has been said by then.
+/// Why the program ends with an exit code other than 0. The message has been printed by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// The flow ended unsuccessfully, or a check found something.
@@ -11,12 +11,12 @@ pub enum Exit {
     Bad,
     /// An operational fault: the program could not do its work.
     Fault,
-    /// Somebody interrupted the program.
+    /// The user interrupted the program.
     Interrupted,
 }
 
 impl Exit {
-    /// The word for it where an error has none of its own.
+    /// The word for it if an error has no code of its own.
     pub fn word(self) -> &'static str {
         match self {
             Self::Found => "Unsuccessful",

@@ -22,7 +22,8 @@ use output::Output;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the command that the arguments name, the program's own name first, and gives the process's exit code.
+/// Runs the command of the arguments, which begin with the program's own name. Returns the
+/// process's exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if let Some(code) = supervisor::supervise(&arguments) {

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// A server allocates on several threads all the time: this one takes a tenth off the whole (docs/performance.md).
+/// A server allocates on several threads all the time. This allocator saves a tenth of the total
+/// time (docs/performance.md).
 #[cfg(feature = "server")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

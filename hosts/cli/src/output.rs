@@ -1,4 +1,4 @@
-//! Where words go: results to stdout, all else to stderr.
+//! Output: results to stdout, everything else to stderr.
 
 use crate::exit::Exit;
 use anstream::AutoStream;
@@ -8,7 +8,7 @@ use starbridge_node::escaping::{escaped_but_colours, escaped_json, escaped_lines
 use starbridge_node::system::reason;
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// The two streams, and how much is to be said on them.
+/// The two streams, and the wanted amount of output.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     json: bool,
@@ -31,8 +31,8 @@ impl Output {
         self.quiet
     }
 
-    /// Writes a result to stdout as it stands. A reader that went away has read all it wanted; any other failure to
-    /// write is a fault.
+    /// Writes a result to stdout unchanged. A reader that has gone read all it wanted; any other
+    /// failure to write is a fault.
     pub fn result(self, text: &str) -> Result<(), Exit> {
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -45,8 +45,8 @@ impl Output {
         }
     }
 
-    /// Writes a result for people to stdout; colours only where they are shown and not refused, and nothing else a terminal
-    /// would obey.
+    /// Writes a result for people to stdout, with colours only if they are shown and wanted, and
+    /// without other control sequences.
     pub fn print(self, text: &str) -> Result<(), Exit> {
         let text = &escaped_but_colours(text);
         let choice = AutoStream::choice(&std::io::stdout());
@@ -63,18 +63,18 @@ impl Output {
         }
     }
 
-    /// Writes text to stderr; colours only where they are shown and not refused (`NO_COLOR`).
+    /// Writes text to stderr, with colours only if they are shown and wanted (`NO_COLOR`).
     pub fn say(self, text: &str) {
-        // Nobody is left to tell that nobody listens.
+        // If stderr has no reader, the failure can't be reported.
         let _ = AutoStream::auto(std::io::stderr().lock()).write_all(escaped_but_colours(text).as_bytes());
     }
 
-    /// Says what went wrong, and maybe what to do, and gives back the exit it is to lead to.
+    /// Prints the error, and perhaps the advice. Returns the exit.
     pub fn fail(self, exit: Exit, message: &str, help: Option<&str>) -> Exit {
         self.fail_as(exit, exit.word(), message, help)
     }
 
-    /// The same of something that has a word of its own, which programs can tell it by.
+    /// The same for an error with its own code, by which programs can recognize it.
     pub fn fail_as(self, exit: Exit, code: &str, message: &str, help: Option<&str>) -> Exit {
         if self.json {
             let error = JsonError { code, message, help };
@@ -92,12 +92,12 @@ impl Output {
         exit
     }
 
-    /// Whether stderr is a terminal on which lines can be drawn over.
+    /// Whether stderr is a terminal on which lines can be redrawn.
     pub fn is_live(self) -> bool {
         std::io::stderr().is_terminal()
     }
 
-    /// Columns that text on stderr may take: those of the terminal, or a width that reads well in a log.
+    /// The width of text on stderr: that of the terminal, or one that reads well in a log.
     pub fn columns(self) -> usize {
         const LOG: usize = 140;
         let told = terminal_size::terminal_size_of(std::io::stderr());
@@ -105,7 +105,7 @@ impl Output {
     }
 }
 
-/// What went wrong, for programs.
+/// An error, for programs.
 #[derive(Serialize)]
 struct JsonError<'a> {
     code: &'a str,
@@ -130,7 +130,8 @@ pub fn finish_value(output: Output, value: &Value, outcome: Result<(), Exit>) ->
     outcome
 }
 
-/// Writes a result as a line of its own and passes the outcome on. On a terminal nothing in it is obeyed.
+/// Writes a result as a line of its own and passes the outcome on. On a terminal, control sequences
+/// in it have no effect.
 pub fn finish(output: Output, text: &str, outcome: Result<(), Exit>) -> Result<(), Exit> {
     let text = match std::io::stdout().is_terminal() {
         true => escaped_json(text),
@@ -140,12 +141,12 @@ pub fn finish(output: Output, text: &str, outcome: Result<(), Exit>) -> Result<(
     outcome
 }
 
-/// Says that something was given wrongly, and gives back the exit for it.
+/// Reports a wrong argument. Returns the exit for it.
 pub fn bad(output: Output, message: &str, help: &str) -> Exit {
     output.fail(Exit::Bad, message, (!help.is_empty()).then_some(help))
 }
 
-/// Says that the program could not do its work, and gives back the exit for it.
+/// Reports that the program could not do its work. Returns the exit for it.
 pub fn fault(output: Output, message: &str, help: &str) -> Exit {
     output.fail(Exit::Fault, message, (!help.is_empty()).then_some(help))
 }

@@ -1,4 +1,4 @@
-//! What a run shows on stderr while it goes on: a live tree on a terminal, plain lines otherwise.
+//! The progress of a run on stderr: a live tree on a terminal, plain lines otherwise.
 
 mod counts;
 mod screen;
@@ -18,31 +18,32 @@ use std::sync::Arc;
 use words::mark;
 pub use words::place;
 
-/// Without a terminal, iterations are told in steps of so many.
+/// Without a terminal, progress of iterations is printed once for this many.
 const ITERATIONS_PER_LINE: u64 = 1000;
 
-/// What is shown of a run.
+/// The view of a run.
 pub struct Progress {
     screen: Screen,
     verbose: bool,
-    /// Whether what comes has been shown before, and only what is open in the end matters.
+    /// Whether the next events have been shown before, so that only the steps open at the end
+    /// matter.
     before: bool,
     limits: Arc<Limits>,
-    /// Executions as far as they have been seen.
+    /// The states of executions, as far as their events have been seen.
     states: BTreeMap<Text, State>,
-    /// Open steps that are no iterations: their lines, by execution, step and path.
+    /// Open steps that are not iterations: their lines, by execution, step and path.
     open: BTreeMap<String, (u64, String)>,
     /// When they were entered.
     entered: BTreeMap<String, Timestamp>,
-    /// Iterations, by foreach.
+    /// Iterations by foreach.
     iterations: BTreeMap<String, Counts>,
-    /// Targets that got nothing, by step.
+    /// Targets that got no value, by step.
     nothing: BTreeMap<String, Vec<Text>>,
-    /// Tasks that are done and can be undone: their names, and what undoes them.
+    /// Completed tasks that can be undone: their names, and what undoes them.
     done: Vec<(String, String, String)>,
 }
 
-/// An event and what it is about.
+/// An event and its step.
 struct EventView<'a> {
     flow: &'a Flow,
     event: &'a Event,
@@ -51,7 +52,8 @@ struct EventView<'a> {
     key: String,
     name: String,
     indent: String,
-    /// Whether it is inside of a foreach: thousands of iterations are a bar or a count, not lines.
+    /// Whether it is inside a foreach: thousands of iterations are shown as a bar or a count, not
+    /// as lines.
     in_foreach: bool,
     is_main: bool,
 }
@@ -107,7 +109,7 @@ fn key(execution: &Text, step: Option<StepId>, path: &[PathItem]) -> String {
 }
 
 impl Progress {
-    /// Shows nothing yet. `verbose`: inputs and outputs, too.
+    /// A view without content. `verbose`: also shows inputs and outputs.
     pub fn new(output: Output, verbose: bool) -> Self {
         Self {
             screen: Screen::new(output),
@@ -136,7 +138,7 @@ impl Progress {
         }
     }
 
-    /// Shows what is open of an execution after those events, which happened before.
+    /// Shows the open steps of an execution after these earlier events.
     pub fn take_up(&mut self, execution: &Text, flow: &Flow, events: &[Event]) {
         self.before = true;
         self.turn(execution, flow, events, true);
@@ -148,25 +150,26 @@ impl Progress {
         }
     }
 
-    /// Shows a line of its own; of what a terminal would obey only colours.
+    /// Shows a line of its own, without control sequences other than colours.
     pub fn line(&self, line: &str) {
         if !self.before {
             self.screen.line(line);
         }
     }
 
-    /// Takes the live part away.
+    /// Removes the live part.
     pub fn end(&mut self) {
         self.screen.clear();
     }
 
-    /// Tasks that are done and could be undone: their names, each with what undoes it, the last one first.
+    /// Completed tasks that could be undone: their names, each with what undoes it, the last one
+    /// first.
     pub fn done(&self) -> impl Iterator<Item = (&str, &str)> {
         let done = self.done.iter().rev();
         done.map(|(_, name, undo)| (name.as_str(), undo.as_str()))
     }
 
-    /// Keeps up with the execution's state, where its events have been seen from the first on.
+    /// Follows the execution's state, if its events have been seen from the first on.
     fn fold(&mut self, scene: &EventView<'_>) {
         let event = scene.event;
         if event.id.0 == 1 {
@@ -178,14 +181,14 @@ impl Progress {
             if follows {
                 state.apply(scene.flow, event);
             }
-            // Nothing is asked of what has ended.
+            // The state of an ended execution is not needed.
             if !follows || state.status().is_ended() {
                 self.states.remove(scene.execution);
             }
         }
     }
 
-    /// The input of the step an event is about, where that is known.
+    /// The input of an event's step, if it is known.
     fn input(&self, scene: &EventView<'_>) -> Option<Value> {
         let open = self.states.get(scene.execution)?.open_steps();
         let found = open
@@ -259,7 +262,7 @@ impl Progress {
         }
     }
 
-    /// What an operator is asked and decides.
+    /// The question to an operator, and the decision.
     fn operator_act(&self, scene: &EventView<'_>, act: &EventKind) {
         let EventView { name, indent, .. } = scene;
         match act {
@@ -408,7 +411,8 @@ impl Progress {
         self.line(&format!("{indent}{} {name}{took}{iterations}{nothing}", mark('✓')));
     }
 
-    /// Takes down which targets got nothing: told when the step is left, of iterations when all are over.
+    /// Records the targets that got no value. They are shown when the step is left; for iterations,
+    /// when all are over.
     fn note_missing(&mut self, scene: &EventView<'_>, missing: &[Text]) {
         if missing.is_empty() {
             return;
@@ -456,7 +460,7 @@ impl Progress {
         }
     }
 
-    /// What went into a step or came of it.
+    /// The input or output of a step.
     fn data(&self, scene: &EventView<'_>, what: &str, value: &Value) {
         let EventView { name, indent, .. } = scene;
         let (place, data) = (scene.place(), words::data(value));

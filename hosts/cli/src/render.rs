@@ -1,5 +1,5 @@
-//! Diagnostics as text: for people, for scripts, for code scanners and for pipelines. The only place that knows how
-//! they look.
+//! Diagnostics as text: for people, for scripts, for code scanners and for pipelines. Only this
+//! module knows their forms.
 
 mod github;
 mod human;
@@ -25,17 +25,17 @@ pub enum Format {
     Github,
 }
 
-/// A text and what was found in it.
+/// A text and its diagnostics.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The text.
     pub source: Source,
-    /// What was found, in order of place.
+    /// The diagnostics, in order of place.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// All that was found, in the given form. Every form but the one for people, which is the same without colours, ends
-/// with a line break if it says anything.
+/// All diagnostics in the given form. Every form except the one for people ends with a line break
+/// if it is not empty. The form for people has no colours here.
 pub fn render(format: Format, reports: &[Report]) -> String {
     match format {
         Format::Human => {
@@ -48,7 +48,7 @@ pub fn render(format: Format, reports: &[Report]) -> String {
     }
 }
 
-/// How much was found, in a line: `3 errors, 1 warning in 2 files`.
+/// The number of diagnostics, in a line: `3 errors, 1 warning in 2 files`.
 pub fn summary(reports: &[Report]) -> String {
     let found: Vec<&[Diagnostic]> = reports
         .iter()
@@ -67,7 +67,7 @@ pub fn summary(reports: &[Report]) -> String {
     format!("{} in {files}", counts(&found))
 }
 
-/// How many errors and warnings: `3 errors, 1 warning`.
+/// The numbers of errors and warnings: `3 errors, 1 warning`.
 pub fn counts(found: &[&[Diagnostic]]) -> String {
     let count = |severity: Severity| {
         let all = found.iter().flat_map(|diagnostics| diagnostics.iter());

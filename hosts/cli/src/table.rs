@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use terminal_size::{Width, terminal_size};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Stands where there is nothing.
+/// The text for an empty cell.
 pub const NOTHING: &str = "–";
 
 /// The fewest columns of a terminal that a cell is cut to.
@@ -87,7 +87,7 @@ fn bold(text: &str) -> String {
     format!("\x1b[1m{text}\x1b[0m")
 }
 
-/// A line with the word for how an execution or a step stands in its colour.
+/// A line with the status of an execution or a step in its colour.
 fn colour(line: &str, cells: &[&str]) -> String {
     for cell in cells {
         let code = match *cell {
@@ -102,7 +102,7 @@ fn colour(line: &str, cells: &[&str]) -> String {
     line.to_owned()
 }
 
-/// A time for people: how long ago on a terminal, as it is otherwise.
+/// A time for people: the distance from now on a terminal, otherwise unchanged.
 pub fn time(text: Option<&str>) -> String {
     let Some(text) = text else {
         return NOTHING.to_owned();
@@ -124,7 +124,7 @@ pub fn clock() -> String {
     now().to_string().get(11..19).unwrap_or_default().to_owned()
 }
 
-/// How far a time is from now, in its largest unit.
+/// The distance of a time from now, in its largest unit.
 fn distance(time: Timestamp, now: Timestamp) -> String {
     let (far, ahead) = match time.since(now) {
         Millis::ZERO => (now.since(time), false),

@@ -1,4 +1,4 @@
-//! What is wrong with a command line, in the words of all other errors.
+//! Errors of the command line, in the style of all other errors.
 
 use crate::arguments;
 use crate::exit::Exit;
@@ -9,12 +9,12 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
 
-/// Says it. Help and versions that were asked for go to stdout.
+/// Prints it. Help and versions that the user asked for go to stdout.
 pub fn say(stopped: &clap::Error, arguments: &[OsString]) -> Result<(), Exit> {
     let json = arguments.iter().any(|word| word == "--json");
     let output = Output::new(json, false);
     if !stopped.use_stderr() {
-        // A reader that went away has read all it wanted.
+        // A reader that has gone read all it wanted.
         let _ = stopped.print();
         return Ok(());
     }
@@ -31,7 +31,7 @@ pub fn say(stopped: &clap::Error, arguments: &[OsString]) -> Result<(), Exit> {
     Err(output.fail(Exit::Bad, &message(stopped), Some(&help(stopped, arguments))))
 }
 
-/// What is wrong.
+/// The error.
 fn message(stopped: &clap::Error) -> String {
     let argument = text(stopped, ContextKind::InvalidArg);
     let value = text(stopped, ContextKind::InvalidValue);
@@ -76,7 +76,7 @@ fn message(stopped: &clap::Error) -> String {
     }
 }
 
-/// What may help: what was meant, or what there is; how the command is used.
+/// The advice: what was probably meant, or what exists; and how to use the command.
 fn help(stopped: &clap::Error, arguments: &[OsString]) -> String {
     let near = [
         ContextKind::SuggestedArg,
@@ -108,7 +108,7 @@ fn help(stopped: &clap::Error, arguments: &[OsString]) -> String {
     }
 }
 
-/// The command that has an option which stands before it, if that is what is wrong.
+/// The command that has an option which was placed before it, if that is the mistake.
 fn command_of_option(stopped: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let option = text(stopped, ContextKind::InvalidArg);
     let long = option.strip_prefix("--")?;
@@ -127,12 +127,12 @@ fn command_of_option(stopped: &clap::Error, arguments: &[OsString]) -> Option<St
     (behind && has).then_some(name)
 }
 
-/// The command whose words these are.
+/// The command that these words name.
 fn meant(arguments: &[OsString]) -> String {
     command_in(arguments).0
 }
 
-/// The command whose words these are, with its name.
+/// The command that these words name, with its name.
 fn command_in(arguments: &[OsString]) -> (String, Command) {
     let mut command = arguments::command();
     let mut name = command.get_name().to_owned();

@@ -1,4 +1,4 @@
-//! Executions and events as a server tells of them, for people to read.
+//! Executions and events of a server, in a form for people.
 
 use crate::client::{Answer, Client};
 use crate::exit::Exit;
@@ -9,9 +9,9 @@ use starbridge_machine::Status;
 use starbridge_node::escaping::escaped;
 use std::io::IsTerminal;
 
-/// Of an event's detail so many characters are shown.
+/// How many characters of an event's detail are shown.
 const DETAIL: usize = 120;
-/// Of inputs and outputs so many characters are shown on a terminal.
+/// How many characters of inputs and outputs are shown on a terminal.
 const DATA_CHARS: usize = 2_000;
 
 /// A member that is a text.
@@ -19,7 +19,7 @@ pub fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-/// A member as plain text; nothing stands for one that is not there.
+/// A member as plain text; a missing one is shown as an empty cell.
 pub fn plain(object: &Object, key: &str) -> String {
     match object.get(key) {
         None | Some(Value::Null) => NOTHING.to_owned(),
@@ -27,7 +27,7 @@ pub fn plain(object: &Object, key: &str) -> String {
     }
 }
 
-/// The execution that is meant: by its id, or as FLOW/NAME.
+/// The named execution: by its id, or as FLOW/NAME.
 pub fn execution(client: &Client, meant: &str) -> Result<Answer, Exit> {
     match meant.split_once('/') {
         Some((flow, name)) => client.get(&["flows", flow, "executions", name], &[]),
@@ -35,7 +35,7 @@ pub fn execution(client: &Client, meant: &str) -> Result<Answer, Exit> {
     }
 }
 
-/// The id of the execution that is meant.
+/// The id of the named execution.
 pub fn id_of(client: &Client, meant: &str) -> Result<String, Exit> {
     if !meant.contains('/') {
         return Ok(meant.to_owned());
@@ -44,7 +44,7 @@ pub fn id_of(client: &Client, meant: &str) -> Result<String, Exit> {
     Ok(text(&found, "id").unwrap_or(meant).to_owned())
 }
 
-/// Whether an execution has ended, and how well.
+/// Whether an execution has ended, and whether it succeeded.
 pub fn outcome(execution: &Object) -> Option<Result<(), Exit>> {
     execution.get("endedTime")?;
     Some(match text(execution, "status") {
@@ -53,12 +53,12 @@ pub fn outcome(execution: &Object) -> Option<Result<(), Exit>> {
     })
 }
 
-/// Prints an execution, as it came or for people.
+/// Prints an execution, unchanged or for people.
 pub fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
     show_with(client, answer, |_| None)
 }
 
-/// The same, and for people the children that are told of it.
+/// The same, with the children for people.
 pub fn show_with(
     client: &Client,
     answer: &Answer,
@@ -71,8 +71,8 @@ pub fn show_with(
     show_object(client, &answer.object(), children)
 }
 
-/// Prints an execution that was set going just now. What it waits for changes at this moment, so people are told of it only if
-/// it has not begun, or is paused.
+/// Prints an execution that was just started or continued. What it waits for is changing at this
+/// moment, so it is shown to people only if the execution has not begun or is paused.
 pub fn show_going(client: &Client, answer: &Answer) -> Result<(), Exit> {
     let output = client.output();
     if output.json() {
@@ -100,7 +100,7 @@ fn show_object(
     client.output().print(&summary(execution, family.collect()))
 }
 
-/// The execution that started this one, as FLOW/NAME, and for which step.
+/// The execution that started this one, as FLOW/NAME, and the step that it belongs to.
 fn parent(client: &Client, execution: &Object) -> Option<String> {
     let parent = execution.get("parent")?.as_object()?;
     let id = plain(parent, "execution");
@@ -120,7 +120,7 @@ fn parent(client: &Client, execution: &Object) -> Option<String> {
     })
 }
 
-/// An execution as FLOW/NAME, where the server tells.
+/// An execution as FLOW/NAME, if the server gives it.
 pub fn name_of(client: &Client, id: &str) -> Option<String> {
     let execution = client.look(&["executions", id], &[])?;
     let flow = text(&execution, "flow")?;
@@ -185,13 +185,13 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
     listing(&entries)
 }
 
-/// Which step could not be undone, and why.
+/// The step that could not be undone, and the reason.
 fn not_undone(undo: &Object) -> String {
     let why = failure(&plain(undo, "error"), text(undo, "cause"));
     format!("`{}`: {why}", plain(undo, "step"))
 }
 
-/// The error of an execution in a cell: also what could not be undone.
+/// The error of an execution in a cell, including what could not be undone.
 pub fn error_of(execution: &Object) -> Option<String> {
     let error = failure(text(execution, "error")?, text(execution, "cause"));
     match execution.get("rollback").and_then(Value::as_object) {
@@ -200,7 +200,7 @@ pub fn error_of(execution: &Object) -> Option<String> {
     }
 }
 
-/// Data as JSON; on a terminal not more than somebody reads.
+/// Data as JSON; on a terminal, shortened to a readable length.
 fn shown(value: &Value) -> String {
     let text = value.to_json();
     match text.char_indices().nth(DATA_CHARS) {
@@ -212,7 +212,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Why it does not go on, where the server says so.
+/// Why it does not go on, if the server says so.
 pub fn waiting(execution: &Object) -> Option<String> {
     let waiting = execution.get("waitingFor")?.as_object()?;
     let reason = text(waiting, "reason")?;
@@ -249,7 +249,7 @@ pub fn event_line(event: &Object) -> String {
     escaped(line.trim_end()).into_owned()
 }
 
-/// The detail with what people look for first.
+/// The detail with the most important members first.
 fn foremost(detail: &Value) -> Value {
     match detail {
         Value::Object(object) if object.contains_key("definitionHash") => {
@@ -272,7 +272,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Where in branches and iterations something stands: ` in each[3]`.
+/// The place of something in branches and iterations: ` in each[3]`.
 pub fn place(path: Option<&Value>) -> String {
     let items = path.and_then(Value::as_array);
     let items = items.into_iter().flat_map(|items| items.values());

@@ -1,4 +1,5 @@
-//! The command and a stand-in for AWS: configuration comes the usual ways, and flows reach queues.
+//! The command and a stand-in for AWS: configuration comes in the usual ways, and flows reach
+//! queues.
 
 use starbridge_services::{Kind, Service};
 use std::io::{Read, Write};
@@ -40,7 +41,7 @@ fn command(folder: &Path, flow: &str, environment: &[(&str, &str)]) -> Command {
         .args(["exec", "flow.json", "--quiet"])
         .current_dir(folder)
         .env_clear()
-        // Nobody asks for a machine's role here, nor for somebody's own profile.
+        // Neither a machine's role nor a user's own profile is used here.
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .env("HOME", folder)
         .envs(environment.iter().copied())
@@ -119,14 +120,14 @@ fn a_flow_goes_on_when_the_service_was_away() {
     while count(&service, "orders") < 10 {
         std::thread::yield_now();
     }
-    // It keeps what it has over a restart only where it was asked to end.
+    // It keeps its data over a restart only if it was asked to end.
     service.stop();
     service.start_again();
     let kept = count(&service, "orders");
     assert!(kept < MESSAGES, "the flow had ended before: {kept}");
     let ended = said(&running.wait_with_output().unwrap());
     assert_eq!(ended["sent"].as_array().map(Vec::len), Some(MESSAGES), "{ended}");
-    // One that was taken and whose answer did not come is there twice.
+    // A message that was accepted but whose answer was lost is there twice.
     let count = count(&service, "orders");
     assert!((MESSAGES..MESSAGES + 10).contains(&count), "{count}");
 }

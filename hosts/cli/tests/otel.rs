@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// What came: the first line of each request, and its body.
+/// The received requests: the first line of each, and its body.
 type Seen = Mutex<Vec<(String, Vec<u8>)>>;
 
 /// Answers every request with `{}` and keeps what it was sent.

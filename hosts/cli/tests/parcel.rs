@@ -1,4 +1,5 @@
-//! A flow through a function, a worker queue, a queue of others and a child flow, on servers that are killed at each moment.
+//! A flow through a function, a worker queue, an external queue and a child flow, on servers that
+//! are killed at each moment.
 
 #[path = "parcel/broker.rs"]
 mod broker;

@@ -1,4 +1,4 @@
-//! Programs that a server runs for flows: they see nothing of it, and end with it however it ends.
+//! Programs that a server runs for flows: they see nothing of it, and end with it in any case.
 
 #![cfg(all(target_os = "linux", feature = "server"))]
 
@@ -22,7 +22,7 @@ impl Drop for Place {
 }
 
 impl Place {
-    /// One with this program, which the flow of the same name calls.
+    /// A server with this program, which the flow of the same name calls.
     fn with(name: &str, program: &str, secret: &str, before: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let open = |path: &Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -84,7 +84,7 @@ fn starbridge(folder: &Path) -> Command {
     run_as(&[], folder)
 }
 
-/// The command, with another before it that runs it as somebody else.
+/// The command, run by another one as a different user.
 fn run_as(before: &[&str], folder: &Path) -> Command {
     let own = [env!("CARGO_BIN_EXE_starbridge")];
     let mut words = before.iter().chain(&own);
@@ -107,7 +107,7 @@ fn programs_end_with_a_server_that_is_killed() {
     let mut place = Place::with("stay", &text, "none", &[]);
     let started = place.ask(&["start", "stay"]);
     assert!(started.status.success(), "{started:?}");
-    // Whoever has the pipe open is alive: it ends with the last of them.
+    // A process that has the pipe open is alive: the pipe ends with the last of them.
     let mut alive = std::fs::File::open(&alive).unwrap();
     let mut said = [0; 8];
     alive.read_exact(&mut said).unwrap();
@@ -118,8 +118,8 @@ fn programs_end_with_a_server_that_is_killed() {
     assert_eq!(rest, "");
 }
 
-/// Root reads everything, so the server is somebody else here. What the program starts itself it may read, which shows that
-/// it can.
+/// Root can read everything, so the server runs as another user here. The program may read
+/// processes that it starts itself, which shows that reading works.
 #[test]
 fn programs_do_not_read_what_the_server_was_given() {
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -127,7 +127,7 @@ fn programs_do_not_read_what_the_server_was_given() {
     let before = if is_root { nobody.as_slice() } else { &[] };
     let tried = run_as(before, Path::new("/")).arg("--version").output();
     if !tried.is_ok_and(|tried| tried.status.success()) {
-        // Nobody else can run this program here.
+        // No other user can run this program here.
         return;
     }
     let secret = format!("canary-{}", std::process::id());

@@ -1,4 +1,4 @@
-//! A flow that fills a Redis stream while Redis is killed, and while we are.
+//! A flow that fills a Redis stream while Redis and the command are killed.
 
 use starbridge_services::{Kind, Service};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ const FLOW: &str = r#"{
   }]
 }"#;
 
-/// Asks Redis something; the answer as lines.
+/// Sends Redis a command. Returns the answer as lines.
 fn ask(service: &Service, words: &str) -> Vec<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", service.port())).unwrap();
     write!(stream, "{words}\r\nQUIT\r\n").unwrap();
@@ -56,7 +56,7 @@ fn run(service: &Service, folder: &Path) -> Child {
         .unwrap()
 }
 
-/// Waits until the stream has so many entries, or the run is over.
+/// Waits until the stream has this many entries, or the run is over.
 #[expect(clippy::disallowed_methods, reason = "a stream does not say when it has grown")]
 fn grows_to(service: &Service, entries: usize, run: &mut Child) {
     while length(service) < entries && run.try_wait().unwrap().is_none() {

@@ -1,4 +1,4 @@
-//! A server as its operators meet it.
+//! A server from the view of its operators.
 #![cfg(unix)]
 
 #[path = "serving/bulk.rs"]

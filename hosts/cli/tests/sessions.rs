@@ -1,5 +1,5 @@
-//! What the command says to its users: sessions under `tests/cli/`, replayed. `UPDATE=1` writes down what it says now,
-//! `SESSION=word` picks the sessions whose names have that word.
+//! The command's output for its users: replays the sessions under `tests/cli/`. `UPDATE=1` records
+//! the current output, `SESSION=word` selects the sessions whose names contain that word.
 
 #[path = "sessions/away.rs"]
 mod away;
@@ -50,10 +50,10 @@ fn the_command_says_what_the_sessions_say() {
     );
 }
 
-/// Sessions replayed at a time: much of it is waiting.
+/// How many sessions are replayed at a time. They mostly wait.
 const TOGETHER: usize = 3;
 
-/// Replays a session: how it differs, if it does.
+/// Replays a session. Returns how it differs, if it does.
 fn replay(path: &Path, update: bool) -> Option<String> {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     let text = std::fs::read_to_string(path).unwrap();
@@ -73,7 +73,7 @@ fn replay(path: &Path, update: bool) -> Option<String> {
     Some(format!("{name}:\n{}", difference(&text, &now)))
 }
 
-/// The lines around the first that differ.
+/// The lines around the first difference.
 fn difference(expected: &str, now: &str) -> String {
     const SHOWN: usize = 12;
     let same = expected.lines().zip(now.lines()).take_while(|(a, b)| a == b).count();

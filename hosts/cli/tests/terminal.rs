@@ -1,4 +1,4 @@
-//! What people see: the command on a terminal of its own, and what becomes of Ctrl-C.
+//! The command on a terminal of its own: its display, and the effect of Ctrl-C.
 #![cfg(target_os = "linux")]
 
 #[path = "terminal/pty.rs"]
@@ -176,7 +176,7 @@ fn a_run_that_is_taken_up_shows_what_is_open() {
     second.interrupt();
     let over = second.over();
     assert_eq!(over.code, Some(130));
-    // What was told before is not told again.
+    // Steps that were shown before are not shown again.
     assert!(!over.said.contains("✓ book"), "{}", over.said);
 }
 
@@ -214,7 +214,7 @@ fn a_second_interrupt_ends_a_server_at_once() {
     let (mut call, _) = silent.accept().unwrap();
     assert!(call.read(&mut [0; 16]).unwrap() > 0);
 
-    // While it runs: a large input is cut where people read it.
+    // While it runs: a large input is shortened for people.
     let shown = ask(&["show", "f/n"]);
     assert!(
         shown.said.contains("… (10011 bytes, all of them with `--json`)"),
@@ -223,7 +223,7 @@ fn a_second_interrupt_ends_a_server_at_once() {
     );
     assert!(!shown.said.contains(&"x".repeat(3_000)), "{}", shown.said);
 
-    // Whoever reads an export may go away.
+    // The reader of an export may disconnect.
     let mut export = Command::new(env!("CARGO_BIN_EXE_starbridge"));
     let export = export.args(["history", "f/n", "--export", "-", "--server", address]);
     let mut export = export.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! Workers as processes, against servers as processes: some of both are killed, and what they work on comes to its end.
+//! Worker processes and server processes: some of both are killed, and their work is completed.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// What is waited for comes within this time.
+/// The time limit for everything that the test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[allow(
@@ -33,7 +33,7 @@ struct Place {
     address: String,
 }
 
-/// A process that ends with its test, and the lines it says on stderr.
+/// A process that ends with its test, and its lines on stderr.
 struct Running {
     child: Child,
     said: Receiver<String>,
@@ -117,7 +117,7 @@ impl Place {
         server
     }
 
-    /// What a command prints; it must go well.
+    /// The output of a command that must succeed.
     fn run(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -131,7 +131,7 @@ impl Place {
         listed.matches("\"startedTime\"").count()
     }
 
-    /// The id of the process that a program wrote down.
+    /// The id of a process that a program recorded.
     fn pid(&self, file: &str) -> u32 {
         let mut pid = None;
         wait_for(file, || {
@@ -145,7 +145,7 @@ impl Place {
 
 /// A flow of one task, with a lease of a second.
 const SHORT: &str = r#"{"type": "task", "name": "t", "resourceArn": "queue:jobs", "heartbeatSeconds": 1}"#;
-/// Says which process it is, and takes its time.
+/// Records its process id, and takes its time.
 const SLOW: [&str; 4] = ["--", "sh", "-c", "echo $$ > pid; exec sleep 60"];
 
 fn wait_for_the_end_of(process: u32) {
@@ -263,7 +263,7 @@ fn what_ends_while_the_server_is_away_is_reported_when_it_is_back() {
     assert_eq!(history.matches("TaskScheduled").count(), 1, "{history}");
 }
 
-/// Notes each key under which it is run. A folder can be made once.
+/// Records each key under which it is run. A folder can be created only once.
 const WITNESS: &str = r#"
 key=$(echo "$STARBRIDGE_IDEMPOTENCY_KEY" | tr / -)
 mkdir "keys/$key" || echo "$key" >> twice

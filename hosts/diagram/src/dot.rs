@@ -99,7 +99,7 @@ fn line(out: &mut String, edge: &Edge) {
         EdgeKind::Depends => attributes.push("color=\"#6a4fa3\"".to_owned()),
     }
     if edge.back {
-        // Edges that lead back must not influence what is above what.
+        // Edges that lead back must not influence the vertical order.
         attributes.push("constraint=false".to_owned());
     }
     if edge.taken {
@@ -137,7 +137,7 @@ fn look(icon: Icon, status: Option<Status>) -> String {
     format!("{shape}{state}")
 }
 
-/// The border also shows the status, for those who do not see the colour.
+/// The border also shows the status, for readers who do not see the colour.
 fn border(status: Status, rounded: bool) -> String {
     let round = if rounded { "rounded," } else { "" };
     match status {

@@ -260,7 +260,7 @@ pub(super) fn whole_resource(written: &str) -> String {
     }
 }
 
-/// How long something took, not more exactly than somebody wants to know: `250 ms`, `1.8 s`, `2 h 5 min`.
+/// How long something took, rounded for people: `250 ms`, `1.8 s`, `2 h 5 min`.
 pub(super) fn took(span: Millis) -> String {
     let millis = span.0;
     match millis {

@@ -120,7 +120,7 @@ pub(super) struct Face {
     /// The icon of its kind of step.
     pub(super) icon: Option<Icon>,
     pub(super) status: Option<Status>,
-    /// Whether the history went there.
+    /// Whether the history took this way.
     pub(super) taken: bool,
     pub(super) marks: Vec<Mark>,
     /// The tooltip, one item a line.
@@ -188,7 +188,7 @@ struct Block {
 struct Drawing<'a> {
     flow: &'a Flow,
     status: Option<&'a FlowStatus>,
-    /// The lists that are drawn. Each is drawn once, whatever leads to it.
+    /// The lists that are drawn. Each is drawn once, even if several steps lead to it.
     drawn: Vec<bool>,
 }
 

@@ -1,7 +1,8 @@
-//! Pictures of flows: SVG with a layout of its own, Mermaid and Graphviz, with or without what a history says about each step.
+//! Pictures of flows: SVG with a layout of its own, Mermaid and Graphviz, with or without the
+//! status of each step from a history.
 //!
-//! A picture depends only on the flow and the history: the same two give the same bytes. Whatever names, conditions and
-//! errors contain, the output stays well-formed and shows them as text.
+//! A picture depends only on the flow and the history: the same two give the same bytes. The output
+//! stays well-formed for any names, conditions and errors, and shows them as text.
 //!
 //! Read the history with [`FlowStatus::from_history`] if there is one, then draw with [`svg`], [`mermaid`] or [`dot`].
 //!

@@ -86,7 +86,7 @@ fn class(status: Status) -> String {
     format!("is-{}", status.as_str().replace(' ', "-"))
 }
 
-/// The border also shows the status, for those who do not see the colour.
+/// The border also shows the status, for readers who do not see the colour.
 fn stroke(status: Status) -> &'static str {
     match status {
         Status::Succeeded => "stroke-width:2px",
@@ -133,7 +133,7 @@ fn quoted(lines: &[String]) -> String {
             letter.is_some_and(char::is_ascii_alphanumeric)
         };
         for (at, &c) in line.iter().enumerate() {
-            // Between letters they are signs of nothing.
+            // Between letters these characters have no special meaning.
             let inside = matches!(c, '-' | '.' | '/') && plain(at.checked_sub(1)) && plain(Some(at + 1));
             if inside || c.is_ascii_alphanumeric() || c == ' ' || !c.is_ascii() {
                 quoted.push(c);

@@ -1,4 +1,4 @@
-//! A flow as nodes, groups and edges, from which pictures for other programs are written.
+//! A flow as nodes, groups and edges: the source of pictures for other programs.
 
 use super::icon::Icon;
 use super::labels;

@@ -1,4 +1,4 @@
-//! What a history says about each step: its status, how often it ran, and which ways were taken.
+//! The status of each step in a history: its state, how often it ran, and which ways were taken.
 
 mod fold;
 
@@ -34,10 +34,10 @@ pub enum Status {
     Running,
 }
 
-/// What is known about a step, over all places and visits.
+/// The status of a step, over all places and visits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// The most important status among those of all places. In one place the latest one counts.
+    /// The most important status of all places. In one place the latest one counts.
     pub status: Status,
     /// How often it was entered.
     pub visits: u64,
@@ -78,7 +78,7 @@ pub enum Way {
     Branch(StepId, u32),
 }
 
-/// What a history says about a flow's steps.
+/// The status of a flow's steps in a history.
 #[derive(Clone, Debug, Default)]
 pub struct FlowStatus {
     steps: Vec<Marks>,
@@ -138,12 +138,12 @@ impl Folding {
         self.0.see(flow, event);
     }
 
-    /// What the events so far say.
+    /// The status after the events so far.
     pub fn finish(self) -> FlowStatus {
         self.0.finish()
     }
 
-    /// About how much memory it takes.
+    /// The approximate memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.0.bytes()
     }
@@ -159,13 +159,13 @@ impl FlowStatus {
         folding.finish()
     }
 
-    /// What is known about a step. A step that the flow does not have counts as not reached.
+    /// The marks of a step. A step that the flow does not have counts as not reached.
     pub fn marks(&self, step: StepId) -> Marks {
         self.steps.get(step.0 as usize).cloned().unwrap_or_default()
     }
 
-    /// How the execution ended, in words: its status, how long it took, and the error with its cause. Nothing where it has
-    /// not ended.
+    /// How the execution ended, in words: its status, how long it took, and the error with its
+    /// cause. `None` if it has not ended.
     pub fn ending(&self) -> Option<&str> {
         self.ending.as_deref()
     }
@@ -186,7 +186,7 @@ impl FlowStatus {
 }
 
 impl Marks {
-    /// What is told before all else: what failed.
+    /// The statuses in the order of importance: failures come first.
     const FIRST: [Status; 10] = [
         Status::Failed,
         Status::UndoFailed,
@@ -200,7 +200,8 @@ impl Marks {
         Status::NotReached,
     ];
 
-    /// The state in a few words, what failed first: `done 3×`, `failed: Payment.Refused`, `3 failed, 97 done`.
+    /// The state in a few words, with failures first: `done 3×`, `failed: Payment.Refused`, `3
+    /// failed, 97 done`.
     pub fn words(&self) -> String {
         let mut words = vec![if self.places.len() > 1 {
             let each = Self::FIRST.iter().filter_map(|status| {
@@ -225,7 +226,7 @@ impl Marks {
             words.push(super::labels::took(self.took));
         }
         let mut words = words.join(" · ");
-        // The error may be long, and what is too long is cut.
+        // The error may be long, so it is cut.
         if let (true, Some(error)) = (self.places.len() <= 1, &self.error) {
             words.push_str(": ");
             words.push_str(&super::text::clean(error));

@@ -33,17 +33,18 @@ pub fn svg(flow: &Flow, status: Option<&FlowStatus>) -> String {
     drawn(flow, status, Look::Alone)
 }
 
-/// The same as a part of a page: of class `flow`, without a style element, so that the page's sheet says how it looks.
+/// The same as a part of a page: of class `flow`, without a style element, so that the page's style
+/// sheet sets its look.
 pub fn svg_in_page(flow: &Flow, status: Option<&FlowStatus>) -> String {
     drawn(flow, status, Look::InPage)
 }
 
-/// Who says how a picture looks.
+/// Who sets the look of a picture.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     /// The picture itself.
     Alone,
-    /// The page it stands in.
+    /// The page that contains it.
     InPage,
 }
 
@@ -344,7 +345,7 @@ fn name(flow: &Flow) -> String {
     name.unwrap_or_else(|| "flow".to_owned())
 }
 
-/// A description of the picture, for those who do not see it.
+/// A description of the picture, for readers who do not see it.
 fn description(flow: &Flow, status: Option<&FlowStatus>) -> String {
     /// How many steps it names.
     const NAMED: usize = 20;

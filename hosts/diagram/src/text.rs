@@ -16,7 +16,7 @@ pub(super) enum Font {
     Mono,
 }
 
-/// Stands for what was cut off.
+/// Marks a cut.
 const ELLIPSIS: char = '…';
 /// How many combining marks may follow one another. More would leave their line.
 const MARKS: usize = 3;
@@ -83,7 +83,7 @@ fn advance(c: char) -> i32 {
         _ if is_combining(c) => 0,
         0x200E | 0x200F => 0,
         0x00A9 | 0x00AE | 0x00BC..=0x00BE | 0x00C6 | 0x00E6 | 0x0152 | 0x0153 => 1100,
-        // The sign of multiplication is among them.
+        // The multiplication sign is among them.
         0x00A0..=0x024F => 838,
         // The broad letters of Cyrillic.
         0x0416 | 0x041C | 0x0424 | 0x0428 | 0x0429 | 0x042B | 0x042E => 1180,
@@ -104,7 +104,8 @@ fn is_combining(c: char) -> bool {
         | 0x1DC0..=0x1DFF | 0x20D0..=0x20FF | 0xFE00..=0xFE0F | 0xFE20..=0xFE2F)
 }
 
-/// Whether a character shows nothing, changes the direction of what follows, or is not allowed in XML.
+/// Whether a character is invisible, changes the direction of the following text, or is not allowed
+/// in XML.
 fn is_hidden(c: char) -> bool {
     let code = u32::from(c);
     c.is_control()
@@ -195,7 +196,8 @@ pub(super) fn shorten(text: &str, characters: usize) -> String {
     }
 }
 
-/// Keeps `→`, `·` and `,` between names in their place, even if the names are written from right to left.
+/// Keeps `→`, `·` and `,` in their place between names, even if the names are written from right to
+/// left.
 pub(super) fn steady(text: &str) -> String {
     const LEFT_TO_RIGHT: char = '\u{200E}';
     if !text.chars().any(is_right_to_left) {

@@ -98,7 +98,7 @@ fn pictures_are_as_expected() {
     assert!(unused.is_empty(), "nothing draws {unused:?}");
 }
 
-/// Names and errors from outside are shown as text: all markup is the picture's own.
+/// Names and errors from outside are shown as text; all markup comes from the picture itself.
 #[test]
 fn hostile_names_stay_text() {
     let flow = flow("hostile.json");

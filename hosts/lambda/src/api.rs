@@ -1,5 +1,5 @@
-//! The API inside this process. Events become requests to it, so that they are checked and refused in one way
-//! everywhere.
+//! The API inside this process. Events become requests to it, so that they are checked and refused
+//! in the same way everywhere.
 
 use axum::Router;
 use axum::body::Body;
@@ -21,9 +21,10 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 6 * 1024 * 1024;
 /// The API, for events and for requests over HTTP.
 #[derive(Clone)]
 pub(crate) struct Api {
-    /// For events: without tokens, since whoever may invoke the function sends them.
+    /// For events: without tokens, because only senders with the right to invoke the function send
+    /// them.
     inside: Router,
-    /// For requests over HTTP: as it is configured.
+    /// For requests over HTTP: as configured.
     outside: Router,
     /// Whether requests over HTTP need tokens.
     pub(crate) has_tokens: bool,
@@ -69,7 +70,7 @@ impl Api {
         self.ask_traced(method, path, body, None).await
     }
 
-    /// The same in a trace. One that is none is ignored, as in a header.
+    /// The same in a trace. An invalid trace context is ignored, as in a header.
     pub(crate) async fn ask_traced(
         &self,
         method: Method,
@@ -109,8 +110,8 @@ impl Api {
     /// Answers a request over HTTP. `known`: Lambda has authenticated the sender, who then needs no token.
     pub(crate) async fn answer(&self, mut asked: ApiRequest, known: bool) -> Result<ApiResponse, Failure> {
         if known {
-            // A sender that Lambda knows has signed the request. No browser does that by itself, whatever page it
-            // shows.
+            // A sender that Lambda knows has signed the request. No browser does that by itself for
+            // any page.
             asked.headers.remove(header::ORIGIN);
             asked.headers.remove("sec-fetch-site");
         }

@@ -12,7 +12,7 @@ use starbridge_runtime::{Reply, read_entry};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// When a report arrives again whose execution another process is just giving back.
+/// When a report arrives again if another process is just giving its execution back.
 const SOON: Duration = Duration::from_secs(1);
 
 /// A message of a batch.
@@ -89,7 +89,8 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         }
     }
     if let Err(failure) = running.quiesce(invocation.until).await {
-        // Nobody knows what of it is durable. All of it arrives again, and what is known already changes nothing.
+        // It is unknown which part of it is durable. All of it arrives again, and repetitions
+        // change nothing.
         tracing::error!(kind = failure.kind, "{}", failure.words);
         failed = records.iter().map(|record| record.id).collect();
     }
@@ -155,7 +156,7 @@ async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Res
     let call = running.node.verify(&token).map_err(|_| invalid())?;
     let answer = running.node.report(call, report).await.map_err(Failure::from)?;
     match answer.await {
-        // A message that comes twice or too late changes nothing, however often it comes.
+        // A message that comes twice or too late changes nothing.
         Ok(Reply::Taken | Reply::Left | Reply::AlreadyCompleted | Reply::TimedOut) => Ok(()),
         Ok(Reply::Held) => match (&running.continuations, record.group) {
             (Some(continuations), None) => Ok(continuations.put_text(record.body.to_owned(), SOON).await?),
@@ -169,8 +170,8 @@ async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Res
     }
 }
 
-/// Starts an execution. It gets the message's id as name if it has none, so that a message which comes twice starts
-/// one execution.
+/// Starts an execution. It gets the message's id as name if it has none, so that a message that
+/// comes twice starts one execution.
 async fn start(running: &Running, record: &Record<'_>, message: &Object) -> Result<(), Trouble> {
     let flow = message
         .get("flow")
@@ -192,7 +193,7 @@ async fn start(running: &Running, record: &Record<'_>, message: &Object) -> Resu
         .await
     {
         Ok(_) => Ok(()),
-        // This message has started it before, or another one with that name.
+        // This message, or another one with that name, started it before.
         Err(failure) if failure.kind == "ExecutionAlreadyExists" => Ok(()),
         Err(failure) => Err(failure.into()),
     }

@@ -12,7 +12,7 @@ use starbridge_node::leased_store::DURABILITY;
 use starbridge_server::execution_shape;
 use std::path::Path;
 
-/// The members that are those of a start.
+/// The members that a start also has.
 const START: [&str; 12] = [
     "input",
     "name",
@@ -122,7 +122,7 @@ struct Asked {
     definition: Option<Value>,
     /// The body of the request that starts it.
     start: Object,
-    /// Whether to only begin it; the rest is done later.
+    /// Whether to only begin it and leave the rest for later.
     later: bool,
     history: bool,
 }

@@ -1,4 +1,4 @@
-//! What one environment keeps between invocations.
+//! The state of one environment between invocations.
 
 use crate::Failure;
 use crate::api::Api;
@@ -21,7 +21,7 @@ const SKEW: Millis = Millis(2_000);
 /// The longest wait for a timer if there is no store: longer than any invocation.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 
-/// What exists from the first event on, until something fails.
+/// The state from the first event on, until something fails.
 #[derive(Clone)]
 pub(crate) struct Running {
     pub(crate) node: Arc<Node>,
@@ -29,7 +29,7 @@ pub(crate) struct Running {
     pub(crate) settings: Arc<LambdaConfig>,
     pub(crate) retention_days: u64,
     pub(crate) audit_days: u64,
-    /// The queue for what goes on later. It exists if there is a table.
+    /// The queue for work that goes on later. It exists if there is a table.
     pub(crate) continuations: Option<Continuations>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) leases: Option<Arc<dyn ExecutionLeases>>,
@@ -62,14 +62,14 @@ impl Running {
             leases.hold_until(deadline.plus(SKEW));
         }
         let left = deadline.since(now);
-        // Of a short time, at most half is reserved.
+        // At most half of a short time is reserved.
         let reserved = Millis(self.settings.margin_ms.min(left.0 / 2));
         let until = now.plus(left.saturating_sub(reserved));
         Invocation { until }
     }
 
-    /// Waits until nothing more can be done now, or the time is over, and puts what goes on later into the queue.
-    /// Returns what was given back.
+    /// Waits until nothing more can be done now or the time is over, and puts the remaining work
+    /// into the queue. Returns the executions given back.
     pub(crate) async fn quiesce(&self, until: Timestamp) -> Result<Vec<SuspendedExecution>, Failure> {
         let grace = match self.continuations {
             Some(_) => Duration::from_millis(self.settings.linger_ms),
@@ -89,7 +89,7 @@ impl Running {
         self.leases.as_ref()
     }
 
-    /// Without a store, drops what is left of an invocation after it.
+    /// Without a store, drops the remaining work of an invocation after it.
     pub(crate) async fn forget_all(&self) {
         while matches!(self.node.clear_before(Timestamp(i64::MAX)).await, Ok(1..)) {}
     }

@@ -16,7 +16,7 @@ pub(crate) enum Kind {
     Sweep,
 }
 
-/// Tells events apart by members that only they have.
+/// Distinguishes events by members that only one kind has.
 pub(crate) fn kind(event: &Value) -> Result<Kind, Failure> {
     let member = |key: &str| event.get(key);
     let text = |key: &str| member(key).and_then(Value::as_str);

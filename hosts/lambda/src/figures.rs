@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Figures([AtomicU64; 6]);
 
 impl Figures {
-    /// What was counted since the last call.
+    /// The counts since the last call.
     pub(crate) fn since_last(&self, counters: &Counters) -> Vec<(&'static str, u64)> {
         let ended: u64 = counters.ended().iter().map(|(_, count)| count).sum();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

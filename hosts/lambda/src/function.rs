@@ -47,7 +47,7 @@ impl Function {
             Kind::Sweep => sweep::take(&mine, invocation).await,
         };
         if answer.is_err() && !mine.has_failed() {
-            // What it had begun is given back, so that the next event finds nothing in progress.
+            // Work in progress is given back, so that the next event finds nothing in progress.
             let given_back = mine.quiesce(mine.node.now()).await;
             if let Err(failure) = given_back {
                 tracing::error!(kind = failure.kind, "{}", failure.words);
@@ -59,14 +59,15 @@ impl Function {
         }
         let answer = answer.and_then(small_enough);
         if mine.has_failed() {
-            // What was not durable is gone. The next event starts again from what is.
+            // Changes that were not durable are gone. The next event starts again from the durable
+            // state.
             *running = None;
         }
         answer
     }
 }
 
-/// An answer, if Lambda can carry it.
+/// An answer, if it is small enough for Lambda.
 fn small_enough(answer: Value) -> Result<Value, Failure> {
     let bytes = answer.to_json().len();
     match bytes > MAX_ANSWER_BYTES {

@@ -1,7 +1,7 @@
 //! The interpreter as a function of AWS Lambda: events in, answers out. A node does the work.
 //!
 //! An invocation loads the executions that its event is about, runs them until they end, wait or the time is over, and gives
-//! them back. What has to go on later is put into a queue that the function itself reads.
+//! them back. Work that has to go on later is put into a queue that the function itself reads.
 //!
 //! The program reads [`settings::read`], starts the log ([`logging::begin`]), makes one [`Function`], and passes each event to
 //! [`Function::take`]. Without a table, nothing is stored, and a flow must end within its invocation:

@@ -14,6 +14,6 @@ pub fn begin(config: &Result<Config, Failure>) {
         .flatten_event(true)
         .with_writer(|| JsonLines(std::io::stdout()))
         .with_env_filter(filter);
-    // A second log in one process would change nothing; there is none.
+    // A second log in one process would change nothing, and there is none.
     let _ = log.try_init();
 }

@@ -17,7 +17,7 @@ pub(crate) fn write(running: &Running, kind: Kind, well: bool) {
     figures.push(("Invocations", 1));
     figures.push(("InvocationErrors", u64::from(!well)));
     let line = line(kind, &figures, running.node.now().0);
-    // If nobody reads the output, only the metrics are lost.
+    // If no one reads the output, only the metrics are lost.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

@@ -21,7 +21,7 @@ pub fn package() -> PathBuf {
 ///
 /// # Errors
 ///
-/// [`Failure`] if it is wrong. Each event is answered with it, so that somebody sees it.
+/// [`Failure`] if it is wrong. Each event is answered with it, so that the error is noticed.
 pub fn read() -> Result<Config, Failure> {
     let file = package().join(FILE);
     let text = match std::fs::read_to_string(&file) {

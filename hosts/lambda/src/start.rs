@@ -11,7 +11,7 @@ use starbridge_node::stores::in_memory;
 use std::sync::Arc;
 
 impl Running {
-    /// Opens what the configuration names, and stores the flows of the package.
+    /// Opens everything that the configuration names, and stores the flows of the package.
     pub(crate) async fn start(config: &Config) -> Result<Self, Failure> {
         let bad = |error: String| Failure::new("BadConfiguration", error);
         let settings = &config.lambda;

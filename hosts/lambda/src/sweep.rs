@@ -16,7 +16,7 @@ fn days_before(now: Timestamp, days: u64) -> Timestamp {
     now.minus(Millis::from_days(days))
 }
 
-/// Makes a sweep. Returns what it found.
+/// Makes a sweep. Returns its results.
 pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Value, Failure> {
     let now = running.node.now();
     let mut stranded = 0;
@@ -27,10 +27,11 @@ pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Va
             continuations.put(&Continuation { execution, at: now }, now).await?;
             stranded += 1;
         }
-        // What schedules start begins here and goes on later, like everything that nobody waits for.
+        // Executions that schedules start begin here and go on later, like every execution without
+        // a waiting caller.
         running.node.pause_dispatch()?;
     }
-    // The handling of a trigger is stored at once, so what it starts must be too.
+    // The handling of a trigger is stored at once, so its execution must be stored at once, too.
     running.choose_express(Some(false));
     running.node.fire_schedules().await?;
     running.quiesce(invocation.until).await?;

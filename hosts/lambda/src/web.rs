@@ -1,5 +1,5 @@
 //! Requests over HTTP to a function URL, or to API Gateway with payloads of version 2.0. They are the same as
-//! everywhere in the API.
+//! in the API of a server.
 
 use crate::Failure;
 use crate::api::{ApiRequest, ApiResponse};
@@ -10,7 +10,8 @@ use base64::prelude::BASE64_STANDARD;
 use starbridge_flow::value::{Object, Value};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Answers a request. What it starts goes on later, unless the request waits for its end.
+/// Answers a request. An execution that it starts goes on later, unless the request waits for its
+/// end.
 pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocation) -> Result<Value, Failure> {
     let mut asked = match read(event) {
         Ok(asked) => asked,
@@ -37,7 +38,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
     }
     let answered = running.api.answer(asked, known).await?;
     let until = match running.continuations {
-        // Without a store, what was begun is done now.
+        // Without a store, executions that began must be finished now.
         None => invocation.until,
         Some(_) => running.node.now(),
     };

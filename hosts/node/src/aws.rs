@@ -59,8 +59,8 @@ pub fn replies(_: &str, _: Option<&str>) -> Result<Arc<dyn ReplySource>, String>
     Err(WITHOUT.to_owned())
 }
 
-/// The queue of SQS in which processes that come and go leave each other messages, and the one for messages that
-/// can't be handled; each by name, URL or ARN.
+/// The SQS queue in which short-lived processes leave each other messages, and the queue for
+/// messages that can't be handled; each by name, URL or ARN.
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ use std::future::Future;
 use std::net::IpAddr;
 use tokio::sync::{mpsc, oneshot};
 
-/// The result of handing in a report: a receiver for what became of it, once that is durable.
+/// The answer to a submitted report: a receiver for the result, which comes once it is durable.
 pub type ReportOutcome = Result<oneshot::Receiver<Reply>, NotTaken>;
 
 /// Takes reports: [`Reports::verify`] first, then [`Reports::hand_in`].
@@ -32,11 +32,11 @@ pub trait Reports: Clone + Send + Sync + 'static {
     fn hand_in(&self, call: SignedCall, report: Report) -> impl Future<Output = ReportOutcome> + Send;
 }
 
-/// The sender of a request. It is an extension of requests whose senders are told apart.
+/// The sender of a request. It is an extension of requests whose senders are distinguished.
 #[derive(Clone, Copy, Debug)]
 pub struct Client(pub IpAddr);
 
-/// Hands in reports to one engine.
+/// Submits reports to one engine.
 #[derive(Clone, Debug)]
 pub struct EngineReports {
     /// The engine's commands.
@@ -80,7 +80,7 @@ pub fn routes<R: Reports>(reports: R, body_limit: usize) -> Router {
         .with_state(reports)
 }
 
-/// The answer to a report: a problem if the report does not count.
+/// The answer to a report: a problem if the report was not accepted.
 fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
     match reply? {
         Reply::Taken => Ok(StatusCode::NO_CONTENT),

@@ -1,4 +1,4 @@
-//! The time. Durations are measured on a clock that nobody sets.
+//! The time. Durations are measured on a clock that is never set.
 //!
 //! The clock begins at the wall clock's time, and then follows the time since the machine was started (which counts
 //! while it is suspended), even if the wall clock is set. It corrects the difference to the wall clock so slowly that
@@ -40,8 +40,8 @@ impl Clock for SystemClock {
 }
 
 impl SystemClock {
-    /// Jumps to the wall clock's time, if that is ahead: for a process that was frozen and does not know for how
-    /// long.
+    /// Jumps to the wall clock's time if that is ahead, for a process that was frozen for an
+    /// unknown time.
     pub fn catch_up(self) {
         let (steady, wall) = (since_boot(), since_1970());
         kept()
@@ -50,7 +50,7 @@ impl SystemClock {
     }
 }
 
-/// The wall clock's time, for what happens at a time of day. It may go back.
+/// The wall clock's time, for events at a time of day. It may go back.
 pub fn wall_time() -> Timestamp {
     timestamp(since_1970())
 }
@@ -85,8 +85,8 @@ fn since_boot() -> Nanos {
     nanos(BEGUN.get_or_init(Instant::now).elapsed())
 }
 
-/// A span of time in nanoseconds, 584 years at most. Whatever happens reads the clock several times, and one number is
-/// reckoned with faster than a [`Duration`] with its two.
+/// A span of time in nanoseconds, 584 years at most. Every operation reads the clock several times,
+/// and arithmetic with one number is faster than with the two of a [`Duration`].
 type Nanos = u64;
 
 const NANOS_PER_MILLI: Nanos = 1_000_000;
@@ -99,7 +99,7 @@ fn nanos(span: Duration) -> Nanos {
 
 /// The speed of correction: one second in 200.
 const CATCH_UP_PART: Nanos = 200;
-/// A difference from this on is logged.
+/// Larger differences are logged.
 const SAID: Nanos = 10 * NANOS_PER_SECOND;
 
 /// A clock that follows another one that is never set.
@@ -161,8 +161,8 @@ mod tests {
         seconds * NANOS_PER_SECOND
     }
 
-    /// Begins a clock at an hour; shows its time `after` so many seconds on a machine whose wall clock was set to
-    /// `wall` meanwhile.
+    /// Starts a clock at an hour. Returns its time `after` this many seconds on a machine whose
+    /// wall clock was set to `wall` meanwhile.
     fn shown(wall: u64, after: u64) -> Nanos {
         let mut clock = Steady::begin(secs(5), secs(HOUR_SECONDS));
         let mut last = secs(HOUR_SECONDS);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn clock_difference_is_caught_up_in_time() {
-        // One second in 200, and then no more.
+        // One second in 200, and then no further correction.
         assert_eq!(shown(HOUR_SECONDS + 1, 400), secs(401));
         assert_eq!(shown(HOUR_SECONDS - 1, 400), secs(399));
     }

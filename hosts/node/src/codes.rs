@@ -1,9 +1,9 @@
-//! Codes of problems that others than the API need, too.
+//! Codes of problems that are also needed outside of the API.
 
 use axum::http::StatusCode;
 use starbridge_machine::Rejection;
 
-/// The status and the code for why a signal is not taken.
+/// The status and the code for a rejected signal.
 pub(crate) fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
     match rejection {
         Rejection::NotStarted => (StatusCode::CONFLICT, "NotStarted"),

@@ -69,7 +69,7 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// How long the audit list is kept.
     pub audit: AuditConfig,
-    /// How admission chooses.
+    /// How admission selects executions.
     pub admission: AdmissionConfig,
     /// The log.
     pub log: LogConfig,
@@ -90,7 +90,7 @@ pub struct ServerConfig {
     /// The address to listen on. One that other machines can reach needs tokens.
     pub listen: SocketAddr,
     /// Host names under which the server may be called in addition to those of the loopback interface, if there are
-    /// no tokens. Pages from these names may change things.
+    /// no tokens. Pages from these names may make changes.
     pub hosts: Vec<String>,
     /// Addresses and networks of trusted proxies, which name their clients in `Forwarded` or `X-Forwarded-For`.
     pub trusted_proxies: Vec<String>,
@@ -113,7 +113,7 @@ pub struct ServerConfig {
     /// The key that signs task tokens: `secret://NAME`; empty: a key in the store.
     pub token_key: String,
     /// How many requests may wait at a time, for tasks (`waitSeconds`) or for the end of an execution (`wait`). A
-    /// request for tasks of several queues counts once for every ten of them.
+    /// request for tasks of several queues counts once for every ten queues.
     pub waiters: usize,
     /// How many requests may follow histories at a time.
     pub followers: usize,
@@ -127,7 +127,7 @@ pub struct RuntimeConfig {
     pub owners: usize,
     /// How many executions that only wait each owner keeps in memory.
     pub hot_executions: usize,
-    /// How many calls each owner has out at once.
+    /// How many calls each owner may have out at once.
     pub calls: usize,
     /// How many requests may wait for each owner before more are turned away.
     pub inbox: usize,
@@ -253,9 +253,11 @@ impl Default for LogConfig {
 
 /// The prefix of variables that override settings.
 const PREFIX: &str = "STARBRIDGE_";
-/// The largest number of events a history can have, whatever is configured: it is the limit of the stores' numbers.
+/// The largest number of events that a history can have in any configuration: it is the limit of
+/// the stores' numbers.
 const MAX_EVENTS: u64 = 10_000_000;
-/// The longest time in seconds that can be set for a connection. More is as good as without limit.
+/// The longest time in seconds that can be set for a connection. A longer time is practically no
+/// limit.
 const MAX_SECONDS: u64 = 86_400;
 
 impl ServerConfig {
@@ -281,7 +283,7 @@ impl Config {
     /// Which setting is wrong, and how.
     pub fn read(text: &str, environment: impl Iterator<Item = (String, String)>) -> Result<Self, String> {
         let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
-        // What is wrong in the text has its place there, which a table has not.
+        // Errors in the text have a position there, which a table does not have.
         toml::from_str::<Self>(text).map_err(|error| mistakes::described(&error))?;
         let usual = toml::Table::try_from(Self::default()).map_err(|error| error.to_string())?;
         for (variable, value) in environment {
@@ -292,7 +294,7 @@ impl Config {
                 continue;
             };
             let Some(known) = usual.get(section).and_then(toml::Value::as_table) else {
-                // Secrets, and what other programs read, are not settings.
+                // Secrets and the variables of other programs are not settings.
                 continue;
             };
             let usual = known.get(setting);
@@ -354,8 +356,9 @@ impl Config {
         toml::to_string(&shown).unwrap_or_default()
     }
 
-    /// Whether a server that listens as this says is one for trying things out: only processes of this machine reach it, by no
-    /// proxy, and any of them may do everything. Its flows may call the loopback, as those processes can.
+    /// Whether a server with this configuration is only for local use: only processes of this
+    /// machine reach it, without a proxy, and each of them may do everything. Its flows may call
+    /// the loopback interface, as those processes can.
     pub fn serves_only_this_machine(&self) -> bool {
         let server = &self.server;
         self.tokens.is_empty()

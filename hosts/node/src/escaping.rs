@@ -1,12 +1,12 @@
-//! Escaping text from outside for terminals and logs, so that nothing in it moves the cursor, ends the line or
-//! changes the direction of reading.
+//! Escapes text from outside for terminals and logs, so that nothing in it moves the cursor, ends
+//! the line or changes the reading direction.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Whether a character controls a terminal or the layout of text and shows nothing: the controls (C0, DEL, C1), marks
-/// and overrides of direction, separators of lines and paragraphs, and tags.
+/// Whether a character is invisible and controls a terminal or the layout of text: the controls
+/// (C0, DEL, C1), marks and overrides of direction, separators of lines and paragraphs, and tags.
 pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -17,7 +17,7 @@ pub fn is_control(c: char) -> bool {
 }
 
 /// A text on one line, with `
-/// `, `\u{1b}` and the like in place of controls.
+/// `, `\u{1b}` and similar escapes in place of controls.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }

@@ -8,18 +8,19 @@ use starbridge_flow::value::Text;
 use starbridge_machine::history::{read_event, write_event};
 use starbridge_machine::{Event, EventId};
 
-/// Why one can't.
+/// Why it can't.
 #[derive(Debug)]
 pub(crate) enum Misfit {
-    /// The history can't be read from this event on, or by the definition of its own.
+    /// The history can't be read from this event on, or not by its own definition.
     Broken(EventId),
-    /// Something else would have been done.
+    /// The other definition would have done something else.
     Differs(Box<Divergence>),
 }
 
-/// The events of a history as the definition that it is to go on with reads them; `None` if a redrive would enter nothing
-/// again, which it then says itself. Before the first step that is entered again the same must have been done, and what comes
-/// after must be something the definition knows.
+/// The events of a history, read with the definition with which it will go on; `None` if a redrive
+/// would enter nothing again, which the redrive then reports itself. Before the first step that is
+/// entered again, both definitions must have done the same; the later events must be known to the
+/// new definition.
 pub(crate) fn fit(history: &ExportedHistory, flow: &Flow, limits: &Limits) -> Result<Option<Vec<Event>>, Misfit> {
     let state = fold(history, None).map_err(Misfit::Broken)?;
     let Some((from, steps)) = state.redriven_steps(&history.flow) else {
@@ -47,7 +48,7 @@ fn names(flow: &Flow, steps: &[StepId]) -> Vec<Text> {
     steps.iter().map(name).collect()
 }
 
-/// The difference where other steps would be entered again.
+/// The difference, if other steps would be entered again.
 fn other_steps(history: &ExportedHistory, from: EventId, wanted: &[Text], again: &[Text]) -> Divergence {
     let place = usize::try_from(from.0).unwrap_or(0).saturating_sub(1);
     let event = history.events.get(place);

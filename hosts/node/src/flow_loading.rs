@@ -1,4 +1,4 @@
-//! Loading flows from a store, where they are text, and compiling them.
+//! Loads flows from a store, which has them as text, and compiles them.
 
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::{Format, Source};
@@ -40,7 +40,7 @@ pub(crate) fn refresh_all(store: &dyn Store, flows: &FlowTable, limits: &Limits)
     set(flows, kept, limits)
 }
 
-/// This table, which reads flows of the store when it is asked for one it does not have.
+/// This table, which reads a flow from the store when it does not have it.
 pub(crate) fn shared(flows: FlowTable, store: Arc<dyn Store>, limits: Arc<Limits>) -> FlowTable {
     flows.asking(move |flows, name| {
         if let Err(error) = refresh(store.as_ref(), flows, &limits, name) {
@@ -54,7 +54,7 @@ fn set(flows: &FlowTable, kept: Vec<KeptFlow>, limits: &Limits) -> Result<(), St
     for kept in kept {
         let format = format_of(&kept.definition);
         let source = Source::new(kept.name.as_str(), kept.definition).with_format(format);
-        // A limit that was lowered since must not stop executions that run.
+        // A limit that was lowered meanwhile must not stop running executions.
         let checked = starbridge_fdl::check_stored(&source, &widest(limits, source.text().len()));
         let Some(flow) = checked.flow else {
             return Err(StoreError::Corrupt(format!(

@@ -1,4 +1,4 @@
-//! Stores in tables of a service, which several processes share.
+//! Stores in tables of a cloud service, shared by several processes.
 
 use crate::config::Config;
 use crate::node::LeaseSettings;
@@ -6,7 +6,7 @@ use starbridge_ports::Store;
 use starbridge_runtime::Express;
 use std::sync::Arc;
 
-/// The label that makes one execution `express` or `standard`, whatever its flow is.
+/// The label that makes one execution `express` or `standard`, overriding its flow.
 pub const DURABILITY: &str = "durability";
 
 /// A store that leases executions.
@@ -15,7 +15,7 @@ pub struct LeasedStore {
     pub store: Arc<dyn Store>,
     /// Its leases.
     pub leased: LeaseSettings,
-    /// What is kept back of express executions.
+    /// The part that keeps back appends of express executions.
     pub express: Arc<Express>,
 }
 

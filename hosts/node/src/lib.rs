@@ -1,4 +1,5 @@
-//! The parts of hosts: from the configuration to store, connectors and runtime. The only crate that knows them all.
+//! The parts of hosts: from the configuration to store, connectors and runtime. This is the only
+//! crate that depends on all of them.
 //!
 //! A server reads a [`config::Config`], opens a store ([`configured_store`], [`stores`], [`leased_store`]), and starts a [`node::Node`]. `exec` runs one
 //! flow with a [`local::LocalRun`]. [`notify`] delivers notices, [`callbacks`] takes reports over [`http`], [`export`], [`replay`] and

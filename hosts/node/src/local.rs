@@ -1,5 +1,5 @@
-//! A flow that runs in this process, as `exec` does it: in memory or over a store, with real connectors, in real
-//! time.
+//! A flow that runs in this process, for `exec`: in memory or over a store, with real connectors,
+//! in real time.
 
 mod durable;
 
@@ -38,7 +38,7 @@ pub struct LocalSettings {
     pub optional_connectors: OptionalConnectors,
     /// The store of the run; `None`: in memory.
     pub store: Option<Arc<dyn Store>>,
-    /// Whether somebody decides for steps that wait for an operator.
+    /// Whether a person decides for steps that wait for an operator.
     pub operator: bool,
     /// After how many events a checkpoint is made; `None`: the default.
     pub checkpoint_every: Option<u64>,
@@ -49,7 +49,7 @@ pub struct LocalSettings {
 /// Call it in this order: [`LocalRun::new`], [`LocalRun::begin`] or [`LocalRun::redrive`], [`LocalRun::run`]. While it runs, send reports and
 /// stops to [`LocalRun::commands`]. Afterwards [`LocalRun::state`] has the result.
 pub struct LocalRun {
-    /// `None` after a run was dropped half way.
+    /// `None` after a run was dropped halfway.
     engine: Option<Engine>,
     commands: mpsc::Sender<Command>,
     tokens: TokenKeys,
@@ -79,13 +79,13 @@ impl LocalStart {
 /// Why a flow can't run here.
 #[derive(Debug)]
 pub enum LocalError {
-    /// A flow may ask an operator, and nobody is there.
+    /// A flow may ask an operator, and there is none.
     NeedsOperator,
     /// The execution can't be redriven.
     NotRedriven(Rejection),
     /// There is no execution to redrive.
     NothingToRedrive,
-    /// With the definition that is given something else would have been done.
+    /// The given definition would have done something else.
     DoesNotFit {
         /// The name of the execution.
         name: String,
@@ -140,7 +140,7 @@ impl std::fmt::Display for LocalError {
 
 impl std::error::Error for LocalError {}
 
-/// What carries the calls of a run.
+/// The connectors of a run.
 fn connectors(commands: Option<CommandSettings>, optional: &OptionalConnectors) -> Connectors {
     let mut connectors = Connectors::new();
     let http = HttpConnector::new(HttpSettings {
@@ -155,14 +155,15 @@ fn connectors(commands: Option<CommandSettings>, optional: &OptionalConnectors) 
     connectors
 }
 
-/// How many answers are taken before what follows from them leaves: while the run decides, functions work on the other calls.
+/// How many answers are taken before the calls that follow leave. While the run decides, functions
+/// work on the other calls.
 const TOGETHER: usize = 8;
 
 fn given_up() -> LocalError {
     LocalError::System("the run was given up in the middle".to_owned())
 }
 
-/// A redrive, with another definition where one is named.
+/// A redrive, with another definition if one is named.
 fn redriven_with(definition: Option<NewDefinition>) -> Signal {
     Signal::Redrive {
         by: None,
@@ -176,9 +177,9 @@ impl LocalRun {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NeedsOperator`] if one may ask an operator and
-    /// nobody is there, [`LocalError::System`] if the system refuses something,
-    /// [`LocalError::Store`] if the store fails.
+    /// [`LocalError::NeedsOperator`] if a flow may ask an operator and there is none,
+    /// [`LocalError::System`] if the system refuses something, [`LocalError::Store`] if the store
+    /// fails.
     pub fn new(
         settings: LocalSettings,
         observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
@@ -235,7 +236,7 @@ impl LocalRun {
             ..usual
         };
         let engine = Engine::new(shard, deps, engine_settings, inbox, observer);
-        // A store may have executions that hold slots and that nobody goes on with now.
+        // A store may have executions that hold slots but that no process runs now.
         let engine = match kept {
             None => engine.admitting_here(memory)?,
             Some(_) => engine,
@@ -291,7 +292,7 @@ impl LocalRun {
     }
 
     /// Lets the execution with that name go on if it ended without success, in place of [`LocalRun::begin`]. If it was
-    /// started with another definition, the one that is given must fit what was done.
+    /// started with another definition, the given one must fit its history.
     ///
     /// # Errors
     ///
@@ -317,8 +318,8 @@ impl LocalRun {
     ///
     /// # Errors
     ///
-    /// [`LocalError::Store`] if the store fails, [`LocalError::System`] if the run panics or was dropped half way
-    /// before.
+    /// [`LocalError::Store`] if the store fails, [`LocalError::System`] if the run panics or was
+    /// dropped halfway before.
     pub async fn run(&mut self, execution: &str) -> Result<(), LocalError> {
         let mut engine = self.engine.take().ok_or_else(given_up)?;
         let execution = execution.to_owned();

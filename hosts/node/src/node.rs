@@ -86,7 +86,7 @@ pub struct NodeSettings {
     pub owners: usize,
     /// How many executions that only wait each owner keeps in memory.
     pub hot_executions: usize,
-    /// How many calls each owner has out at once.
+    /// How many calls each owner may have out at once.
     pub calls: usize,
     /// How many requests may wait for each owner before more are turned away.
     pub inbox: usize,
@@ -110,9 +110,10 @@ pub struct NodeSettings {
     pub token_keys: Vec<[u8; 32]>,
     /// Whether calls to `queue:NAME` become tasks for workers. This needs a node that runs all the time.
     pub worker_queues: bool,
-    /// How admission chooses among those that wait.
+    /// How admission selects among waiting executions.
     pub admission: AdmissionSettings,
-    /// Set if executions are leased: the node then has them for a time only, and only those it asks for.
+    /// Set if executions are leased: the node then has only the executions it asks for, and only
+    /// for a time.
     pub leased: Option<LeaseSettings>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -143,7 +144,7 @@ pub struct Node {
     notifications: Option<notifier_thread::Notifications>,
     vault: Arc<Vault>,
     reach: SupportedResources,
-    /// Decides when executions may run that wait for others, if this node has admission.
+    /// Decides when waiting executions may run, if this node has admission.
     admission: Option<AdmissionHandle>,
     clock: Arc<dyn Clock>,
 }
@@ -184,7 +185,8 @@ impl From<NotTaken> for StartFailure {
     }
 }
 
-/// Notes that a process begins, and says what it takes up if the one before did not end by itself.
+/// Records that a process begins, and returns what it takes up if the previous one did not end by
+/// itself.
 fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), NodeError> {
     if let Some(executions) = runtime::note_start(store, now)? {
         tracing::info!(
@@ -210,7 +212,7 @@ impl Node {
         let limits = Arc::new(settings.limits.clone());
         let flows = match settings.leased {
             None => flow_loading::load(store.as_ref(), &limits)?,
-            // Flows are read when they are asked for.
+            // Flows are read when they are needed.
             Some(_) => flow_loading::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
         if settings.leased.is_none() {
@@ -233,7 +235,7 @@ impl Node {
         let waiters = WaitPermits::new(settings.waiters, "server.waiters");
         let followers = WaitPermits::new(settings.followers, "server.followers");
         let admission = admission_thread::SharedAdmission::new();
-        // Where several processes share a store, nobody is always there to decide.
+        // If several processes share a store, no process is always there to decide.
         let admission_handle = settings.leased.is_none().then(|| admission.handle.clone());
         let owners = Owners::start(
             shared,
@@ -328,7 +330,8 @@ impl Node {
         self.tokens.verify(token)
     }
 
-    /// A key for this purpose, made of the one that signs task tokens: it stays the same until that one is changed.
+    /// A key for this purpose, derived from the one that signs task tokens. It stays the same until
+    /// that key changes.
     pub fn key_for(&self, purpose: &str) -> [u8; 32] {
         self.tokens.derived(purpose)
     }
@@ -396,8 +399,8 @@ impl Node {
         self.signal_audited(execution, signal, None).await
     }
 
-    /// Gives an operator's signal to an execution, and waits until it is durable or refused. Where it is taken, `audit` is
-    /// added to the audit list.
+    /// Gives an operator's signal to an execution, and waits until it is durable or refused. If it
+    /// is taken, `audit` is added to the audit list.
     ///
     /// # Errors
     ///
@@ -419,14 +422,15 @@ impl Node {
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
-    /// Takes no more requests, waits at most `patience` for calls in flight, and stops. What is not over goes on at
-    /// the next start.
+    /// Takes no more requests, waits at most `patience` for calls in flight, and stops. Unfinished
+    /// work goes on at the next start.
     ///
     /// # Errors
     ///
     /// [`NodeError`] if the node has failed.
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
-        // A node that failed ends by itself. A disk that stands still must not hold the drain.
+        // A node that failed ends by itself. A disk that does not respond must not hold up the
+        // drain.
         let told = self.ended().borrow().is_none();
         let store = self.store.clone();
         let noted = tokio::task::spawn_blocking(move || match told {
@@ -443,7 +447,7 @@ impl Node {
         Ok(runtime::note_end(self.store.as_ref())?)
     }
 
-    /// Whether the store is being written now. If that takes long, the disk does not answer.
+    /// Whether the store is being written now. If that takes long, the disk does not respond.
     pub fn is_flushing(&self) -> bool {
         self.owners.is_flushing()
     }
@@ -483,7 +487,7 @@ impl Node {
         &self.watchers
     }
 
-    /// The time now, on a clock that nobody sets.
+    /// The time now, on a clock that is never set.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

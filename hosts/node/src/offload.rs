@@ -33,7 +33,7 @@ pub async fn work<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Se
     let room = ROOM.clone().acquire_owned().await.map_err(|_| NotDone)?;
     let working = tokio::task::spawn_blocking(move || {
         let done = work();
-        // The room is taken until the work is over, even if nobody waits for it.
+        // The room stays taken until the work is over, even if no caller waits for it.
         drop(room);
         done
     });
@@ -45,7 +45,7 @@ pub fn discard<T: Send + 'static>(bytes: usize, value: T) {
     if bytes <= INLINE_BYTES {
         return;
     }
-    // Without a runtime, dropping it on this thread delays nobody.
+    // Without a runtime, dropping it on this thread delays no one.
     if let Ok(runtime) = Handle::try_current() {
         drop(runtime.spawn_blocking(move || drop(value)));
     }

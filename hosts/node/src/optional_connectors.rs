@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 type Make = Arc<dyn Fn() -> Arc<dyn Connector> + Send + Sync>;
 
-/// How to make connectors, each by the word before the colon of the resources it can call. What a connector opens
-/// belongs to the runtime it is used on, so each runtime gets its own connectors.
+/// How to make connectors, each by the word before the colon of the resources it can call.
+/// Connections that a connector opens belong to its runtime, so each runtime gets its own
+/// connectors.
 #[derive(Clone, Default)]
 pub struct OptionalConnectors(Vec<(&'static str, Make)>, Vec<(&'static str, &'static str)>);
 

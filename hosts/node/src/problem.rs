@@ -48,7 +48,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", detail)
     }
 
-    /// What the request names does not exist.
+    /// The request names something that does not exist.
     pub fn missing(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, detail)
     }
@@ -70,7 +70,7 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "ExecutionSetAside", SET_ASIDE)
     }
 
-    /// What is asked for does not fit how things stand.
+    /// The request does not fit the current state.
     pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, detail)
     }
@@ -80,7 +80,7 @@ impl Problem {
         Self::conflict("NotEnded", "the execution has not ended: stop it first")
     }
 
-    /// An execution is not deleted because the one that started it may need it.
+    /// An execution is not deleted because its parent may need it.
     pub fn needed_by_parent() -> Self {
         let detail =
             "the execution that started it has not ended and may have to undo it: wait for that one, or stop it";
@@ -106,7 +106,7 @@ impl Problem {
         self
     }
 
-    /// The same with other words.
+    /// The same with another detail.
     #[must_use]
     pub fn with_detail(mut self, words: impl FnOnce(&str) -> String) -> Self {
         self.detail = words(&self.detail);
@@ -167,7 +167,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// What a store says about itself, such as its path, is only for whoever runs the server.
+/// Details of a store, such as its path, are only for the operator of the server.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let (status, code, detail) = match &error {
@@ -214,7 +214,7 @@ impl From<ForkRefusal> for Problem {
     }
 }
 
-/// Another definition would have done something else.
+/// A different definition would have done something else.
 impl From<Divergence> for Problem {
     fn from(divergence: Divergence) -> Self {
         let detail = format!(
@@ -283,7 +283,7 @@ impl From<Rejection> for Problem {
     }
 }
 
-/// A body that arrived whole.
+/// A complete body.
 ///
 /// # Errors
 ///

@@ -33,7 +33,7 @@ pub struct Divergence {
     pub refused: Option<String>,
 }
 
-/// The limits of a replay: what was recorded has happened, whatever the limits were.
+/// The limits of a replay. The recorded events have happened under any limits.
 fn no_limits() -> Arc<Limits> {
     Arc::new(Limits {
         step_data_bytes: usize::MAX,
@@ -74,17 +74,17 @@ pub fn fold(history: &ExportedHistory, until: Option<EventId>) -> Result<State, 
     Ok(state)
 }
 
-/// Feeds the recorded signals to a flow, the history's own or another one, and compares the events. What another definition
-/// decided before a redrive is folded only.
+/// Feeds the recorded signals to a flow, the history's own or another one, and compares the events.
+/// Events that another definition decided before a redrive are only folded.
 pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replayed {
     replay_before(history, flow, limits, EventId(u64::MAX))
 }
 
-/// As [`replay`], but from this event on events are folded only.
+/// As [`replay`], but from this event on, events are only folded.
 pub fn replay_before(history: &ExportedHistory, flow: &Flow, limits: Limits, folded_from: EventId) -> Replayed {
     let mut state = State::new(history.execution.clone(), Arc::new(limits));
     let mut turns = 0;
-    // What was copied for a fork was decided by another execution.
+    // Events that were copied for a fork were decided by another execution.
     let mut at = copied(&history.events);
     let copied = history.events.get(..at).unwrap_or_default();
     let mut different = fold_as(&mut state, flow, history, copied).err();
@@ -121,7 +121,8 @@ pub fn replay_before(history: &ExportedHistory, flow: &Flow, limits: Limits, fol
     }
 }
 
-/// The places of events that another definition decided, before a redrive gave the execution its own.
+/// The places of events that another definition decided, before a redrive gave the execution its
+/// current one.
 fn decided_elsewhere(events: &[Event]) -> Vec<Range<usize>> {
     let redriven = events
         .iter()
@@ -142,8 +143,8 @@ fn decided_elsewhere(events: &[Event]) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Folds events with another flow than they were recorded with. Fails at the first that does not fit it, with the state
-/// before that.
+/// Folds events with another flow than the one they were recorded with. Fails at the first event
+/// that does not fit, with the state before it.
 fn fold_as(state: &mut State, flow: &Flow, history: &ExportedHistory, events: &[Event]) -> Result<(), Box<Divergence>> {
     for event in events {
         let before = state.clone();
@@ -191,7 +192,7 @@ fn differs(
     different.map(Box::new)
 }
 
-/// Takes a turn once more. The bounds at which turns are cut may have been wider when it was recorded.
+/// Repeats a turn. The bounds at which turns are cut may have been wider when it was recorded.
 fn turn_again(
     state: &mut State,
     flow: &Flow,

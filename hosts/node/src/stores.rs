@@ -4,7 +4,7 @@ use starbridge_ports::Store;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A store whose content is lost with the process.
+/// A store whose content is lost when the process ends.
 pub fn in_memory() -> Arc<dyn Store> {
     Arc::new(starbridge_memory::MemoryStore::new())
 }

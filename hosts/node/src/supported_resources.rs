@@ -1,4 +1,4 @@
-//! Which resources can be called, as far as that is known before a call.
+//! The resources that can be called, as far as this is known before a call.
 
 use starbridge_connector_http::{Guard, is_refused};
 use starbridge_runtime::ResourceMap;
@@ -15,7 +15,7 @@ pub struct SupportedResources {
 }
 
 impl SupportedResources {
-    /// Everything this map leads to, with targets of every form.
+    /// All resources that this map leads to, with targets of every form.
     pub fn of(map: ResourceMap) -> Self {
         Self {
             map,

@@ -47,7 +47,7 @@ fn new_id(now: Timestamp) -> Uuid {
     Uuid::new_v7(uuid::Timestamp::from_unix(&IDS, millis / 1_000, nanos))
 }
 
-/// A new id of something else than an execution, with this time.
+/// A new id for something other than an execution, with this time.
 pub(crate) fn fresh_id(now: Timestamp) -> Text {
     Text::from(new_id(now).to_string())
 }
@@ -89,8 +89,8 @@ impl Secrets for EnvironmentSecrets {
     }
 }
 
-/// Secrets from the environment, then from files in a folder that have their names. A line break at the end of a file
-/// is not part of the secret.
+/// Secrets from the environment, then from files with their names in a folder. A line break at the
+/// end of a file is not part of the secret.
 #[derive(Clone, Debug)]
 pub struct DirectorySecrets {
     folder: std::path::PathBuf,

@@ -31,26 +31,27 @@ pub const STEP_STATUSES: [&str; 12] = [
     Status::RollbackFailed.as_str(),
 ];
 
-/// How many rows are kept of visits that may come to have the status that is asked for.
+/// How many rows of visits that may reach the requested status are kept.
 const MAX_ROWS: usize = 10_000;
 
-/// So many calls are remembered without a look at whether their visits are kept.
+/// How many calls are remembered without checking whether their visits are kept.
 const CALLS: usize = 1_024;
 
-/// A step at its place: the composites around it as text, and its number. What is inside of a composite has places that begin
-/// with the composite's own place and number.
+/// A step at its place: the composites around it as text, and its number. Places inside a composite
+/// begin with the composite's own place and number.
 type StepPlace = (String, u32);
 
-/// Rows in the order steps were entered. It takes all events of a history, one after the other. A copy shares its rows.
+/// Rows in the order in which steps were entered. It takes all events of a history, one after the
+/// other. A copy shares its rows.
 #[derive(Clone, Debug)]
 pub struct Visits {
     /// By the number of their `StepEntered`.
     rows: BTreeMap<u64, Arc<Row>>,
     /// The latest visit of each step and place that has not been left.
     open: BTreeMap<StepPlace, u64>,
-    /// The visit of each call: undoing names the call.
+    /// The visit of each call, because undoing names the call.
     calls: HashMap<u64, u64>,
-    /// At so many calls, those of visits that are not kept are forgotten.
+    /// At this many calls, those of visits that are not kept are forgotten.
     calls_room: usize,
     /// The visit that is being undone at each place.
     undoing: HashMap<StepPlace, u64>,
@@ -64,7 +65,7 @@ pub struct Visits {
     room: usize,
     /// The latest visit that was looked at.
     seen: u64,
-    /// Whether there were visits for which there was no room.
+    /// Whether there were visits without room.
     more: bool,
     /// 1, and one more with each redrive.
     run: u32,
@@ -95,9 +96,9 @@ impl Visits {
         }
     }
 
-    /// Keeps only visits that have this status at the end. Others are dropped when they are over. Once there are too
-    /// many that may come to have it, later ones are left to the next page, so a page may have fewer rows than its
-    /// limit.
+    /// Keeps only visits that have this status at the end. Others are dropped when they are over.
+    /// If too many visits may still reach the status, later ones are left to the next page, so a
+    /// page may have fewer rows than its limit.
     #[must_use]
     pub fn only(mut self, status: &str) -> Self {
         self.wanted = Some(status.to_owned());
@@ -151,7 +152,7 @@ impl Visits {
         }
     }
 
-    /// How many items a foreach has whose attempt begins.
+    /// The number of items of a foreach whose attempt begins.
     fn count_items(&mut self, flow: &Flow, key: &StepPlace, step: StepId, input: &Value) {
         let Some(StepKind::Foreach(foreach)) = flow.step(step).map(|step| &step.kind) else {
             return;
@@ -223,7 +224,7 @@ impl Visits {
                 self.forget_calls();
             }
             EventKind::StepExited { .. } => {
-                // What was done may be undone later on.
+                // A successful visit may be undone later.
                 let undone = [Status::RolledBack.as_str(), Status::RollbackFailed.as_str()];
                 let stays = self
                     .wanted
@@ -264,7 +265,8 @@ impl Visits {
         }
     }
 
-    /// What was given up when the execution ended goes on where a redrive lets something inside of it go on.
+    /// Composites that were given up when the execution ended go on if a redrive continues
+    /// something inside them.
     fn reopen_around(&mut self, path: &StepPath) {
         if self.run == 1 {
             return;
@@ -280,7 +282,7 @@ impl Visits {
         }
     }
 
-    /// Whatever is open inside of a place was given up.
+    /// Everything open inside a place was given up.
     fn end_inside(&mut self, place: &str, time: Timestamp) {
         let inside = self
             .open
@@ -306,13 +308,14 @@ impl Visits {
         }
     }
 
-    /// A fork waits for as long as was left.
+    /// A fork waits for the time that was left.
     fn postpone(&mut self, flow: &Flow, left: Millis) {
         let open = self.rows.values_mut().filter(|row| row.is_open());
         open.for_each(|row| Arc::make_mut(row).postpone(flow, left));
     }
 
-    /// The rows, and the number to go on after where there are more. `ended`: when the execution ended, if it has.
+    /// The rows, and the number after which to go on if there are more. `ended`: when the execution
+    /// ended, if it has.
     pub fn into_rows(mut self, ended: Option<Timestamp>) -> (Vec<Row>, Option<u64>) {
         if let Some(ended) = ended {
             self.end_all(ended);
@@ -353,7 +356,7 @@ fn write_item(place: &mut String, item: &starbridge_machine::PathItem) {
     let _ = write!(place, "{}:{:?}/", item.step.0, item.child);
 }
 
-/// How places inside of a step begin.
+/// The beginning of places inside a step.
 fn inside(path: &str, step: StepId) -> String {
     format!("{path}{}:", step.0)
 }

@@ -1,4 +1,4 @@
-//! Runs in one process: concurrency keys hold between an execution and its children.
+//! Runs in one process: concurrency keys apply to an execution and its children together.
 
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
@@ -19,7 +19,8 @@ fn parent(members: &str, pattern: &str) -> String {
     )
 }
 
-/// Runs the flow with three shards. Returns its status, and how many children ran at once at most.
+/// Runs the flow with three shards. Returns its status, and the largest number of children that ran
+/// at once.
 async fn run(parent: &str) -> (Status, usize) {
     let mut flows = FlowTable::default();
     for (name, text) in [("child", CHILD), ("parent", parent)] {
@@ -73,7 +74,7 @@ async fn children_that_are_waited_for_share_the_slot_of_the_parent() {
     let key = r#""concurrency": [{"key": "db", "pool": "cluster", "limit": 1}],"#;
     let (status, most) = run(&parent(key, "sync")).await;
     assert_eq!((status, most), (Status::Succeeded, 3));
-    // One that nobody waits for needs a slot of its own, once the parent has ended.
+    // A child that no call waits for needs a slot of its own, once the parent has ended.
     assert_eq!(run(&parent(key, "requestResponse")).await, (Status::Succeeded, 1));
 }
 

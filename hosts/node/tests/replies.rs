@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A queue in memory. Messages that were delivered and not handled arrive again with the next request.
+/// A queue in memory. Messages that were delivered but not handled arrive again with the next
+/// request.
 #[derive(Default)]
 struct Source {
     book: Mutex<Book>,
@@ -94,7 +95,7 @@ impl ReplySource for Source {
 }
 
 async fn node() -> Arc<Node> {
-    // An error means that it is installed already; there is only one.
+    // An error means that it is already installed; there is only one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = Config::default().node(in_memory()).unwrap();
     let node = tokio::task::spawn_blocking(|| Node::start(settings))
@@ -150,7 +151,7 @@ async fn reply_messages_are_deleted_once_durable() {
     let handles: Vec<&str> = rejected.iter().map(|(handle, _)| handle.as_str()).collect();
     assert_eq!(handles, ["garbage", "empty", "foreign"]);
     assert!(rejected.iter().all(|(_, reason)| !reason.is_empty()));
-    // What was deleted from the queue is in the store.
+    // Messages that were deleted from the queue are in the store.
     let status = |id: &str| node.store().record(id).unwrap().unwrap().status;
     assert_eq!((status(&first), status(&second)), (Status::Succeeded, Status::Failed));
     node.drain(Duration::from_secs(5)).await.unwrap();

@@ -50,13 +50,13 @@ impl TokenHash {
 }
 
 impl Token {
-    /// The hash of the token, which tells it from others.
+    /// The hash of the token, which distinguishes it from others.
     #[cfg(feature = "console")]
     pub(crate) fn hash(&self) -> &[u8] {
         &self.hash.0
     }
 
-    /// Whether it allows what needs this scope.
+    /// Whether it allows requests that need this scope.
     pub(crate) fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
     }
@@ -68,7 +68,7 @@ pub struct Access {
     tokens: Vec<Token>,
 }
 
-/// A token of whoever may do something.
+/// A token, and the rights of its holder.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) name: Text,
@@ -77,13 +77,14 @@ pub(crate) struct Token {
 }
 
 impl Access {
-    /// Lets whoever has a token of that hash do so much. What they do is noted under that name.
+    /// Gives these rights to holders of the token with this hash. Their acts are recorded under
+    /// this name.
     pub fn grant(&mut self, name: impl Into<Text>, hash: TokenHash, scopes: Vec<Scope>) {
         let name = name.into();
         self.tokens.push(Token { name, hash, scopes });
     }
 
-    /// Whether there are no tokens, so that nobody needs one.
+    /// Whether there are no tokens, so that no request needs one.
     pub fn is_open(&self) -> bool {
         self.tokens.is_empty()
     }
@@ -94,13 +95,13 @@ impl Access {
         &self.tokens
     }
 
-    /// Whether a request with these headers may do what needs this scope.
+    /// Whether a request with these headers may do something that needs this scope.
     pub(crate) fn allows(&self, headers: &HeaderMap, scope: Scope) -> bool {
         let known = bearer(headers).and_then(|token| self.known(token));
         self.is_open() || known.is_some_and(|token| token.may(scope))
     }
 
-    /// What whoever has the token of this name may do; everything, where nobody needs a token.
+    /// The rights of the token with this name; all rights if no token is needed.
     pub(crate) fn scopes_of(&self, name: Option<&str>) -> Vec<Scope> {
         if self.is_open() {
             return vec![Scope::Admin];
@@ -109,7 +110,7 @@ impl Access {
         named.map_or_else(Vec::new, |token| token.scopes.clone())
     }
 
-    /// What is known of a token; nothing, if it is none of ours.
+    /// The token's entry; `None` if it is not one of ours.
     pub(crate) fn known(&self, token: &str) -> Option<&Token> {
         let hash = TokenHash::of(token);
         let mut found = None;
@@ -122,11 +123,11 @@ impl Access {
     }
 }
 
-/// The access that these tokens give.
+/// The access for these tokens.
 ///
 /// # Errors
 ///
-/// Which scope does not exist.
+/// The name of a scope that does not exist.
 pub fn access_of(tokens: &[TokenConfig]) -> Result<Access, String> {
     let mut access = Access::default();
     for token in tokens {
@@ -190,7 +191,7 @@ pub async fn check(
     next.run(request).await
 }
 
-/// Refuses what no program and no page of ours sends, whatever token it has.
+/// Refuses requests that no program and no page of ours sends, with any token.
 ///
 /// # Errors
 ///
@@ -203,8 +204,8 @@ pub(crate) fn check_sender(app: &App, path: &str, request: &Request) -> Result<(
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
-        // A page that knows the token of a task may report it, wherever the page is from: no browser knows the token
-        // for it.
+        // A page from any site that knows the token of a task may report it, because no browser
+        // adds the token by itself.
         has_token: (path == REPORT && request.method() == Method::POST) || bearer(request.headers()).is_some(),
         is_probe: matches!(path, "/healthz" | "/readyz"),
     };
@@ -219,7 +220,7 @@ pub(crate) fn check_sender(app: &App, path: &str, request: &Request) -> Result<(
     browser::check(&sent, &app.hosts, app.access.is_open())
 }
 
-/// The address of whoever sends a request, also behind a trusted proxy.
+/// The address of the sender of a request, also behind a trusted proxy.
 #[cfg(feature = "console")]
 pub(crate) fn sender(app: &App, from: SocketAddr, request: &Request) -> IpAddr {
     client_address(from.ip(), request.headers(), &app.trusted_proxies)
@@ -271,9 +272,9 @@ fn is_utf8(path: &str) -> bool {
 enum Needed {
     /// None.
     Nothing,
-    /// There is no such route. Any of our tokens may know that.
+    /// There is no such route. A sender with any of our tokens may learn that.
     Any,
-    /// One with this scope.
+    /// A token with this scope.
     Scope(Scope),
 }
 
@@ -294,7 +295,8 @@ fn needed(path: &str, method: &Method) -> Needed {
     if open { Needed::Nothing } else { Needed::Any }
 }
 
-/// Whether a request may go on by its token, and whose that is. `path` is the route's; empty where there is none.
+/// Whether a request's token allows it, and the token's name. `path` is the route's; empty if there
+/// is none.
 fn admit(app: &App, path: &str, request: &Request) -> Result<Caller, Problem> {
     let needed = needed(path, request.method());
     if app.access.is_open() || matches!(needed, Needed::Nothing) {

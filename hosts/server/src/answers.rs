@@ -1,4 +1,5 @@
-//! Answers with data: written on threads where they delay nobody, and limited together until clients have read them.
+//! Answers with data: written on separate threads, so that they delay no other request, and limited
+//! together until clients have read them.
 
 use crate::App;
 use crate::shapes;
@@ -37,7 +38,7 @@ pub struct Answers {
 #[derive(Debug)]
 pub struct Room {
     share: Share,
-    /// Whether something was done for the request, so that it must be answered in any case.
+    /// Whether the request changed something, so that it must be answered in any case.
     owed: bool,
 }
 
@@ -66,8 +67,8 @@ impl Answers {
         }
     }
 
-    /// Room for the answer to something that is about to be done, of this many bytes. If there is none, it should not
-    /// be begun.
+    /// Room for the answer to a change that is about to be made, of this many bytes. If there is
+    /// none, the change should not begin.
     pub fn room_before(&self, bytes: usize) -> Answer<Room> {
         let mut room = self.room();
         room.hold(bytes)?;
@@ -80,7 +81,8 @@ impl Answers {
         self.room().write(status, value.json_len(), move || Ok(value)).await
     }
 
-    /// A part of a stream that is already written. Parts with ordinary events are small, however many come together.
+    /// A part of a stream that is already written. Parts with ordinary events are small, even if
+    /// many come together.
     pub fn part(&self, bytes: Bytes) -> Answer<Bytes> {
         if bytes.len() <= 2 * INLINE_BYTES {
             return Ok(bytes);
@@ -90,7 +92,7 @@ impl Answers {
         Ok(room.bytes(bytes))
     }
 
-    /// An answer that is already written, to something that was done.
+    /// An answer that is already written, to a request that changed something.
     pub fn written(&self, status: StatusCode, json: String) -> Answer {
         let mut room = self.room();
         room.owed = true;
@@ -174,7 +176,7 @@ impl Found {
         }
     }
 
-    /// The execution as it is shown.
+    /// The execution in the form of the API.
     pub fn shape(self) -> QueryResult<Value> {
         let orphan = matches!(&self, Self::Stored(kept) if kept.parent_deleted);
         let begun = self.read()?;

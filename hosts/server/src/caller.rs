@@ -1,21 +1,21 @@
-//! Who sends a request.
+//! The sender of a request.
 
 use axum::http::{HeaderMap, HeaderName};
 use starbridge_flow::value::Text;
 use starbridge_node::node::Operator;
 use starbridge_ports::LOCAL_OPERATOR;
 
-/// The name of the token a request came with; none where nobody needs one.
+/// The name of the request's token; `None` if no token is needed.
 #[derive(Clone, Debug, Default)]
 pub struct Caller(pub Option<Text>);
 
 /// The header with the id that a sender gives its request.
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// So many bytes of it are kept.
+/// How many bytes of it are kept.
 const REQUEST_ID_BYTES: usize = 128;
 
 impl Caller {
-    /// Whom the audit list names for what the request does.
+    /// The operator that the audit list names for the request.
     pub fn operator(&self, headers: &HeaderMap) -> Operator {
         let request = headers.get(&REQUEST_ID).and_then(|id| id.to_str().ok());
         let request = request.filter(|id| !id.is_empty() && id.len() <= REQUEST_ID_BYTES);

@@ -1,4 +1,4 @@
-//! Histories that were folded, kept for the next reader: a later request reads only the events that came since.
+//! A cache of folded histories for later readers: a later request reads only the newer events.
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::Text;
@@ -9,28 +9,29 @@ use starbridge_node::visits::Visits;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// All folds together take about so much memory.
+/// The memory of all folds together, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
-/// So many visits has a fold that is kept. A longer history is folded for each page of it.
+/// The largest number of visits in a fold that is kept. A longer history is folded again for each
+/// of its pages.
 const MOST_VISITS: usize = 50_000;
-/// After so many events a copy is kept, from which an earlier event is reached.
+/// The number of events after which a copy is kept, from which an earlier event can be reached.
 const SNAPSHOT_EVENTS: u64 = 4_096;
-/// The copies of a fold together take at most so much memory; else every second one is dropped.
+/// The memory of a fold's copies together, in bytes. Beyond it every second copy is dropped.
 const SNAPSHOT_BYTES: usize = 16 << 20;
 
-/// What a history says up to an event.
+/// The state of a history up to an event.
 #[derive(Clone)]
 pub struct Fold {
     /// The visits of its steps.
     pub visits: Visits,
-    /// How each step of the flow stands.
+    /// The status of each step of the flow.
     #[cfg(feature = "console")]
     pub marks: starbridge_diagram::Folding,
     /// The latest event in it.
     pub last: EventId,
 }
 
-/// A fold, with what it belongs to.
+/// A fold, with its flow and position.
 #[derive(Clone)]
 pub struct Folded {
     /// The fold.
@@ -44,7 +45,7 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// The visits; what an execution leaves open that has ended is given up.
+    /// The visits. Visits that an ended execution leaves open are given up.
     pub fn visits(&self) -> Visits {
         match self.ended {
             true => self.fold.visits.ended(),
@@ -83,12 +84,12 @@ impl Fold {
     }
 }
 
-/// The fold of one history, and copies of it on the way.
+/// The fold of one history, and copies of earlier states.
 struct Kept {
     flow: Arc<Flow>,
     latest: Arc<Fold>,
     copies: BTreeMap<u64, Arc<Fold>>,
-    /// How far apart copies are.
+    /// The number of events between copies.
     apart: u64,
     copied_bytes: usize,
 }
@@ -131,7 +132,7 @@ impl Kept {
     }
 }
 
-/// One history, for whoever reads it.
+/// One history, for all its readers.
 #[derive(Default)]
 struct Place {
     kept: Mutex<Option<Kept>>,
@@ -140,7 +141,7 @@ struct Place {
 #[derive(Default)]
 struct Shelf {
     places: HashMap<Text, (Arc<Place>, Held)>,
-    /// Counts the reads, to know which was read last.
+    /// Counts the reads, to find the entry that was read last.
     reads: u64,
 }
 
@@ -155,7 +156,7 @@ struct Held {
 pub struct Folds(Mutex<Shelf>);
 
 impl Folds {
-    /// What the history of an execution says, up to the event `at` or its end.
+    /// The fold of an execution's history up to the event `at`, or to its end.
     ///
     /// # Errors
     ///
@@ -166,7 +167,7 @@ impl Folds {
         let flow = node.flow_of(id, &record)?;
         let place = self.place(id);
         let mut kept = place.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // A redrive may have put another definition in its place.
+        // A redrive may have replaced the definition.
         let known = kept.take().filter(|kept| kept.flow.hash == flow.hash);
         let mut found = known.unwrap_or_else(|| Kept::of(Arc::clone(&flow)));
         node.each_event_from(id, found.latest.last.next(), |flow, event| {
@@ -181,7 +182,7 @@ impl Folds {
             earlier(node, id, &found, at)
         };
         let bytes = found.bytes();
-        // What is too large for the shelf is folded again.
+        // A fold that is too large for the cache is made again each time.
         let fits = bytes <= CACHE_BYTES / 2 && !found.latest.visits.is_full();
         *kept = fits.then_some(found);
         drop(kept);
@@ -200,7 +201,7 @@ impl Folds {
         Arc::clone(place)
     }
 
-    /// Notes what a history takes, and forgets those that were not read for the longest time.
+    /// Records the memory of a history, and drops those that were not read for the longest time.
     fn held(&self, id: &str, bytes: usize) {
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shelf.reads += 1;
@@ -223,7 +224,7 @@ impl Folds {
     }
 }
 
-/// The fold up to an event before the end: from the nearest copy on.
+/// The fold up to an event before the end, continued from the nearest copy.
 fn earlier(node: &Node, id: &str, kept: &Kept, at: EventId) -> Answer<Arc<Fold>> {
     let end = kept.latest.last;
     if at > end || at == EventId(0) {

@@ -1,7 +1,7 @@
 //! The HTTP API: requests in, answers out. A node decides everything about flows.
 //!
-//! [`Server`] listens by itself and says in which order to call it; [`service`] is the API for hosts that receive requests in
-//! other ways; [`openapi`] describes it.
+//! [`Server`] listens by itself and describes the order of calls; [`service`] is the API for hosts
+//! that receive requests in other ways; [`openapi`] describes it.
 //!
 //! ```
 //! use starbridge_node::{config::Config, node::Node, stores};
@@ -76,7 +76,7 @@ pub struct ServerSettings {
     /// The tokens and what they allow. Without tokens, any program on this machine may do everything.
     pub access: Access,
     /// Host names under which the server may be called in addition to those of the loopback interface, if there are
-    /// no tokens. Pages from these names may change things.
+    /// no tokens. Pages from these names may make changes.
     pub hosts: Vec<String>,
     /// The networks of trusted proxies.
     pub trusted_proxies: Vec<Network>,
@@ -86,11 +86,11 @@ pub struct ServerSettings {
     pub bodies: BodySettings,
     /// Limits for answers.
     pub answers: AnswerSettings,
-    /// Whether the console's pages are there. Without the feature `console` they never are.
+    /// Whether the console's pages are served. Without the feature `console` they never are.
     pub console: bool,
 }
 
-/// What handlers work with. Every request clones it several times.
+/// The shared state of handlers. Every request clones it several times.
 #[derive(Clone)]
 struct App(Arc<AppParts>);
 
@@ -101,7 +101,7 @@ struct AppParts {
     hosts: Vec<String>,
     trusted_proxies: Vec<Network>,
     limiter: Limiter,
-    /// Whether it was said that a proxy stands before a server without tokens.
+    /// Whether it was logged that a proxy stands before a server without tokens.
     proxy_said: Once,
     draining: Arc<AtomicBool>,
     bodies: Arc<Bodies>,
@@ -112,7 +112,7 @@ struct AppParts {
     largest_report: usize,
     /// The description of the API.
     openapi: axum::body::Bytes,
-    /// Who is signed in; `None` where there are no pages.
+    /// The sessions; `None` if there are no pages.
     #[cfg(feature = "console")]
     sessions: Option<console::Sessions>,
 }
@@ -166,7 +166,7 @@ pub struct Server {
 pub struct Drain(Arc<AtomicBool>);
 
 impl Drain {
-    /// From now on the server says that it is not ready.
+    /// From now on the server reports that it is not ready.
     pub fn begin(&self) {
         self.0.store(true, Ordering::SeqCst);
     }

@@ -9,11 +9,11 @@ use starbridge_node::http::body::{Charge, Sender, receive, receive_from_stranger
 use starbridge_node::http::report_body::counted;
 use starbridge_node::problem::Answer;
 
-/// How many bytes a report may have beside its data.
+/// How many bytes a report may have in addition to its data.
 const ENVELOPE_BYTES: usize = 64 * 1024;
 /// How many bytes any report may have beyond the data of a step.
 const MAX_REPORT_BYTES: usize = 1024 * 1024;
-/// How many bytes a byte of data takes at most in JSON: `\u0000`.
+/// The largest number of bytes that a byte of data takes in JSON: `\u0000`.
 const ESCAPED: usize = 6;
 
 /// How many bytes a report may have: all data that a step may have, in any notation, and data that is refused with a

@@ -1,4 +1,4 @@
-//! The router: the routes of the table, and what every request passes before it reaches one.
+//! The router: the routes of the table, and the checks before them.
 
 use crate::routes::{Route, routes};
 use crate::{App, access, reports};
@@ -33,12 +33,12 @@ fn table(routes: impl Iterator<Item = &'static Route>) -> Router<App> {
     router
 }
 
-/// All routes, with what every request passes first.
+/// All routes, with the checks that every request passes first.
 pub fn router(app: App) -> Router {
     let router = table(routes());
     #[cfg(feature = "console")]
     let router = match app.sessions {
-        // Pages ask the API as programs do, only not through a socket.
+        // Pages use the API like programs, but not through a socket.
         Some(_) => {
             let api = crate::console::Api(table(routes()).with_state(app.clone()));
             router.merge(table(crate::console::ROUTES.iter()).layer(axum::Extension(api)))
@@ -48,7 +48,7 @@ pub fn router(app: App) -> Router {
     let reports = callbacks::routes(app.clone(), app.largest_report);
     let reports = reports.route_layer(from_fn_with_state(app.clone(), reports::check));
     let router = router.with_state(app.clone()).merge(Router::new().nest("/v1", reports));
-    // The check is around everything, so that an unknown path is no way past it.
+    // The check is around everything, so that an unknown path can't bypass it.
     router
         .fallback(|| async {
             Problem::missing(
@@ -63,7 +63,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(app, admit))
 }
 
-/// Lets a request in to the API or to a page, or says why not.
+/// Admits a request to the API or to a page, or refuses it.
 async fn admit(
     state: State<App>,
     from: ConnectInfo<SocketAddr>,

@@ -53,7 +53,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
     ROUTES.iter().chain(areas.into_iter().flatten())
 }
 
-/// All routes but those of the areas above.
+/// All routes except those of the areas above.
 const ROUTES: &[Route] = &[
     Route {
         method: "GET",

@@ -129,7 +129,7 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
     shape
 }
 
-/// Why an execution does not go on, as far as its record says.
+/// Why an execution does not go on, according to its record.
 pub fn reason_of(id: &str, record: &ExecutionRecord) -> Option<Value> {
     if let Some(broken) = &record.broken {
         return Some(waiting_for(id, broken));
@@ -140,7 +140,7 @@ pub fn reason_of(id: &str, record: &ExecutionRecord) -> Option<Value> {
     }
 }
 
-/// What an execution waits for that has begun and sleeps.
+/// What a sleeping execution that has begun waits for.
 fn waiting_asleep(id: &str, record: &ExecutionRecord) -> Option<Value> {
     let RecordedWait { reason, of } = record.waits.as_ref().filter(|_| !record.awake)?;
     let until = record.wake_at.map(|until| until.to_string()).unwrap_or_default();
@@ -187,7 +187,7 @@ fn waiting_for(id: &str, broken: &Broken) -> Value {
     members.collect::<Object>().into()
 }
 
-/// Who paused an execution, and how it goes on.
+/// Who paused an execution, and how to resume it.
 fn waiting_for_resume(id: &str, paused: &RecordedPause) -> Value {
     let by = match paused.by.as_str() {
         "" => "an operator".to_owned(),
@@ -211,7 +211,7 @@ fn waiting_for_resume(id: &str, paused: &RecordedPause) -> Value {
     members.collect::<Object>().into()
 }
 
-/// Why an execution has not begun, or does not go on that was redriven.
+/// Why an execution has not begun, or a redriven one does not go on.
 fn waiting_before_start(id: &str, record: &ExecutionRecord) -> Option<Value> {
     let (reason, text) = match record.status {
         Status::Delayed => (WaitingReason::StartTime, "its time to begin has not come"),

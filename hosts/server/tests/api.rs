@@ -1,4 +1,4 @@
-//! The API as its callers meet it.
+//! The API as its callers see it.
 
 #[path = "api/access.rs"]
 mod access;

@@ -1,4 +1,5 @@
-//! Test files: cases, the answers of their resources, and what is expected (docs/language/testing.md).
+//! Test files: cases, the answers of their resources, and the expectations
+//! (docs/language/testing.md).
 
 use serde::Deserialize;
 use starbridge_flow::graph::{FaultKind, FaultNames};
@@ -81,7 +82,7 @@ pub struct Case {
     /// Set if an operator pauses the execution.
     #[serde(default)]
     pub pause: Option<Pause>,
-    /// What is expected of the execution.
+    /// The expectations for the execution.
     #[serde(default)]
     pub expect: Expect,
 }
@@ -111,7 +112,7 @@ pub struct Mock {
 }
 
 impl Mock {
-    /// What this answer is to the call it answers, in a language with these names.
+    /// The signal of this answer for its call, in a language with these names.
     pub fn into_signal(self, call: EventId, names: &FaultNames) -> Signal {
         match (self.result, self.error) {
             (Some(result), _) => Signal::Succeeded {
@@ -124,7 +125,8 @@ impl Mock {
                 let error = error.unwrap_or_default();
                 Signal::Failed {
                     call,
-                    // A mock may speak for the interpreter too: with this name it says that nothing was sent.
+                    // A mock may also stand for the interpreter: with this name it reports that
+                    // nothing was sent.
                     not_sent: names.kind(&error) == FaultKind::Resource,
                     error,
                     cause: self.cause,
@@ -156,7 +158,7 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// What the operator does, each with the seconds after the start.
+    /// The operator's acts, each with the seconds after the start.
     pub fn acts(&self) -> Vec<(f64, Signal)> {
         let by = || Some("operator".to_owned());
         let pause = Signal::Pause {
@@ -185,13 +187,13 @@ pub struct Stop {
     /// The cause of the stop.
     #[serde(default)]
     pub cause: String,
-    /// Whether what was done is undone.
+    /// Whether the effects are undone.
     #[serde(default)]
     pub rollback: bool,
 }
 
 impl Stop {
-    /// What the operator does.
+    /// The operator's signal.
     pub fn signal(&self) -> Signal {
         Signal::Stop {
             error: self.error.clone(),
@@ -203,7 +205,7 @@ impl Stop {
     }
 }
 
-/// What is expected. What is left out is not checked.
+/// The expectations. A member that is left out is not checked.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Expect {
@@ -233,7 +235,7 @@ fn object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Value, D:
 /// Why a text is not a test file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestFileError {
-    /// What is wrong.
+    /// The error.
     pub message: String,
     /// The line, from 1.
     pub line: usize,
@@ -288,7 +290,7 @@ impl TestFile {
 }
 
 impl LimitsGiven {
-    /// These limits over those of the configuration.
+    /// These limits applied over those of the configuration.
     #[expect(clippy::needless_pass_by_value, reason = "callers have made them for this")]
     pub fn over(&self, limits: Limits) -> Limits {
         Limits {

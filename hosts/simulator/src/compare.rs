@@ -1,4 +1,4 @@
-//! Comparing what was expected with what came.
+//! Compares the expectations with the outcome.
 
 use super::case::Expect;
 use super::outcome::Outcome;
@@ -62,7 +62,7 @@ fn text(problems: &mut Vec<String>, what: &str, expected: Option<&str>, got: Opt
     }
 }
 
-/// The first difference of two lists, with what is around it.
+/// The first difference of two lists, with its context.
 fn list(problems: &mut Vec<String>, what: &str, expected: Option<&[String]>, got: &[String]) {
     let Some(expected) = expected else {
         return;

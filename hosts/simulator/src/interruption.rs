@@ -1,6 +1,6 @@
 //! Interruptions of a simulation.
 
-/// What goes wrong during a simulation, for tests of the runtime itself.
+/// The faults during a simulation, for tests of the runtime itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interruption {
     /// The process crashes.
@@ -14,9 +14,9 @@ pub struct Interruption {
 /// When a process crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crash {
-    /// At which of its operations, from 1 since it was started.
+    /// The number of the operation, from 1 at the start of the process.
     pub at: usize,
-    /// At which moment of that operation.
+    /// The moment of that operation.
     pub moment: Moment,
 }
 
@@ -27,7 +27,8 @@ pub enum Moment {
     BeforeAppend,
     /// After the append, before its answer is known.
     AnswerLost,
-    /// After the append is known to be durable, before anything that follows from it leaves.
+    /// After the append is known to be durable, before any call or answer that follows from it
+    /// leaves.
     AfterAppend,
     /// Before the call is handed to its connector.
     BeforeDispatch,

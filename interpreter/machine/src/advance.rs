@@ -493,7 +493,8 @@ impl State {
         }
     }
 
-    /// Does one step of bringing the execution to its end: first what runs is closed, then what was done is undone.
+    /// Takes one step towards the end of the execution: first closes what is running, then undoes
+    /// what was done.
     fn step_ending(&mut self, turn: &mut Turn<'_>) {
         let reason = match self.data.ending.as_ref().map(|ending| ending.status) {
             Some(Status::TimedOut) => CancelReason::ExecutionTimedOut,
@@ -507,7 +508,7 @@ impl State {
     }
 }
 
-/// The call of which nothing was heard in time, and the event that says so.
+/// The call from which no report came in time, and the event that records it.
 fn silence_detail(flow: &Flow, report: Signal) -> Option<(EventId, EventKind)> {
     Some(match report {
         Signal::HeartbeatMissed { call } => (call, timed_out(flow, &FaultKind::Heartbeat, None, None)),

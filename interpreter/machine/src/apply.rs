@@ -120,8 +120,8 @@ impl State {
         if self.data.ending.is_some() {
             return Some(ROOT);
         }
-        // Inside a composite that is being closed, nothing begins a rollback by itself. Otherwise it is the innermost
-        // list that has the task.
+        // Nothing begins its own rollback inside a composite that is being closed. Otherwise the
+        // rollback belongs to the innermost list that has the task.
         let (mut id, _) = self.frames.at(&event.path);
         if let Some(closing) = self.frames.outermost_closing(id) {
             return Some(closing);

@@ -123,18 +123,19 @@ pub struct StartRecord {
     /// Task tokens of the parent's calls that stand in the input.
     #[serde(default)]
     pub tokens: Vec<TokenGrant>,
-    /// What the start said of its order and time.
+    /// The order and time that the start asked for.
     #[serde(default, skip_serializing_if = "StartTerms::is_empty")]
     pub terms: StartTerms,
 }
 
-/// What a start says of its order and time, and of what belongs to it elsewhere. A history with any of it is of format 2.
+/// The order and time that a start asks for, and its links to what belongs to it elsewhere. A
+/// history with any of these is of format 2.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StartTerms {
     /// A second start of the flow with the same key is this execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub once_key: Option<Text>,
-    /// From 0 to 9, 9 first: the priority of tasks that have none of their own.
+    /// The priority of tasks that have none of their own: from 0 to 9; 9 goes first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// Within a priority the smaller goes first. A time counts as its milliseconds since 1970.
@@ -159,10 +160,10 @@ pub struct Waited {
     /// The time before which it was not to begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
-    /// The executions that were to end first.
+    /// The executions that had to end first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<WaitedFor>,
-    /// The concurrency keys of which it got a slot each.
+    /// The concurrency keys. The execution got one slot of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<WaitedKey>,
 }
@@ -170,12 +171,12 @@ pub struct Waited {
 /// An execution that was to end before another one began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitedFor {
-    /// Its flow, where it is named; nothing for an id.
+    /// Its flow, if the execution is given by name; `None` if it is given by id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Text>,
     /// Its name in that flow, or its id.
     pub execution: Text,
-    /// Whether any end would do. Otherwise it had to succeed.
+    /// Whether it could end in any way. Otherwise it had to succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_end: bool,
 }
@@ -190,7 +191,7 @@ pub struct WaitedKey {
 }
 
 impl StartTerms {
-    /// Whether nothing is said.
+    /// Whether no term is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -384,7 +385,8 @@ impl Decision {
     }
 }
 
-/// What programs said about an attempt that began. What is fixed in the definition stands there only.
+/// The bounds that programs gave an attempt when it began. Bounds that are fixed in the definition
+/// are not repeated here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// How many lists of a composite may run at once.
@@ -516,7 +518,8 @@ pub enum EventKind {
     ExecutionPaused { by: Text, cause: Text, with_parent: bool },
     /// † The pause is over.
     ExecutionResumed { by: Text },
-    /// † It and its tasks go in another order from now on. What is `None` stays as it is.
+    /// † The execution and its tasks have another order from now on. A member that is `None` stays
+    /// as it is.
     ExecutionReordered {
         priority: Option<u8>,
         order_time: Option<i64>,

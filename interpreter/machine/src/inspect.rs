@@ -81,7 +81,7 @@ pub struct FailedRollback {
     pub left: Vec<StepId>,
 }
 
-/// A call that ended without a result, where what follows from that is not decided yet.
+/// A call that ended without a result and whose consequence is not decided yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedCall {
     /// The number of its `TaskScheduled` event.
@@ -97,14 +97,16 @@ pub struct FailedCall {
 /// Data around an event that is not in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventData {
-    /// Of a step that was entered: the input of what it stands in. Of an attempt: its own input.
+    /// For a step that was entered, the input of the list it stands in. For an attempt, its own
+    /// input.
     pub input: Option<Value>,
-    /// The local data of what the step stands in.
+    /// The local data of the list in which the step stands.
     pub local: Option<Value>,
 }
 
 impl State {
-    /// The calls that failed, where what follows is not decided yet: because of a pause, or because the turn was full.
+    /// The failed calls whose consequence is not decided yet, because of a pause or because the
+    /// turn was full.
     pub fn undecided_calls(&self, flow: &Flow) -> Vec<FailedCall> {
         let frames = self.frames.ids().into_iter().filter_map(|id| self.frame(id));
         let found = frames.flat_map(|frame| [undecided_task(flow, frame), undecided_undo(flow, frame)]);
@@ -118,7 +120,7 @@ impl State {
         runs.map(|run| run.last_call).filter(|call| call.0 > 0).collect()
     }
 
-    /// What could not be undone, where the execution ended for that.
+    /// What could not be undone, if the execution ended for that reason.
     pub fn failed_rollback(&self) -> Option<FailedRollback> {
         if self.data.status != Status::RollbackFailed {
             return None;
@@ -157,8 +159,9 @@ impl State {
         })
     }
 
-    /// The step in which the error of an execution arose; where it arose in none because the execution was stopped, the
-    /// innermost step it was in, of several the one entered first.
+    /// The step in which the error of an execution arose. If it arose in none because the execution
+    /// was stopped: the innermost step that the execution was in; of several, the one that was
+    /// entered first.
     pub fn failed_at(&self) -> Option<StepId> {
         match self.data.status {
             Status::Stopped => self.data.failed_step.or_else(|| self.standing_in()),
@@ -212,7 +215,7 @@ impl State {
         self.frame(id)
     }
 
-    /// What the event that was just applied had to do with and does not carry: nothing for most events.
+    /// The data that the event just applied concerns but does not carry. Empty for most events.
     pub fn data_around(&self, event: &Event) -> EventData {
         let Some(frame) = event.step.and_then(|_| self.frame_at(&event.path)) else {
             return EventData::default();

@@ -4,7 +4,7 @@
 //! comes with each signal, and randomness from the seed in the first event. Replay uses the same [`State::apply`] as
 //! running, so the two can't differ.
 //!
-//! For each signal the caller does this, in this order; [`State`] says it in full:
+//! For each signal the caller takes these steps, in this order; [`State`] has the details:
 //!
 //! 1. [`State::advance`] decides: it takes a signal and pushes the events of one turn.
 //! 2. The caller makes these events durable.

@@ -1,5 +1,5 @@
-//! Pausing and resuming (section "operating executions"). While an execution is paused, it takes what comes from outside and
-//! decides nothing: what follows is decided after it was resumed.
+//! Pausing and resuming (section "operating executions"). While an execution is paused, it takes
+//! reports from outside but decides nothing. What follows from them is decided after the resume.
 
 use crate::event::EventKind;
 use crate::signal::{Rejection, Signal};
@@ -26,7 +26,8 @@ impl State {
         }
     }
 
-    /// Silence is no report: while the execution is paused, it only counts of a worker that holds a task.
+    /// A missing report is no report. While the execution is paused, a missed heartbeat only counts
+    /// for a worker that holds a task.
     pub(crate) fn check_silence(&self, report: &Signal) -> Result<(), Rejection> {
         match report {
             Signal::HeartbeatMissed { call } if self.data.paused.is_some() && !self.is_queued(*call) => {
@@ -57,7 +58,7 @@ impl State {
     }
 
     fn take_resume(&mut self, turn: &mut Turn<'_>, by: Option<String>, with_parent: bool) -> Result<(), Rejection> {
-        // What an operator paused by itself does not go on because the parent does.
+        // An execution that an operator paused itself does not go on when its parent does.
         let paused = self.paused().filter(|paused| paused.with_parent || !with_parent);
         let place = self.flow_place(paused.ok_or(Rejection::NotPaused)?.event);
         let by = Text::from(by.unwrap_or_default());

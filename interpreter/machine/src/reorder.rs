@@ -39,7 +39,7 @@ impl State {
         Ok(())
     }
 
-    /// What the start said is what holds, so the new order takes its place.
+    /// The terms stored with the start are the valid ones, so the new order replaces theirs.
     pub(crate) fn fold_reordered(&mut self, priority: Option<u8>, order_time: Option<i64>) -> Option<()> {
         let terms = &mut self.data.started.as_mut()?.terms;
         terms.priority = priority.or(terms.priority);

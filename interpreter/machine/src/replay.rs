@@ -34,7 +34,7 @@ impl Event {
 
 /// How many of these events belong to the turn that the first one begins.
 pub fn turn_length(events: &[Event]) -> usize {
-    // A start enters a step or ends. Where a stop follows it at once, it was declined.
+    // A start enters a step or ends. If a stop follows at once, the start was declined.
     let declined = matches!(events, [first, next, ..]
         if matches!(first.detail, EventKind::ExecutionStarted(_))
             && matches!(next.detail, EventKind::ExecutionStopped { .. }));
@@ -69,8 +69,8 @@ impl State {
                 cause: failure.cause.to_string(),
                 by: by.as_ref().map(ToString::to_string),
                 rollback: event.rollback,
-                // Histories do not say who asked for it: one that has Succeeded took a stop from its parent only. Older
-                // histories may have one from an operator there, which is replayed in the same way.
+                // Histories do not record who asked. One that has Succeeded took a stop only from
+                // its parent; an operator's stop in an older history is replayed alike.
                 with_parent: self.status() == Status::Succeeded,
             },
             EventKind::TurnContinued => Signal::Continue,

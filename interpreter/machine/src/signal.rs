@@ -1,18 +1,19 @@
-//! Signals: what the machine is told from outside.
+//! Signals: the machine's input from outside.
 
 use crate::event::{EditedInput, EventId, Holder, NewDefinition, Resolution, StartRecord};
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Text, Value};
 
-/// What the machine is told from outside. `call` is always the number of the call's `TaskScheduled` event.
+/// An input of the machine from outside. `call` is always the number of the call's `TaskScheduled`
+/// event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Signal {
     /// Begin the execution. The machine fills in `definition_hash` and `machine`.
     Start(Box<StartRecord>),
-    /// End the execution before its first step: it waited to begin, and does not any more.
+    /// End an execution that waited to begin, before its first step.
     Decline {
-        /// What it was to begin with.
+        /// The start that was waiting.
         start: Box<StartRecord>,
         /// How it ends.
         end: EndBeforeStart,
@@ -100,8 +101,9 @@ pub enum Signal {
         by: Option<String>,
         /// Whether to undo what the execution has done.
         rollback: bool,
-        /// Whether it is because the execution that started this one is being undone. One that has Succeeded then takes
-        /// the stop, and what it did is undone. From anybody else, an execution that has ended takes none.
+        /// Whether the stop comes because the execution that started this one is being undone. An
+        /// execution that has Succeeded then takes the stop, and what it did is undone. An
+        /// execution that has ended takes no other stop.
         with_parent: bool,
     },
     /// An operator decided for a step that waits for one.
@@ -136,24 +138,25 @@ pub enum Signal {
         definition: Option<NewDefinition>,
     },
     /// Leave out the undo because of which an execution ended as [`Status::RollbackFailed`](crate::Status::RollbackFailed),
-    /// and go on with the next one. Where several failed, it is that of the outermost list; the others are tried again.
+    /// and go on with the next one. If several failed, the one of the outermost list is left out;
+    /// the others are tried again.
     Skip {
         /// The name of the operator.
         by: Option<String>,
         /// Why, for people.
         cause: String,
     },
-    /// Let nothing new begin and no timer fire, until [`Signal::Resume`] or [`Signal::Stop`]. What comes from outside is recorded,
-    /// and what follows from it waits.
+    /// Let nothing new begin and no timer fire, until [`Signal::Resume`] or [`Signal::Stop`].
+    /// Reports from outside are recorded, and what follows from them waits.
     Pause {
         /// The name of the operator.
         by: Option<String>,
         /// Why, for people.
         cause: String,
-        /// Whether it is because the execution that waits for this one was paused.
+        /// Whether the pause comes because the execution that waits for this one was paused.
         with_parent: bool,
     },
-    /// Go in another order, with the tasks that nobody holds.
+    /// Change the order of the execution, and of its tasks that no worker holds.
     Reorder {
         /// The name of the operator.
         by: Option<String>,
@@ -164,25 +167,28 @@ pub enum Signal {
     Resume {
         /// The name of the operator.
         by: Option<String>,
-        /// Whether it is because the execution that waits for this one goes on. A pause of its own then stays.
+        /// Whether the resume comes because the execution that waits for this one goes on. A pause
+        /// of its own then stays.
         with_parent: bool,
     },
 }
 
-/// What an operator changes of the order of an execution.
+/// An operator's change to the order of an execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewOrder {
     /// From 0 to 9, 9 first; `None`: as before.
     pub priority: Option<u8>,
     /// Within a priority the smaller goes first; `None`: as before.
     pub order_time: Option<i64>,
-    /// Whether the time at which it is to begin has come. Only one that has not begun can take that.
+    /// Whether the execution no longer waits for its start time. Only an execution that has not
+    /// begun takes this.
     pub start_now: bool,
-    /// Whether it no longer waits for other executions. Only one that has not begun can take that.
+    /// Whether it no longer waits for other executions. Only an execution that has not begun takes
+    /// this.
     pub drop_after: bool,
 }
 
-/// How an execution ends that waited to begin.
+/// How an execution that waited to begin ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EndBeforeStart {
     /// Somebody stopped it.
@@ -193,7 +199,7 @@ pub enum EndBeforeStart {
         cause: String,
         /// The name of the operator.
         by: Option<String>,
-        /// Whether what it did was to be undone. It did nothing.
+        /// Whether the stop asked for undoing. The execution has done nothing that could be undone.
         rollback: bool,
     },
     /// It can't begin any more.
@@ -214,7 +220,7 @@ pub struct Timer {
     pub set_by: EventId,
 }
 
-/// Why a signal was not taken. The state is unchanged.
+/// Why a signal was rejected. The state is unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rejection {
     /// The execution has already begun.

@@ -184,7 +184,8 @@ pub(crate) struct Data {
     pub(crate) late_ending: Option<Ending>,
     /// The flow's input, if a program made it.
     pub(crate) flow_input: Option<Value>,
-    /// Inputs that an operator gave steps which a redrive is still to enter again, by their former `StepEntered`.
+    /// Inputs that an operator gave to steps that a redrive has yet to enter again, by their former
+    /// `StepEntered`.
     pub(crate) edits: BTreeMap<EventId, Value>,
     /// The lowest version of the machine that reads the events so far.
     pub(crate) needed_version: u32,
@@ -275,12 +276,12 @@ impl State {
     }
 
     /// Whether the last turn left pure work at its bounds. [`Signal::Continue`](crate::Signal::Continue) goes on with
-    /// it. What a pause holds back goes on with its end.
+    /// it. Work that a pause holds back goes on when the pause ends.
     pub fn must_continue(&self) -> bool {
         self.frames.next_ready().is_some() && self.data.broken.is_none() && self.data.paused.is_none()
     }
 
-    /// Whether the time is over and what is out may still end: nothing new begins.
+    /// Whether the time is over and calls in flight may still end. Nothing new begins.
     pub fn is_draining(&self) -> bool {
         self.data.draining
     }

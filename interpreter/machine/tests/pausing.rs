@@ -1,4 +1,4 @@
-//! A pause holds back what follows, not what comes.
+//! A pause holds back what follows from reports, not the reports.
 
 mod set_up;
 

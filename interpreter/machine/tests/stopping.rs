@@ -1,4 +1,4 @@
-//! Who may stop what: an execution that has Succeeded is undone for its parent only.
+//! Who may stop an execution: one that has Succeeded is undone for its parent only.
 
 mod set_up;
 
@@ -46,7 +46,7 @@ fn success_is_undone_for_the_parent_only() {
     let before = state.clone();
     give(&mut state, stop(true, true)).unwrap();
     assert_eq!(state.status(), Status::RollingBack);
-    // What a history holds is replayed, whoever stopped it then.
+    // A stop in a history is replayed, whoever asked for it.
     let at = events
         .iter()
         .position(|event| matches!(event.detail, EventKind::ExecutionStopped { .. }))

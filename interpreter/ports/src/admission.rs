@@ -1,5 +1,5 @@
-//! What admission is asked, what it decides, and what it keeps. Admission decides when an execution may run that waits for
-//! others to end or for a place (section "operating executions").
+//! The requests to admission, its decisions, and what it keeps. Admission decides when an execution
+//! may run if it waits for others to end or for a slot (section "operating executions").
 
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
@@ -12,7 +12,8 @@ pub const ADMISSION: &str = "@admission";
 /// The pool of the keys that stand for flows: `maxRunning` of a flow is the limit of its key, and a paused flow has the limit 0.
 pub const FLOW_POOL: &str = "@flow";
 
-/// The pool of the keys that stand for schedules: of one whose triggers wait for one another, one execution runs at a time.
+/// The pool of the keys that stand for schedules. If triggers of a schedule wait for one another,
+/// one of its executions runs at a time.
 pub const SCHEDULE_POOL: &str = "@schedule";
 
 /// The number under which a start asks admission. It has no event yet.
@@ -24,7 +25,7 @@ pub const WATCH_EVENT: EventId = EventId(u32::MAX as u64);
 /// The number under which admission tells an execution that all it waited for has ended.
 pub const MET_EVENT: EventId = EventId(u32::MAX as u64 - 1);
 
-/// A concurrency key: at most so many executions as its limit says hold a slot of it.
+/// A concurrency key: its limit is the largest number of executions that may hold a slot of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PoolKey {
     /// The pool: the name of the flow, unless the flow names another one.
@@ -39,7 +40,7 @@ pub struct NeededKey {
     /// The key.
     #[serde(flatten)]
     pub key: PoolKey,
-    /// Its limit as the definition says it. It holds where nobody has set another one.
+    /// Its limit as the definition gives it. It holds unless an operator has set another one.
     pub limit: u64,
 }
 
@@ -47,7 +48,7 @@ pub struct NeededKey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
-    /// The flow of the execution, where it is named; nothing for an id.
+    /// Its flow, if the execution is given by name; `None` if it is given by id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Text>,
     /// The name of the execution in that flow, or its id.
@@ -57,8 +58,8 @@ pub struct Dependency {
     pub any_end: bool,
 }
 
-/// What an execution asks admission for. Admission answers with `Admit` or `Decline`, under the number of the event under
-/// which it was asked.
+/// A request to admission. Admission answers with `Admit` or `Decline`, under the number of the
+/// event under which it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {
@@ -74,7 +75,7 @@ pub struct Ask {
     pub priority: u8,
     /// Within a priority the smaller goes first.
     pub order: i64,
-    /// When it was asked for.
+    /// When the execution was requested.
     pub requested: Timestamp,
     /// The executions that wait for it, one above the other, the nearest first. It shares the slots they hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -85,7 +86,7 @@ pub struct Ask {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum DeclineReason {
-    /// An execution it waits for ended otherwise than it has to.
+    /// An execution that it waits for did not end in the required way.
     Dependency {
         /// The id of that execution.
         execution: Text,
@@ -97,9 +98,10 @@ pub enum DeclineReason {
         /// The ids of these executions, each waiting for the next and the last for the first. It is the first.
         executions: Vec<Text>,
     },
-    /// More executions stand behind those it waits for than are looked at to find out whether one of them waits for it.
+    /// Too many executions stand behind those it waits for to find out whether one of them waits
+    /// for it.
     TooManyDependencies,
-    /// The executions above it hold what it waits for.
+    /// Executions above it hold what it waits for.
     Deadlock {
         /// The key whose slots they hold.
         key: PoolKey,
@@ -130,7 +132,7 @@ pub struct Waiter {
 /// A dependency of a waiter that is open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenDependency {
-    /// What the start said.
+    /// The dependency as the start gave it.
     #[serde(flatten)]
     pub dependency: Dependency,
     /// The id of the execution, once there is one.
@@ -152,7 +154,7 @@ pub struct LinePlace {
 /// The age of a waiter. The smallest has waited longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WaiterAge {
-    /// When it was asked for.
+    /// When the execution was requested.
     pub requested: Timestamp,
     /// The number of the request.
     pub number: u64,
@@ -184,7 +186,7 @@ pub struct KeptKey {
     pub key: PoolKey,
     /// The limit that the definition of the flow gave last.
     pub defined: Option<u64>,
-    /// The limit that an operator set. It goes before the definition's.
+    /// The limit that an operator set. It overrides the definition's.
     pub set: Option<u64>,
     /// Who set it.
     pub set_by: Option<Text>,
@@ -204,7 +206,7 @@ pub struct KeyPause {
 }
 
 impl KeptKey {
-    /// A key of which nothing is known.
+    /// A key with no settings.
     pub fn of(key: PoolKey) -> Self {
         Self {
             key,
@@ -224,13 +226,13 @@ impl KeptKey {
         }
     }
 
-    /// Whether an operator said something about it.
+    /// Whether an operator set its limit or paused it.
     pub fn is_set(&self) -> bool {
         self.set.is_some() || self.paused.is_some()
     }
 }
 
-/// How a key stands.
+/// The state of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyView {
     /// What is kept of it.
@@ -241,7 +243,7 @@ pub struct KeyView {
     pub waiting: u64,
 }
 
-/// A change of what admission keeps. It is durable with the append that has it.
+/// A change of what admission keeps. It becomes durable with the append that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmissionChange {
     /// An execution holds a slot of each of these keys.
@@ -265,7 +267,7 @@ pub enum AdmissionChange {
     },
     /// What is known of a key. It replaces what was kept of it.
     PutKey(KeptKey),
-    /// Nothing is to be kept of a key.
+    /// Nothing is kept of a key any more.
     RemoveKey(PoolKey),
 }
 

@@ -33,7 +33,7 @@ impl EndedHolders {
 /// Reads what admission keeps, and looks up executions. Everything it returns is durable. A store that keeps nothing of admission needs none of these
 /// methods.
 pub trait Admissions: Listing {
-    /// Whether this store keeps what admission writes. One that does not has nothing of it.
+    /// Whether this store keeps what admission writes. A store that does not has none of it.
     fn keeps_admission(&self) -> bool {
         false
     }
@@ -117,7 +117,7 @@ pub trait Admissions: Listing {
         Ok(EndedHolders::default())
     }
 
-    /// How a key stands.
+    /// The state of a key.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ pub trait Admissions: Listing {
         Ok((view.kept, view.held))
     }
 
-    /// At most `limit` keys of which something is kept, after this one, in order.
+    /// At most `limit` keys that admission keeps, after this one, in order.
     ///
     /// # Errors
     ///

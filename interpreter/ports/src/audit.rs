@@ -1,15 +1,16 @@
-//! The port for the audit list: what operators did, to whatever.
+//! The port for the audit list: what operators did, on any kind of object.
 
 use crate::error::StoreError;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 
-/// What an operator did. It is stored by the write that does it, so that neither is there without the other.
+/// What an operator did. The write that carries it out also stores it, so that neither exists
+/// without the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AuditEntry {
-    /// When it was asked for.
+    /// When the request came.
     pub time: Timestamp,
     /// Who did it: the name of a token, or [`LOCAL_OPERATOR`].
     pub by: Text,
@@ -19,7 +20,7 @@ pub struct AuditEntry {
     pub kind: AuditKind,
     /// The name of the object. An execution's is its id.
     pub name: Text,
-    /// What else the request said.
+    /// The other members of the request.
     pub detail: Object,
     /// The id that the request was given by its sender, if it has one.
     pub request: Option<Text>,
@@ -47,10 +48,10 @@ pub struct BulkItemId {
     pub number: u64,
 }
 
-/// Who does what is done without a token.
+/// The operator's name for requests without a token.
 pub const LOCAL_OPERATOR: &str = "local";
 
-/// The kind of what an operator did something to.
+/// The kind of object that an operator acted on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AuditKind {
@@ -132,7 +133,8 @@ impl AuditQuery {
     }
 }
 
-/// A page of entries, the newest first. It may have fewer than were asked for, even none, where there is a next one.
+/// A page of entries, the newest first. It may have fewer than requested, even none, although there
+/// is a next page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditPage {
     /// The entries with their numbers, which only grow.

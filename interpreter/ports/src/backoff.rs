@@ -11,8 +11,8 @@ pub struct Backoff {
     pub first: Duration,
     /// The upper limit of a pause.
     pub longest: Duration,
-    /// How much of a pause chance may take off, in percent from 0 to 100. Clients that failed together then do not
-    /// come back together.
+    /// The largest random reduction of a pause, in percent from 0 to 100. With it, clients that
+    /// failed together do not come back together.
     pub jitter_percent: u8,
 }
 

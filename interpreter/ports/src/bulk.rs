@@ -12,27 +12,28 @@ pub struct BulkJob {
     pub id: Text,
     /// What is done to each execution, in one word: `stop`.
     pub action: Text,
-    /// What else the act needs.
+    /// Further arguments of the act.
     pub arguments: Object,
-    /// Which executions were chosen, as it was asked for. Only for people once they are collected.
+    /// How the executions were chosen, as the request gave it. Only for people once they are
+    /// collected.
     pub filter: Object,
-    /// Who asked for it.
+    /// The name of the operator.
     pub by: Text,
-    /// When it was asked for.
+    /// When it was requested.
     pub created: Timestamp,
     /// How far it is.
     pub state: BulkState,
     /// How many items it has so far.
     pub items: u64,
-    /// For how many the act was carried out.
+    /// For how many items the act was carried out.
     pub done: u64,
-    /// How many refused it.
+    /// How many items refused the act.
     pub skipped: u64,
-    /// How many could not take it.
+    /// For how many items the act failed.
     pub failed: u64,
-    /// How many items are dealt with in a second at most.
+    /// The largest number of items handled in a second.
     pub rate: Option<u32>,
-    /// When the last item was dealt with, or it was cancelled.
+    /// When the last item was handled, or the job was cancelled.
     pub ended: Option<Timestamp>,
 }
 
@@ -49,13 +50,13 @@ pub enum BulkState {
     /// The executions are being collected. None is touched yet.
     #[default]
     Collecting,
-    /// The executions are dealt with.
+    /// The executions are being handled.
     Running,
-    /// Nothing is begun until somebody resumes it.
+    /// No further item begins until an operator resumes the job.
     Suspended,
     /// Each item has a result.
     Done,
-    /// Nothing more is begun.
+    /// No further item begins.
     Cancelled,
 }
 
@@ -85,7 +86,7 @@ impl BulkState {
         }
     }
 
-    /// Whether nothing more comes of it.
+    /// Whether the job is over.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled)
     }
@@ -98,11 +99,11 @@ pub struct BulkItem {
     pub number: u64,
     /// The id of the execution.
     pub execution: Text,
-    /// What became of it; `None` if it is not dealt with yet.
+    /// The result; `None` if the item is not handled yet.
     pub result: Option<BulkResult>,
 }
 
-/// What became of an item of a bulk job.
+/// The result of an item of a bulk job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BulkResult {
     /// The act was carried out.
@@ -126,7 +127,7 @@ impl BulkResult {
         }
     }
 
-    /// The code of what was in the way.
+    /// The code of a result that is not [`BulkResult::Done`].
     pub fn code(&self) -> Option<&Text> {
         match self {
             Self::Done => None,
@@ -242,7 +243,7 @@ pub trait BulkJobs: Send + Sync {
     fn set_results(&self, results: &[(BulkItemId, BulkResult)]) -> Result<(), StoreError>;
 
     /// Changes the state of a job that is in one of the states `from`; then `audit` is added to the audit list. Returns
-    /// whether it was. A state that is the last one has the time `now` as its end.
+    /// whether the state changed. A job that enters a final state ends at `now`.
     ///
     /// # Errors
     ///
@@ -256,8 +257,8 @@ pub trait BulkJobs: Send + Sync {
         audit: Option<&AuditEntry>,
     ) -> Result<bool, StoreError>;
 
-    /// Deletes jobs that ended before a time, with at most `limit` items. Returns on how many items and jobs it worked; 0
-    /// means that nothing is left to delete.
+    /// Deletes jobs that ended before a time, with at most `limit` items. Returns how many items
+    /// and jobs it deleted; 0 means that nothing is left to delete.
     ///
     /// # Errors
     ///

@@ -17,8 +17,8 @@ pub type OutcomeFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 pub struct LogTail(Arc<Mutex<Vec<u8>>>);
 
 impl LogTail {
-    /// How many bytes are kept: the log, and some before it, so that what is left out where it was cut, which may be the rest of a
-    /// secret, is little missed.
+    /// How many bytes are kept: the log, and a margin before it. Text next to a cut may be the rest
+    /// of a secret and is left out; it then comes from the margin.
     const BYTES: usize = LOG_BYTES + 4_096;
 
     /// Adds what was logged now.
@@ -38,12 +38,12 @@ impl LogTail {
 
 /// Sends calls to resources of one form (`http:`, `cmd:`, …).
 pub trait Connector: Send + Sync {
-    /// Sends a call. It always gives an outcome: an implementation must not panic, and must not wait without end by
-    /// itself. The caller may limit the time further by dropping the future.
+    /// Sends a call. It always gives an outcome: an implementation must not panic or wait forever.
+    /// The caller may limit the time further by dropping the future.
     fn call(&self, request: Request) -> OutcomeFuture<'_>;
 
-    /// Sends a call as [`Connector::call`] does, and adds to `log` what the receiver logs meanwhile, if anything is known of
-    /// that.
+    /// Sends a call as [`Connector::call`] does, and adds to `log` what the receiver logs
+    /// meanwhile, if the connector can see it.
     fn call_logged(&self, request: Request, log: LogTail) -> OutcomeFuture<'_> {
         drop(log);
         self.call(request)

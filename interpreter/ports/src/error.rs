@@ -11,9 +11,9 @@ pub enum StoreError {
     Held(Timestamp),
     /// The store can't be reached or written now. An append may or may not have been stored.
     Unavailable(String),
-    /// What is stored can't be read. Nothing may go on from it.
+    /// The stored data can't be read. Nothing may go on from it.
     Corrupt(String),
-    /// A list was asked to go on from a cursor that this store did not give out.
+    /// A list was requested from a cursor that this store did not give out.
     BadCursor,
 }
 

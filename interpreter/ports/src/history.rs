@@ -48,14 +48,16 @@ pub struct Append {
     /// Leases of tasks that workers took or gave back, of any execution. A task that is gone is ignored. An append
     /// with nothing else names no execution.
     pub leases: Vec<TaskLeaseChange>,
-    /// What changes of what admission keeps. An append of admission names no execution.
+    /// Changes to what admission keeps. An append of admission names no execution.
     pub admission: Vec<AdmissionChange>,
-    /// What the attempts that this turn ends have logged. A store may leave them out, see [`Listing::logs`](crate::Listing).
+    /// The logs of the attempts that this turn ends. A store may leave them out, see
+    /// [`Listing::logs`](crate::Listing).
     pub logs: Vec<AttemptLog>,
-    /// What operators did that this append does. It is added to the audit list.
+    /// Entries for what operators do with this append. They are added to the audit list.
     pub audit: Vec<AuditEntry>,
     /// Set if the execution is deleted, with everything that belongs to it, including messages and notices to others
-    /// about it, but not messages it sent. It has ended. Such an append has nothing else but `audit`.
+    /// about it, but not messages it sent. The execution has ended. Such an append has no other
+    /// content than `audit`.
     pub deleted: bool,
 }
 
@@ -91,11 +93,13 @@ pub enum RequestChange {
     None,
     /// The execution is new and has no history yet: the append has a record and no turn. The text says how it begins.
     Keep(String),
-    /// Of an execution that exists: it waits to begin, or to go on. The text says how, in place of the one before.
+    /// The execution exists and waits to begin, or to go on. The text says how, and replaces the
+    /// one before.
     Replace(String),
-    /// The turn carries out what was kept. The text is deleted, and the record also says when the execution began.
+    /// The turn carries out the kept request. The text is deleted, and the record also says when
+    /// the execution began.
     Begin,
-    /// What was kept is not carried out. The text is deleted.
+    /// The kept request is not carried out. The text is deleted.
     Drop,
 }
 
@@ -112,7 +116,7 @@ pub enum DeadTasksCleared {
 }
 
 impl Append {
-    /// Bytes it keeps in memory, but for what is small.
+    /// The bytes it keeps in memory, without small members.
     pub fn bytes(&self) -> usize {
         let turn = self.turn.as_ref().map_or(0, |turn| turn.text.len());
         let checkpoint = self.checkpoint.as_ref().map_or(0, Vec::len);
@@ -195,9 +199,9 @@ pub struct ExecutionRecord {
     pub awake: bool,
     /// When to wake an execution that is asleep.
     pub wake_at: Option<Timestamp>,
-    /// When the execution began; while it waits to begin, when it was asked for.
+    /// When the execution began; while it waits to begin, when it was requested.
     pub started: Timestamp,
-    /// When it was asked for, if it did not begin at once.
+    /// When it was requested, if it did not begin at once.
     pub requested: Option<Timestamp>,
     /// When the execution ended.
     pub ended: Option<Timestamp>,
@@ -205,9 +209,9 @@ pub struct ExecutionRecord {
     pub labels: Option<Object>,
     /// No other execution of the flow is started with this key.
     pub once_key: Option<Text>,
-    /// From 0 to 9, 9 first, if the start said so.
+    /// From 0 to 9, 9 first; `None` if the start did not set it.
     pub priority: Option<u8>,
-    /// Within a priority the smaller goes first, if the start said so.
+    /// Within a priority the smaller goes first; `None` if the start did not set it.
     pub order_time: Option<i64>,
     /// The execution and call that started this one.
     pub parent: Option<Parent>,
@@ -219,9 +223,9 @@ pub struct ExecutionRecord {
     pub awaited: bool,
     /// The error of an execution that ended without success or is being undone.
     pub failure: Option<RecordedFailure>,
-    /// What could not be undone, where it ended for that.
+    /// What could not be undone, if the execution ended for that reason.
     pub rollback: Option<FailedUndo>,
-    /// Whether admission is to be told of its end.
+    /// Whether admission must be told of its end.
     pub watched: bool,
     /// The execution and event it goes on from, if it is a fork.
     pub forked: Option<Parent>,
@@ -263,7 +267,7 @@ pub enum Mark {
 /// From this many attempts on, an execution runs alone.
 pub const SUSPECT: u32 = 2;
 /// This many attempts mean that the process ended twice while the execution ran alone. One such end proves nothing:
-/// somebody may have killed the process just then.
+/// the process may have been killed at that moment.
 pub const CULPRIT: u32 = SUSPECT + 2;
 
 impl Mark {
@@ -326,18 +330,19 @@ impl ExecutionRecord {
         self
     }
 
-    /// When it was asked for.
+    /// When it was requested.
     pub fn asked(&self) -> Timestamp {
         self.requested.unwrap_or(self.started)
     }
 
-    /// Takes over what the record of the first turn changes, if the start was kept until then.
+    /// Takes over the changes of the first turn's record, if the start was kept until then.
     pub fn take_beginning(&mut self, first: &Self) {
         self.take_changes(first);
         self.started = first.started;
     }
 
-    /// Takes over what a later record changes. Flow, name, start, labels and origin stay as they are.
+    /// Takes over the changes of a later record. Flow, name, start, labels and origin stay as they
+    /// are.
     pub fn take_changes(&mut self, later: &Self) {
         self.version = later.version;
         self.status = later.status;
@@ -388,7 +393,8 @@ pub struct FailedUndo {
     pub error: Text,
     /// Its cause.
     pub cause: Text,
-    /// The steps that are left to be undone, in that order; the one that could not be is the first.
+    /// The steps that are left to be undone, in the order of undoing. The first one is the step
+    /// that could not be undone.
     pub left: Vec<Text>,
 }
 
@@ -418,7 +424,8 @@ pub struct StoredHistory {
     pub checkpoint: Option<(EventId, Vec<u8>)>,
     /// The turns after the checkpoint, in order; all turns if there is none.
     pub turns: Vec<Turn>,
-    /// How it begins or goes on, if it waits to: the text of [`RequestChange::Keep`] or [`RequestChange::Replace`].
+    /// How the execution begins or goes on, if it waits for that: the text of
+    /// [`RequestChange::Keep`] or [`RequestChange::Replace`].
     pub request: Option<String>,
     /// Messages to the execution that are not handled. Only stores that lease executions to one process at a time
     /// fill this; others give all messages at once ([`History::messages`]).
@@ -498,8 +505,8 @@ pub trait History: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError>;
 
-    /// Marks executions, durably when it returns. Executions that do not exist or have ended are skipped. If one is
-    /// marked because an operator wants it, `audit` says so.
+    /// Marks executions, durably when it returns. Executions that do not exist or have ended are
+    /// skipped. If an operator asked for the mark, `audit` is its entry.
     ///
     /// # Errors
     ///

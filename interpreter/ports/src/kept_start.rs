@@ -6,20 +6,21 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, NewDefinition, StartRecord, Status};
 
-/// How an execution begins that waits to. As JSON it is the text of [`RequestChange::Keep`](crate::RequestChange::Keep).
+/// How an execution that waits will begin. As JSON it is the text of
+/// [`RequestChange::Keep`](crate::RequestChange::Keep).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptStart {
-    /// What it begins with.
+    /// The start with which it begins.
     pub start: Box<StartRecord>,
-    /// When it was asked for.
+    /// When it was requested.
     pub requested: Timestamp,
-    /// The time before which it is not to begin.
+    /// The time before which it must not begin.
     pub start_at: Timestamp,
-    /// The time after which it is not to begin any more.
+    /// The time after which it must not begin any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// The concurrency keys of which it needs a slot each.
+    /// The concurrency keys. It needs a slot of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<NeededKey>,
     /// The executions it waits for.
@@ -28,13 +29,15 @@ pub struct KeptStart {
     /// Its ancestors, the parent first, as far as executions may wait for one another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<Text>,
-    /// Whether it was admitted while it was paused, and holds its slots since. Earlier versions wrote this.
+    /// Whether it was admitted while it was paused, and has held its slots since then. Only earlier
+    /// versions wrote this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admitted: bool,
-    /// Whether it was admitted while it was paused, and gave its slots back. It asks anew when it is resumed.
+    /// Whether it was admitted while it was paused, and gave its slots back. It asks again when it
+    /// is resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub given_back: bool,
-    /// Whether the executions it waits for have ended as they had to.
+    /// Whether the executions it waits for have ended in the required way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub met: bool,
     /// The history it goes on from, if it is a fork.
@@ -52,7 +55,8 @@ impl KeptStart {
     }
 }
 
-/// Where a fork goes on from that waits to begin. The old history is read again when it does.
+/// Where a fork that waits to begin goes on from. The old history is read again when the fork
+/// begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptFork {
@@ -65,31 +69,32 @@ pub struct KeptFork {
     pub by: Option<Text>,
 }
 
-/// A redrive, or another signal that lets an execution go on which has ended, that waits to be admitted. As JSON it is the text of [`RequestChange::Replace`](crate::RequestChange::Replace).
+/// A redrive that waits to be admitted, or another signal that lets an ended execution go on. As
+/// JSON it is the text of [`RequestChange::Replace`](crate::RequestChange::Replace).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptRedrive {
     /// The number under which admission was asked.
     pub asked: EventId,
-    /// When it was asked for.
+    /// When it was requested.
     pub requested: Timestamp,
-    /// The status to go back to, if it is not carried out.
+    /// The status to return to if it is not carried out.
     pub former: Status,
     /// The name of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The inputs that were given, each with the event of its step.
+    /// The given inputs, each with the event of its step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<(EventId, Value)>,
     /// The definition it goes on with, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<NewDefinition>,
-    /// What is done, if it is no redrive.
+    /// The kind of undoing, if it is not a redrive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<KeptUndo>,
 }
 
-/// How an execution goes on with undoing that has ended.
+/// How an execution whose undoing has ended goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum KeptUndo {
@@ -98,7 +103,7 @@ pub enum KeptUndo {
         /// Why, for people.
         cause: String,
     },
-    /// What has succeeded is undone.
+    /// Everything that has succeeded is undone.
     All {
         /// The name of the error; if `None`, the flow language's own name for a stop.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,5 @@
-//! The port for leases of executions: several processes could run an execution, and one at a time may.
+//! The port for leases of executions, for stores that several processes share. Only one process at
+//! a time may run an execution.
 
 use crate::error::StoreError;
 use crate::message::Message;
@@ -6,7 +7,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
-/// What is known of the worker or process that handles a call.
+/// The last heartbeat on a call, from its worker or process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// The number of the call's `TaskScheduled` event.
@@ -17,7 +18,8 @@ pub struct Heartbeat {
     pub told: Option<Timestamp>,
 }
 
-/// What a store does in addition if processes come and go and none of them owns all of it.
+/// The additional duties of a store whose processes come and go, so that none of them owns all of
+/// it.
 ///
 /// [`crate::History::load`] takes the lease of an execution until the time of [`ExecutionLeases::hold_until`]. If
 /// another process has it, the answer is [`StoreError::Held`]. An append that starts an execution takes the lease
@@ -28,8 +30,9 @@ pub trait ExecutionLeases: Send + Sync {
     /// Sets the end of leases taken from now on: a time at which this process has certainly ended.
     fn hold_until(&self, until: Timestamp);
 
-    /// Gives the lease of an execution back. Returns whether it is free: it is not if there are messages that its
-    /// holder has not seen. An execution without a lease of this process is free.
+    /// Gives the lease of an execution back. Returns whether the execution is free. It is not free
+    /// if there are messages that its holder has not seen. It is free if this process has no lease
+    /// of it.
     ///
     /// # Errors
     ///
@@ -45,7 +48,7 @@ pub trait ExecutionLeases: Send + Sync {
     fn messages_for(&self, execution: &str) -> Result<Vec<Message>, StoreError>;
 
     /// Leaves a message for the holder of an execution. One that is there already stays unchanged. Returns whether
-    /// there is a holder: if not, nothing was left, and the execution can be loaded.
+    /// there is a holder: if not, no message was left, and the execution can be loaded.
     ///
     /// # Errors
     ///
@@ -67,8 +70,8 @@ pub trait ExecutionLeases: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn heartbeat(&self, execution: &str, beat: &Heartbeat) -> Result<(), StoreError>;
 
-    /// Executions without a holder at a time that should go on: they were awake when their lease ended, or were to be
-    /// woken before that time. The earliest first, at most `limit`.
+    /// Executions that should go on and have no holder at this time: they were awake when their
+    /// lease ended, or had to be woken before this time. The earliest first, at most `limit`.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! Ports: the traits through which the interpreter reaches stores, resources, secrets and the time.
 //!
-//! Nothing here knows a driver or an async runtime; an implementation may use both. What to implement for what:
+//! Nothing here depends on a driver or an async runtime; an implementation may use both. The traits
+//! to implement:
 //!
 //! - A resource that flows call: [`Connector`], with [`ParamsTable`] for its `serviceParams` and [`CallMetadata`] for its ids.
 //! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`], [`KeyValue`], [`Audit`],

@@ -38,7 +38,8 @@ pub struct Query {
     pub root: Option<Text>,
     /// They have all these labels.
     pub labels: Vec<(Text, Text)>,
-    /// They were started at this time or later. Those that waited to begin count from when they were asked for.
+    /// They were started at this time or later. Executions that waited to begin count from their
+    /// request.
     pub from: Option<Timestamp>,
     /// They were started before this time.
     pub to: Option<Timestamp>,
@@ -111,7 +112,8 @@ impl Query {
     }
 }
 
-/// A page of executions, the newest first. It may have fewer than were asked for, even none, where there is a next one.
+/// A page of executions, the newest first. It may have fewer than requested, even none, although
+/// there is a next page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// The executions of the page.
@@ -159,7 +161,7 @@ pub trait Listing: Send + Sync {
     fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError>;
 
     /// How many executions do not move for each reason; `None` if this store does not count them. Those that wait to be admitted
-    /// count for what admission knows of them.
+    /// count under the reason that admission knows.
     ///
     /// # Errors
     ///
@@ -190,8 +192,8 @@ pub trait Listing: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError>;
 
-    /// What attempts of an execution logged, from the event `from` on and in order of events, at most `limit`; `None` if
-    /// this store keeps no logs.
+    /// The logs of an execution's attempts, from the event `from` on, in order of events, at most
+    /// `limit`; `None` if this store keeps no logs.
     ///
     /// # Errors
     ///
@@ -202,8 +204,8 @@ pub trait Listing: Send + Sync {
 /// Deletes executions that have been kept long enough.
 pub trait Retention: Send + Sync {
     /// Deletes at most `limit` executions that ended before a time, the earliest first, with everything that belongs
-    /// to them, including messages to them but not messages they sent. Returns on how many it worked. A long history
-    /// may take several calls; 0 means that nothing is left to delete.
+    /// to them, including messages to them but not messages they sent. Returns how many it handled.
+    /// A long history may take several calls; 0 means that nothing is left to delete.
     ///
     /// # Errors
     ///
@@ -220,7 +222,8 @@ pub trait KeyValue: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn put_value(&self, kind: &str, name: &str, text: &str, audit: Option<&AuditEntry>) -> Result<(), StoreError>;
 
-    /// Stores a text unless there is one, whoever else does so at the same time. Returns the text that is stored then.
+    /// Stores a text unless one is already stored, also if others do the same at the same time.
+    /// Returns the text that is then stored.
     ///
     /// # Errors
     ///

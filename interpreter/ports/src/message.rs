@@ -90,7 +90,7 @@ pub enum MessageBody {
         by: Option<Text>,
         /// Whether to undo what the execution has done.
         rollback: bool,
-        /// What the audit list says of it.
+        /// The audit entry of the stop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audit: Option<Box<AuditEntry>>,
     },
@@ -100,21 +100,23 @@ pub enum MessageBody {
     Admit,
     /// From admission to an execution that asked: it does not begin.
     Decline {
-        /// Why not.
+        /// The reason.
         reason: DeclineReason,
     },
-    /// From admission to an execution: admission is to be told of its end.
+    /// From admission to an execution: admission wants to know when it ends.
     Watch,
-    /// From an execution to admission: it has ended, or what it asked for is no longer wanted.
+    /// From an execution to admission: it has ended, or no longer wants what it asked for.
     Ended {
         /// How it ended.
         status: Status,
     },
-    /// From admission to an execution that asked: all it waited for has ended as it had to, and it waits for slots.
+    /// From admission to an execution that asked: everything it waited for has ended in the
+    /// required way, and it waits for slots.
     Met,
-    /// From an execution to admission: what it asked for or was given is not wanted now. It may ask anew.
+    /// From an execution to admission: it does not want now what it asked for or was given. It may
+    /// ask again.
     Withdrawn,
-    /// From an execution to admission: what it asked for goes in another order.
+    /// From an execution to admission: its request gets another order.
     Reorder {
         /// From 0 to 9, 9 first.
         priority: u8,
@@ -124,7 +126,8 @@ pub enum MessageBody {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         no_after: bool,
     },
-    /// From an execution to admission: it was started under a name that somebody waits for.
+    /// From an execution to admission: it was started under a name that another execution waits
+    /// for.
     Appeared {
         /// Its flow.
         flow: Text,

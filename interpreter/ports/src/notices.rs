@@ -1,12 +1,12 @@
-//! The port for notices: status changes of executions that targets have not been told yet.
+//! The port for notices: status changes of executions that were not delivered to their targets yet.
 
 use crate::error::StoreError;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
-/// A notice for a target. It is stored with the turn it is about until it is delivered. It is complete, because the
-/// execution may be deleted earlier.
+/// A notice for a target. It is stored with the turn it is about, and kept until it is delivered.
+/// It is complete, because the execution may be deleted before that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptNotice {
     /// The name of the target.
@@ -43,7 +43,7 @@ pub struct NoticeChange {
     pub execution: Text,
     /// The number of the event it is about.
     pub event: EventId,
-    /// When to deliver it after all, and how often delivery failed; `None` to delete it.
+    /// When to try the delivery again, and how often it failed; `None` to delete the notice.
     pub again: Option<(Timestamp, u32)>,
 }
 

@@ -1,10 +1,10 @@
-//! How long somebody outside may ask to be left alone (section "errors"): nobody can put an execution to sleep for as long as they
-//! like.
+//! How long a receiver outside may delay the next call (section "errors"). The limit keeps it from
+//! putting an execution to sleep for any time it likes.
 
 use starbridge_flow::limits::MAX_RETRY_AFTER;
 use starbridge_flow::time::Seconds;
 
-/// How much of the requested time is really waited.
+/// How much of the requested time the execution really waits.
 pub fn outside_wait(asked: Seconds) -> Seconds {
     asked.min(MAX_RETRY_AFTER)
 }
@@ -13,7 +13,7 @@ pub fn outside_wait(asked: Seconds) -> Seconds {
 pub fn outside_wait_of(text: &str) -> Option<Seconds> {
     let text = text.trim();
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // Digits that do not fit a number are too many seconds.
+    // Digits that do not fit into a number mean too many seconds.
     digits.then(|| outside_wait(Seconds(text.parse().unwrap_or(u64::MAX))))
 }
 

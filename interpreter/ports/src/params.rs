@@ -20,7 +20,7 @@ pub struct ParamsTable<P: 'static> {
 }
 
 impl<P: Default + 'static> ParamsTable<P> {
-    /// Reads `serviceParams`. What is not given keeps its default.
+    /// Reads `serviceParams`. A member that is missing keeps its default.
     ///
     /// # Errors
     ///

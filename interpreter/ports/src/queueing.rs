@@ -148,8 +148,9 @@ pub trait Queueing: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError>;
 
-    /// A task of an execution, without its message: the first that nobody holds, or else the first of all, with its lease. With
-    /// `call`, that call's. `None` if there is none, or this store does not know the tasks of an execution.
+    /// A task of an execution, without its message: the first that no worker holds, or else the
+    /// first of all, with its lease. With `call`, the task of that call. `None` if there is none,
+    /// or this store does not know the tasks of an execution.
     ///
     /// # Errors
     ///
@@ -162,8 +163,8 @@ pub trait Queueing: Send + Sync {
         Ok(None)
     }
 
-    /// How many tasks that nobody holds are taken before this one from its queue, counted up to `most`; `None` if this store
-    /// does not count them.
+    /// How many tasks that no worker holds are taken from this task's queue before it, counted up
+    /// to `most`; `None` if this store does not count them.
     ///
     /// # Errors
     ///

@@ -6,9 +6,10 @@ use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 
 impl ExecutionRecord {
-    /// Why the execution is not moving, as far as its record says: one of [`WaitingReason::LISTED`]. What needs a person comes
-    /// first. [`WaitingReason::Running`] is what is awake: it computes, or the answer of a call is out. `None` if it has ended, waits
-    /// to be admitted, or an earlier version let it fall asleep.
+    /// Why the execution is not moving, as far as its record says: one of
+    /// [`WaitingReason::LISTED`]. Reasons that need a person come first. [`WaitingReason::Running`]
+    /// means that it is awake: it computes, or waits for the answer of a call. `None` if it has
+    /// ended, waits to be admitted, or an earlier version let it fall asleep.
     pub fn waiting_reason(&self) -> Option<WaitingReason> {
         if self.ended.is_some() || self.status.is_ended() {
             None
@@ -29,7 +30,8 @@ impl ExecutionRecord {
         }
     }
 
-    /// The number of the reason that a store keeps, and what of. That something is awake follows from its record.
+    /// The number of the reason that a store keeps, and the name of what the execution waits for.
+    /// Whether it is awake follows from its record.
     pub fn stored_reason(&self) -> Option<(WaitingReason, Option<&Text>)> {
         let reason = self
             .waiting_reason()

@@ -16,7 +16,7 @@ macro_rules! reasons {
             /// All reasons, by number.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The word for it, as the API and the command line use it.
+            /// The word for it in the API and on the command line.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*
@@ -31,13 +31,13 @@ reasons! {
     StartTime = 1 "startTime"
     /// It waits for other executions to end before it begins.
     Dependency = 2 "dependency"
-    /// A concurrency key of it is full.
+    /// One of its concurrency keys has no free slot.
     Key = 3 "key"
-    /// As many executions of its flow run as may.
+    /// Its flow has reached its limit of running executions.
     FlowLimit = 4 "flowLimit"
     /// Its flow is paused.
     FlowPaused = 5 "flowPaused"
-    /// Whether it may begin is not decided yet.
+    /// Admission has not decided yet whether it may begin.
     Admission = 6 "admission"
     /// A step waits for an operator.
     Manual = 7 "manual"
@@ -47,7 +47,7 @@ reasons! {
     Queue = 9 "queue"
     /// A worker has a task.
     Worker = 10 "worker"
-    /// Somebody outside is to report.
+    /// A report from outside is missing.
     Callback = 11 "callback"
     /// A child runs or waits.
     Child = 12 "child"
@@ -57,20 +57,20 @@ reasons! {
     Poll = 14 "poll"
     /// A wait step waits.
     Timer = 15 "timer"
-    /// A call is out.
+    /// A call has no answer yet.
     Call = 16 "call"
-    /// A call is ready, and too many are out.
+    /// A call is ready, but too many calls are out.
     Capacity = 17 "capacity"
-    /// It computes, or others have their turn.
+    /// It computes, or waits while others compute.
     Running = 18 "running"
-    /// Its shard changes its owner.
+    /// Its shard is changing its owner.
     Moving = 19 "moving"
-    /// It is set aside: it can't be gone on with.
+    /// It is set aside: it can't go on.
     Broken = 20 "broken"
 }
 
 impl WaitingReason {
-    /// The reasons that a record says, so that a list can be asked for them.
+    /// The reasons that a record gives, so that a list can be filtered by them.
     pub const LISTED: [Self; 11] = [
         Self::Broken,
         Self::Manual,
@@ -90,7 +90,7 @@ impl WaitingReason {
         Self::LISTED.map(Self::as_str).join(", ")
     }
 
-    /// The reason with this word that a list can be asked for; `None` if there is none.
+    /// The reason with this word, if a list can be filtered by it; `None` otherwise.
     pub fn parse_listed(word: &str) -> Option<Self> {
         Self::parse(word).filter(|reason| Self::LISTED.contains(reason))
     }
@@ -106,7 +106,7 @@ impl WaitingReason {
     }
 }
 
-/// What an execution that sleeps waits for: of several the one that needs somebody first.
+/// What a sleeping execution waits for; of several, the wait that most needs a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedWait {
     /// Why it does not go on. A task in a queue may be held by a worker.
@@ -116,7 +116,8 @@ pub struct RecordedWait {
 }
 
 impl RecordedWait {
-    /// What a store has of it: the number of a reason, and what of. `None` where the reason is not one of a step.
+    /// Reads what a store has: the number of a reason, and the name of what the execution waits
+    /// for. `None` if the reason is not one of a step.
     pub fn read(reason: Option<u8>, of: Option<Text>) -> Option<Self> {
         let of_steps = [
             WaitingReason::Manual,

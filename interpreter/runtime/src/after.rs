@@ -1,11 +1,12 @@
-//! What a start says of the executions it waits for.
+//! Reading the executions that a start waits for.
 
 use starbridge_flow::limits::{DEPENDENCIES, is_execution_name, is_name};
 use starbridge_flow::value::{Text, Value};
 use starbridge_ports::{Admissions, Dependency, StoreError, Waiters};
 use std::collections::BTreeSet;
 
-/// Reads `after` of a start of this flow: a list of names, `FLOW/NAME` or ids, or of objects that say more.
+/// Reads `after` of a start of this flow: a list of names, `FLOW/NAME`, ids, or objects with more
+/// members.
 ///
 /// # Errors
 ///
@@ -32,12 +33,13 @@ pub fn read_after(value: &Value, flow: &Text) -> Result<Vec<Dependency>, String>
     Ok(after)
 }
 
-/// How many executions are followed to find a cycle before a start. Admission follows more, and declines what is one.
+/// How many executions are followed to find a cycle before a start. Admission follows more, and
+/// declines a start that closes a cycle.
 const FOLLOWED: usize = 1_000;
 
 /// The cycle that a start of this flow under this name would close by waiting for `after`: the executions, as `FLOW/NAME` or
-/// ids, each waiting for the next and the last for the first, which is the start. Nothing is found of starts that are not
-/// durable.
+/// ids, each waiting for the next and the last for the first, which is the start. Starts that are
+/// not durable are not seen.
 ///
 /// # Errors
 ///
@@ -107,7 +109,8 @@ fn one(item: &Value, flow: &Text) -> Result<Dependency, String> {
     }
 }
 
-/// An id is told by its form. Whoever means an execution that is named like one writes `FLOW/NAME`.
+/// An id is recognized by its form. To name an execution whose name looks like an id, write
+/// `FLOW/NAME`.
 fn named(text: &Text, flow: &Text) -> Result<Dependency, String> {
     let (flow, execution) = match text.split_once('/') {
         Some((flow, name)) => (Some(Text::from(flow)), Text::from(name)),

@@ -74,8 +74,9 @@ pub struct EngineSettings {
     pub hot_executions: usize,
     /// The largest number of calls that are out at once.
     pub calls: usize,
-    /// How many answers and commands are taken before their turns are appended together. Where a flush makes turns durable,
-    /// many share it. Where nothing is flushed, whoever was answered first would wait for those who come after.
+    /// How many answers and commands are taken before their turns are appended together. If a flush
+    /// makes turns durable, many share it. If nothing is flushed, the first caller would wait for
+    /// the later ones.
     pub together: usize,
     /// Which executions belong to this engine: `(index, engines)` means those whose shard modulo `engines` is
     /// `index`.
@@ -107,8 +108,8 @@ type Observer = Box<dyn FnMut(&Shard, &Outgoing) + Send>;
 /// 4. [`Engine::serve`], which takes commands until one of them is [`Command::Drain`]; or, for a single run, start an
 ///    execution with [`Engine::shard_mut`] and call [`Engine::run_until_ended`].
 ///
-/// While it serves, everything is asked of it by sending a [`Command`]. If a method fails, drop the engine and start
-/// again from the store: what was not durable never happened.
+/// While it serves, every request to it is a [`Command`]. If a method fails, drop the engine and
+/// start again from the store: a change that was not durable never happened.
 pub struct Engine {
     shard: Shard,
     /// Runs suspects one at a time.
@@ -137,10 +138,10 @@ pub struct Engine {
 
 /// How many answers are taken before their turns are appended together, and how many timers are fired at a time.
 const BATCH: usize = 256;
-/// How many turns may wait for the writer. Beyond that the engine takes no more commands, and those who send them are
-/// turned away.
+/// How many turns may wait for the writer. Beyond that the engine takes no more commands and turns
+/// their senders away.
 const MAX_BACKLOG: usize = 4096;
-/// And so many bytes of them.
+/// The largest number of bytes of these turns.
 const BACKLOG_BYTES: usize = 32 << 20;
 
 impl Engine {
@@ -180,8 +181,8 @@ impl Engine {
         }
     }
 
-    /// Lets a writer append. The engine then decides on while a batch is being flushed, and several engines share a
-    /// flush.
+    /// Lets a writer append. The engine then goes on deciding while a batch is being flushed, and
+    /// several engines share a flush.
     #[must_use]
     pub fn writing_through(mut self, writer: &Writer) -> Self {
         self.writing = Writing::through(writer);
@@ -200,7 +201,7 @@ impl Engine {
         &mut self.shard
     }
 
-    /// The time as executions see it: the clock's, and what was skipped by `fast_forward`.
+    /// The time as executions see it: the clock's time plus what `fast_forward` skipped.
     pub fn now(&self) -> Timestamp {
         self.deps.clock.now().plus(self.ahead)
     }
@@ -256,13 +257,15 @@ impl Engine {
         self.draining.is_some_and(patience) && !self.writing.is_busy() && !self.shard.has_batch()
     }
 
-    /// Whether the engine leaves to the next start what would go on by itself: no child begins, no cut turn is
-    /// continued, no message is taken. What comes from outside is still decided and made durable.
+    /// Whether the engine leaves work that would go on by itself to the next start: no child
+    /// begins, no cut turn is continued, no message is taken. Input from outside is still decided
+    /// and made durable.
     fn decides_nothing_new(&self) -> bool {
         self.draining.is_some() || self.is_handing_over()
     }
 
-    /// Appends what was decided and carries out what follows, until nothing more can be done now.
+    /// Appends what was decided and carries out its consequences, until nothing more can be done
+    /// now.
     fn run_until_idle(&mut self) -> Result<(), StoreError> {
         loop {
             let now = self.now();
@@ -360,7 +363,8 @@ impl Engine {
             () = tokio::time::sleep(pause) => self.take_silent(),
             () = set => self.take_silent(),
         }
-        // Whatever else has arrived by now is decided at once too, so that one flush makes all of it durable.
+        // Everything else that has arrived by now is decided in the same round, so that one flush
+        // makes all of it durable.
         for _ in 0..self.settings.together {
             if let Some(written) = self.writing.try_written() {
                 self.take_written(written)?;
@@ -384,8 +388,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Handles the end of an append. If a history went on elsewhere, another process owns the store, and this engine
-    /// stops. With leases, another process only has this execution.
+    /// Handles the end of an append. If another process extended a history, it owns the store, and
+    /// this engine stops. With leases, the other process has only this execution.
     fn take_committed(&mut self, refusals: &[(usize, Refusal)]) -> Result<(), StoreError> {
         self.shard.committed(refusals);
         let lost = self.shard.take_lost();

@@ -1,9 +1,10 @@
 //! Express executions: their histories are written only when they end, fall asleep or are given back, all turns at
 //! once.
 //!
-//! What follows from a turn leaves before the turn is durable. After a crash the execution goes on from its last
-//! durable turn, or does not exist. Calls made since then are made again, with other keys if the history takes
-//! another turn. This is for many executions of flows whose functions may be called more than once.
+//! The effects of a turn leave before the turn is durable. After a crash the execution goes on from
+//! its last durable turn, or does not exist. Calls made since then are made again, with other keys
+//! if the history takes another turn. This is for many executions of flows whose functions may be
+//! called more than once.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -141,7 +142,7 @@ impl History for Express {
     fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
         let loaded = self.history.load(execution)?;
         let mut kept = self.lock();
-        // If an execution is loaded, nothing that is kept back of it counts.
+        // Once an execution is loaded, nothing that was kept back for it counts.
         kept.appends.remove(execution);
         match &loaded {
             Some(loaded) if (self.is_express)(&loaded.record) => _ = kept.executions.insert(execution.into()),

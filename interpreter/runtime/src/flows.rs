@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[derive(Clone, Default)]
 pub struct FlowTable {
     flows: Arc<RwLock<BTreeMap<String, Versions>>>,
-    /// Asked for versions that are not in the table: it sets those of a flow.
+    /// Called for versions that are not in the table; it sets those of a flow.
     source: Option<Source>,
 }
 

@@ -1,10 +1,11 @@
-//! The runtime: it loads executions, lets the machine decide, appends what was decided, and dispatches what follows.
+//! The runtime: it loads executions, lets the machine decide, appends its decisions, and dispatches
+//! the calls that follow.
 //!
 //! [`Shard`] owns executions, knows what may leave once it is durable, and does no I/O. [`Engine`] drives a shard in real
 //! time with a store and connectors; the simulator drives one in virtual time. [`Queues`] and [`QueueEngine`] are the same
 //! pair for worker queues, and [`schedule`] says when flows start by themselves.
 //!
-//! A host that drives a shard does what this does; [`Shard`] says it in full:
+//! A host that drives a shard takes the following steps; [`Shard`] has the details:
 //!
 //! ```
 //! use starbridge_flow::limits::Limits;

@@ -1,8 +1,8 @@
 //! Worker queues (section "worker queues"): which tasks wait, which worker holds which, and until when.
 //!
-//! [`Queues`] decides and does no I/O: its decisions are made durable before a worker hears of them, and what must
-//! happen to an execution is a signal to its owner. [`QueueEngine`] drives it in real time, as an engine drives a
-//! shard.
+//! [`Queues`] decides and does no I/O: its decisions are made durable before a worker hears of
+//! them, and it changes an execution only by a signal to its owner. [`QueueEngine`] drives it in
+//! real time, as an engine drives a shard.
 
 mod command;
 mod engine;

@@ -7,7 +7,7 @@ use starbridge_flow::graph::Pointer;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallPart, CallReference, EventId, Reference};
 
-/// What references are replaced with.
+/// The replacements of references.
 #[derive(Clone, Copy, Debug)]
 pub struct Revealing<'a> {
     /// Gives the secrets.

@@ -1,5 +1,5 @@
-//! Reading reports. A report with an unknown or wrong member is refused, so that nothing a worker means to say is
-//! lost.
+//! Reading reports. A report with an unknown or wrong member is refused, so that no part of a
+//! worker's report is lost.
 
 use crate::engine::Report;
 use starbridge_flow::diagnostics::nearest;

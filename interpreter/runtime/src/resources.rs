@@ -24,7 +24,7 @@ enum Part {
     Named(String),
 }
 
-/// Where a resource leads.
+/// The target of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// The resource to call, in one of the forms that connectors know.
@@ -106,8 +106,9 @@ impl ResourceMap {
         self.entries.is_empty()
     }
 
-    /// Where a resource leads; `None` if nowhere. The map is asked first, so that a test can redirect a call. Without
-    /// an entry, `acs:fnf:…:flow/X` and `fnf:StartExecution` lead to flows, and AWS's own names to what they name.
+    /// The target of a resource; `None` if it has none. The map is asked first, so that a test can
+    /// redirect a call. Without an entry, `acs:fnf:…:flow/X` and `fnf:StartExecution` lead to
+    /// flows, and AWS's own names to the resources they name.
     pub fn resolve(&self, resource: &str) -> Option<Resolved> {
         for entry in &self.entries {
             if let Some(names) = matches(&entry.pattern, resource) {

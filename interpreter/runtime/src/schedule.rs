@@ -1,8 +1,9 @@
 //! Schedules: when a flow is started without a request (section "schedules" of the language).
 //!
-//! All of it is arithmetic: an [`Expression`] says which instants it means, a [`Schedule`] which of them start an
-//! execution. Clocks, stores and starting are up to the caller. Daylight saving follows Debian's cron (cron(8),
-//! "notes"): a fixed hour and minute happens once a day whatever clocks do, and what repeats goes on in real time.
+//! All of it is arithmetic: an [`Expression`] gives the instants it means, a [`Schedule`] selects
+//! those that start an execution. The caller brings clocks and stores, and starts the executions.
+//! Daylight saving follows Debian's cron (cron(8), "notes"): a fixed hour and minute happens once a
+//! day even when clocks change, and a repeating expression goes on in real time.
 
 mod cron;
 mod expression;

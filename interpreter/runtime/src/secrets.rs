@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The least number of characters that a secret must have to be redacted. A shorter one would occur in ordinary text.
+/// The minimum length of a secret that is redacted, in characters. A shorter one would occur in
+/// ordinary text.
 const MIN_SECRET_CHARS: usize = 4;
 
 /// Which flows may use which secrets.
@@ -148,7 +149,7 @@ impl Vault {
         }
         drop(flows);
         for secret in secrets_of(flow) {
-            // A secret that the flow may not have, or that is gone, was not sent either.
+            // A secret that is forbidden to the flow, or that is gone, was not sent either.
             let _ = self.give(name, &secret.name);
         }
     }
@@ -179,10 +180,10 @@ impl Vault {
         redacted
     }
 
-    /// A log with secrets redacted. Where its beginning is cut off, which may be in the middle of a secret, what may be
-    /// the rest of one is left out.
+    /// A log with secrets redacted. If its beginning was cut off, the cut may be in the middle of a
+    /// secret, so text that may be the rest of one is left out.
     pub fn redacted_log(&self, log: String) -> String {
-        // Whoever keeps less than everything keeps at least this much.
+        // A log that is not complete has at least this many bytes.
         let from = match log.len() >= LOG_BYTES && self.any.load(Ordering::Acquire) {
             true => self.after_rests(&log),
             false => 0,
@@ -195,7 +196,8 @@ impl Vault {
         }
     }
 
-    /// Where no rest of a secret reaches to that was cut before the beginning of a text, and no whole secret is cut.
+    /// The position up to which the rests of secrets reach that were cut before the beginning of a
+    /// text. No whole secret is cut there.
     fn after_rests(&self, text: &str) -> usize {
         let given = self.given.read().unwrap_or_else(PoisonError::into_inner);
         let longest = given.texts.keys().map(String::len).max().unwrap_or(0);
@@ -488,7 +490,7 @@ mod tests {
         );
         vault.give("f", "KEY").unwrap();
         vault.give("f", "LONG").unwrap();
-        // The rest of a secret goes, also where a whole one is in it or follows it at once.
+        // The rest of a secret is removed, also if a whole one is in it or directly follows it.
         for head in ["nary-and-more", "ore", "canary-and-mor", "ndmorecanary"] {
             let log = text(format!("{head}{padding}"));
             assert!(!log.contains("more") && !log.contains("nary-"), "{head}");
@@ -499,7 +501,7 @@ mod tests {
             let log = text(many[cut..].to_owned());
             assert_eq!(log.replace("secret://LONG", ""), "", "{cut}");
         }
-        // What is not cut is whole.
+        // A text that was not cut stays complete.
         let short = "nary".to_owned();
         assert_eq!(text(short.clone()), short);
     }

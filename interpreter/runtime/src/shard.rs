@@ -1,4 +1,4 @@
-//! A shard: the single-threaded owner of executions. [`Shard`] says in which order to call it.
+//! A shard: the single-threaded owner of executions. [`Shard`] describes the order of calls.
 
 mod admission;
 mod aside;
@@ -58,10 +58,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use waiting::WaitingStart;
 
-/// So many bytes of turns that were cut are gone on with at a time. A start that comes meanwhile waits behind them.
+/// The bytes of cut turns that are continued at a time. A start that comes meanwhile waits behind
+/// them.
 const CONTINUED_BYTES: usize = 1024 * 1024;
 
-/// Whether a call is answered from outside, whatever its resource.
+/// Whether a call is answered from outside, regardless of its resource.
 type InterceptCall = Box<dyn Fn(&StartRecord, &CallToSend) -> bool + Send>;
 
 /// Owns executions and does no I/O. Signals go in; batches to append and, once they are durable, calls and answers
@@ -72,19 +73,19 @@ type InterceptCall = Box<dyn Fn(&StartRecord, &CallToSend) -> bool + Send>;
 /// 1. [`Shard::new`], then the settings that are needed, for example [`Shard::queue_tasks`] and
 ///    [`Shard::checkpoint_every`].
 /// 2. [`Shard::recover`] with what [`load`] gives, and [`Shard::redeliver`] with the messages of the store.
-/// 3. What happens: [`Shard::start`], [`Shard::fork`], [`Shard::signal`], and [`Shard::fire_next`] when
-///    [`Shard::next_wakeup`] is due.
+/// 3. For each input: [`Shard::start`], [`Shard::fork`], [`Shard::signal`], and
+///    [`Shard::fire_next`] when [`Shard::next_wakeup`] is due.
 /// 4. [`Shard::pump`]. [`PumpResult::Decided`]: take [`Shard::take_batch`] and append it. [`PumpResult::Missing`]: recover that
 ///    execution, or call [`Shard::absent`], or [`Shard::elsewhere`] if another process has it; then pump again.
 ///    [`PumpResult::Idle`]: nothing can be done now.
 /// 5. [`Shard::committed`] once a batch is durable, with its refusals. Several batches may be in flight; they are
 ///    committed in the order in which they were taken.
-/// 6. [`Shard::take_outgoing`]: calls to send and answers to give. These may leave, because what they follow from is
-///    durable.
+/// 6. [`Shard::take_outgoing`]: calls to send and answers to give. These may leave, because the
+///    decisions behind them are durable.
 /// 7. [`Shard::trim`] from time to time, to leave executions that only wait to the store.
 ///
-/// The other methods only look, for example [`Shard::state`], [`Shard::flow`] and [`Shard::record`]. They show
-/// decisions that may not be durable yet.
+/// The other methods only read, for example [`Shard::state`], [`Shard::flow`] and
+/// [`Shard::record`]. They show decisions that may not be durable yet.
 pub struct Shard {
     flows: FlowTable,
     resources: ResourceMap,
@@ -92,7 +93,7 @@ pub struct Shard {
     id_source: IdSource,
     /// The rounds of worker queues, if there are queues.
     fair_queue: Option<Arc<FairQueue>>,
-    /// Which calls of child flows are answered from outside nevertheless.
+    /// Selects calls of child flows that are answered from outside.
     outside: Option<InterceptCall>,
     /// Makes the notices about status changes, if anybody wants them.
     tell: Option<notices::NoticeSource>,
@@ -100,9 +101,9 @@ pub struct Shard {
     checkpoint_events: u64,
     /// Whether other processes also notice missed heartbeats, so that an execution that expects them may sleep.
     heartbeats_elsewhere: bool,
-    /// In boxes: the tree moves what stands in it whenever one comes or goes.
+    /// In boxes, because the tree moves its entries whenever one is added or removed.
     executions: BTreeMap<Text, Box<LoadedExecution>>,
-    /// Executions that wait to begin and that somebody asked for just now.
+    /// Executions that wait to begin and were requested just now.
     waiting: BTreeMap<Text, WaitingStart>,
     /// Calls whose step waits for a child to end.
     sync_calls: BTreeSet<(Text, EventId)>,
@@ -115,33 +116,33 @@ pub struct Shard {
     held: Vec<Outgoing>,
     in_flight: VecDeque<batch::InFlightBatch>,
     outgoing: VecDeque<Outgoing>,
-    /// Executions that only wait, in the order in which that was noticed.
+    /// Executions that only wait, in the order in which they became idle.
     idle: VecDeque<Text>,
     /// Executions that have ended.
     ended: Vec<Text>,
-    /// An execution that something is for and that does not exist.
+    /// An execution that does not exist but for which there is something.
     absent: Option<Text>,
-    /// Executions whose histories went on elsewhere.
+    /// Executions whose histories were extended elsewhere.
     lost: Vec<Text>,
     /// Executions that are set aside.
     aside: BTreeMap<Text, aside::Aside>,
     /// How often in a row each execution panicked.
     tries: BTreeMap<Text, u32>,
-    /// Executions that panicked and whose calls are still out.
+    /// Executions that panicked and still have calls out.
     panicked: Vec<Text>,
     /// Runs suspects one at a time, if the store outlives the process.
     alone: Option<Arc<SuspectLock>>,
-    /// What the next append is done for, if an operator wants it.
+    /// The audit entry of the next append, if an operator caused it.
     audited: Option<AuditEntry>,
-    /// Decides when executions may run that wait for others, if there is admission.
+    /// Decides when waiting executions may run, if there is admission.
     admission: Option<AdmissionHandle>,
     /// The largest number under which a redrive asked admission.
     last_ask: u64,
-    /// What the attempt has logged that the signal being taken ends.
+    /// The log of the attempt that the current signal ends.
     logged: Option<String>,
 }
 
-/// What leaves a shard, once what it follows from is durable.
+/// What may leave a shard once the decision behind it is durable.
 #[derive(Clone, Debug)]
 pub enum Outgoing {
     /// An execution has begun.
@@ -278,7 +279,8 @@ impl Shard {
         }
     }
 
-    /// Lets calls of child flows for which `outside` holds leave like any other call, instead of starting the child.
+    /// Sends calls of child flows for which `outside` holds like any other call, instead of
+    /// starting the child.
     pub fn intercept_calls(&mut self, outside: impl Fn(&StartRecord, &CallToSend) -> bool + Send + 'static) {
         self.outside = Some(Box::new(outside));
     }
@@ -420,7 +422,7 @@ impl Shard {
         };
         let before = live.state.last_event();
         let mut events = Vec::new();
-        // A skip leaves one of them out, and tries the others again.
+        // A skip leaves out one of them and tries the others again.
         let undos = match signal {
             Signal::Skip { .. } => live.state.failed_undo_calls(),
             _ => Vec::new(),
@@ -469,7 +471,7 @@ impl Shard {
         }
     }
 
-    /// Goes on with turns that were cut: each execution once, or fewer if they lead to much.
+    /// Goes on with turns that were cut: each execution once, or fewer if they produce many events.
     fn continue_turns(&mut self, now: Timestamp) {
         let mut bytes = 0;
         for _ in 0..self.continuing.len() {
@@ -515,7 +517,7 @@ impl Shard {
         self.executions.get(execution).map(|live| &live.state)
     }
 
-    /// What a loaded execution was started with, whether it has begun or waits to.
+    /// The start of a loaded execution, whether it has begun or waits.
     pub(crate) fn start_of(&self, execution: &str) -> Option<&StartRecord> {
         let begun = self.state(execution).and_then(|state| state.started());
         begun.or_else(|| self.waiting_start_record(execution))
@@ -526,7 +528,8 @@ impl Shard {
         self.executions.get(execution).map(|live| &live.flow)
     }
 
-    /// What an execution's language calls an error; nothing for an execution that is not here, which takes no signal either.
+    /// The name of an error in the execution's language; `None` for an execution that is not here,
+    /// which takes no signal either.
     pub fn error_name(&self, execution: &str, error: &FaultKind) -> String {
         let flow = self.flow(execution).or_else(|| self.waiting_flow(execution));
         flow.map(|flow| flow.fault_names.name(error).to_string())

@@ -1,4 +1,4 @@
-//! What a start must know about how the process before it ended.
+//! What a starting node must know about how the previous process ended.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 /// The key under which a store says that a node runs on it. It is left there if the node ends unexpectedly.
 const KIND: &str = "node";
 const NAME: &str = "running";
-/// What stands there, in place of a time, once the node was told to stop.
+/// The value in place of a time once the node was told to stop.
 const STOPPING: &str = "stopping";
 /// How many executions are marked in one transaction.
 const BATCH: usize = 4096;
 
-/// Notes that a node is running. If the one before was not shut down, any of the executions it ran may be the reason: each of
-/// them gets one more failed attempt. If it had been told to stop, none of them is: whoever told it may have ended it too.
-/// Returns how many they are if it was not shut down, `None` after a shutdown.
+/// Records that a node is running. If the previous node was not shut down, any execution that it
+/// ran may be the reason, so each gets one more failed attempt. If that node had been told to stop,
+/// no execution is the reason: its operator may have killed it. Returns the number of these
+/// executions if it was not shut down, `None` after a shutdown.
 ///
 /// # Errors
 ///
@@ -43,7 +44,7 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, St
     Ok(after_crash)
 }
 
-/// Notes that a node that is running was told to stop.
+/// Records that the running node was told to stop.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
-//! Running suspects alone. A suspect is an execution that was loaded when the process ended, twice in a row. Suspects
-//! run one at a time, and the store knows which one runs: if the process ends twice more while the same one runs, that
-//! one was the cause, and only it is set aside.
+//! Running suspects alone. A suspect is an execution that was loaded both of the last two times the
+//! process ended. Suspects run one at a time, and the store knows which one runs: if the process
+//! ends twice more while the same one runs, that one was the cause, and only it is set aside.
 
 use starbridge_flow::value::Text;
 use starbridge_ports::{History, Mark};

@@ -19,7 +19,8 @@ const MAC_BYTES: usize = 32;
 /// The keys of task tokens. The first one signs, all verify.
 #[derive(Clone)]
 pub struct TokenKeys {
-    /// A MAC over nothing for each key, to go on from: preparing it costs as much as a short token.
+    /// A MAC over an empty text for each key, to copy from: preparing one costs as much as a short
+    /// token.
     keys: Vec<Hmac<Sha256>>,
 }
 
@@ -57,10 +58,11 @@ impl TokenKeys {
         format!("{}.{}", hex::encode(body.as_bytes()), hex::encode(&mac))
     }
 
-    /// A key for something else, made of the key that signs. It says nothing about that one, and no token is signed with it.
+    /// A key for another purpose, derived from the signing key. It reveals nothing about that key,
+    /// and no token is signed with it.
     pub fn derived(&self, purpose: &str) -> [u8; MAC_BYTES] {
         let derive = |key: &Hmac<Sha256>| {
-            // No token's body begins so.
+            // No token's body begins with this byte.
             let mac = key.clone().chain_update([0]).chain_update(purpose.as_bytes());
             mac.finalize().into_bytes().into()
         };

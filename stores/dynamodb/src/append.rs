@@ -13,7 +13,7 @@ struct Group<'a> {
     members: Vec<Entry<'a>>,
 }
 
-/// How many appends of a group were stored, and what refuses the next one.
+/// How many appends of a group were stored, and the refusal of the next one.
 type KeptAppends = (usize, Option<Refusal>);
 
 impl DynamoStore {
@@ -34,7 +34,7 @@ impl DynamoStore {
         Ok(refusals)
     }
 
-    /// Appends groups concurrently. No group can tell whether another one was written before it.
+    /// Appends groups concurrently. No group can observe whether another one was written before it.
     fn append_wave(&self, wave: &[Group<'_>], refused: &HashSet<&Text>) -> Vec<Result<KeptAppends, StoreError>> {
         let one = |group: &Group<'_>| match group.members.first() {
             Some(first) if !refused.contains(&first.execution) => self.append_to(&first.execution, &group.members),
@@ -53,7 +53,8 @@ impl DynamoStore {
         })
     }
 
-    /// Appends to an execution. Returns how many of the appends were stored, and what refuses the next one.
+    /// Appends to an execution. Returns how many of the appends were stored, and the refusal of the
+    /// next one.
     fn append_to(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<KeptAppends, StoreError> {
         let Some(first) = appends.first() else {
             return Ok((0, None));
@@ -147,7 +148,8 @@ fn touched(append: &Append) -> HashSet<(String, String)> {
         .collect()
 }
 
-/// INVARIANT: an append joins an earlier group of its execution only if no append in between can tell.
+/// INVARIANT: an append joins an earlier group of its execution only if no append in between can
+/// observe it.
 fn groups(batch: &[Append], order: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (place, append) in batch.iter().enumerate() {
@@ -171,7 +173,7 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     let Some(before) = group.members.last() else {
         return false;
     };
-    // The head holds a start that is kept, and turns are written after it.
+    // The head holds a kept start, and turns are written after it.
     let kept = before.request != RequestChange::None || append.request != RequestChange::None;
     if append.is_start() || kept || append.deleted || before.deleted || !before.leases.is_empty() {
         return false;
@@ -217,7 +219,7 @@ fn waves(groups: Vec<Group<'_>>, max_concurrent_writes: usize) -> Vec<Vec<Group<
     waves
 }
 
-/// What the groups of a wave touch.
+/// The keys that the groups of a wave touch.
 #[derive(Default)]
 struct Touched {
     executions: HashSet<Text>,

@@ -10,9 +10,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_ports::{Admissions, Audit, AuditEntry, AuditPage, AuditQuery, BulkJobs, BulkStore, StoreError};
 
-/// Entries one page looks at: what few fit is found over several pages.
+/// How many entries one page looks at. With few matches, the result is spread over several pages.
 const LOOKED: usize = 5_000;
-/// Items one request looks at.
+/// How many items one request looks at.
 const PAGE: i32 = 500;
 
 /// The item of an entry. `order` makes its key unique.
@@ -32,7 +32,7 @@ fn read(item: &Item) -> Result<(u64, AuditEntry), StoreError> {
     Ok((number, entry))
 }
 
-/// Whether a text is the range key of an entry. A cursor is that of the last one shown.
+/// Whether a text is the range key of an entry. A cursor is the range key of the last entry shown.
 fn is_place(text: &str) -> bool {
     let digits = |part: Option<&str>| {
         part.is_some_and(|part| part.len() == 20 && part.bytes().all(|digit| digit.is_ascii_digit()))
@@ -42,7 +42,8 @@ fn is_place(text: &str) -> bool {
 }
 
 impl DynamoStore {
-    /// The writes that add entries. A repeated write writes the same once more: no other write has its key.
+    /// The writes that add entries. Repeating a write has no further effect, because no other write
+    /// has its key.
     pub(crate) fn audit_ops<'a>(&self, entries: impl IntoIterator<Item = &'a AuditEntry>) -> Vec<Op> {
         let entries = entries.into_iter();
         let put = |entry: &AuditEntry| Op::put(item(entry, self.next_orders(1), &self.write_id()));
@@ -50,10 +51,10 @@ impl DynamoStore {
     }
 }
 
-/// Nothing of admission is kept here: it needs an owner that is always there.
+/// Admission's data is not stored here: it needs an owner that always runs.
 impl Admissions for DynamoStore {}
 
-/// Bulk jobs need a process that is always there.
+/// Bulk jobs need a process that always runs.
 impl BulkStore for DynamoStore {
     fn bulk_jobs(&self) -> Option<&dyn BulkJobs> {
         None

@@ -141,7 +141,7 @@ impl KeyValue for DynamoStore {
         let mut item = keys(&place(kind, name));
         item.insert(WRITE.to_owned(), crate::item::text(&write));
         self.write_parts(&payload::put(&mut item, text.as_bytes()))?;
-        // Whether it was there or is there now: what is there counts.
+        // A value that already exists is kept.
         self.client.write(&[Op::put(item).when(ABSENT)], &write)?;
         let kept = self.get_value(kind, name)?;
         kept.ok_or_else(|| StoreError::Unavailable(format!("`{name}` was deleted while it was kept")))

@@ -1,4 +1,4 @@
-//! Requests: sent, tried again if that makes sense, and counted.
+//! Requests: sent, repeated if that makes sense, and counted.
 
 use crate::errors::{passes, reason_passes, unavailable};
 use crate::item::{Item, Key, keys};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// How long one try of a request may take.
 const TRY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a request is tried again.
+/// For how long a request is repeated.
 const RETRY_FOR: Duration = Duration::from_secs(10);
 /// The pauses between tries: half of each pause is random.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(25), Duration::from_secs(1)).with_jitter(50);
@@ -27,8 +27,8 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(25), Duration::from_
 /// How many items DynamoDB deletes in one request.
 const DELETE_BATCH: usize = 25;
 
-/// Called with what a request does, before each request, and with `true` after each that was answered. If it returns
-/// a fault, that replaces the request or its answer.
+/// Called with the operation of a request, before each request, and with `true` after each that was
+/// answered. If it returns a fault, that replaces the request or its answer.
 pub type FaultHook = Arc<dyn Fn(bool, &'static str) -> Option<Fault> + Send + Sync>;
 
 /// How many requests and items were needed so far.
@@ -150,7 +150,7 @@ impl DynamoClient {
             .timeout_config()
             .map(TimeoutConfig::to_builder)
             .unwrap_or_default();
-        // The store tries again itself: the second try may meet what the first one did.
+        // The store repeats requests itself: the second try may meet the effects of the first.
         let config = Builder::from(&config)
             .timeout_config(limits.operation_attempt_timeout(TRY_TIMEOUT).build())
             .retry_config(RetryConfig::disabled())
@@ -331,7 +331,7 @@ impl DynamoClient {
                         .send()
                         .await
                         .map_err(|error| Trouble::Fault(Fault::of(&error)))?;
-                    // What DynamoDB left over is sent again with the rest, after a pause.
+                    // Items that DynamoDB left over are sent again with the rest, after a pause.
                     let left = answer.unprocessed_items.is_some_and(|left| !left.is_empty());
                     let busy = Fault::new(FaultKind::Throttled, "some of a batch were not deleted");
                     if left { Err(Trouble::Fault(busy)) } else { Ok(()) }

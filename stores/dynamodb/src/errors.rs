@@ -1,4 +1,4 @@
-//! Errors: their messages, and whether to try again.
+//! Errors: their messages, and whether to repeat the request.
 
 use starbridge_aws::{Fault, FaultKind};
 use starbridge_ports::StoreError;
@@ -16,7 +16,7 @@ const PASSING: [&str; 9] = [
     "TransactionInProgressException",
 ];
 
-/// Codes of reasons for which a transaction is cancelled and that may be gone next time.
+/// Codes of reasons for cancelled transactions that may be gone the next time.
 const PASSING_REASONS: [&str; 3] = [
     "TransactionConflict",
     "ThrottlingError",

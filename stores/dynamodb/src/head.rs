@@ -26,7 +26,7 @@ pub(crate) struct Head {
     pub hold: Option<ExecutionLease>,
 }
 
-/// Who has the lease of an execution, seen from this process.
+/// The owner of an execution's lease, seen from this process.
 pub(crate) enum Ownership {
     /// No process: it can be taken.
     Free,
@@ -111,7 +111,7 @@ impl DynamoStore {
         there.map(|item| Ok((Head::of(&item)?, item))).transpose()
     }
 
-    /// The session for the next write to an execution of which this process knows nothing yet.
+    /// The session for the next write to an execution that this process does not know yet.
     pub(crate) fn attach(&self, execution: &str) -> Result<Attached, StoreError> {
         let Some(head) = self.head(execution)? else {
             return Ok(Attached::Nowhere);

@@ -1,8 +1,9 @@
 //! A store in one table of Amazon DynamoDB, which many processes use at once. An execution is given to one of them at a time.
 //!
 //! The store has no counters, wakes nothing and runs nothing: ask [`ExecutionLeases::stranded`] for executions without a
-//! holder. Lists, counts, and what is due or to be deleted are found by indexes, which are a moment behind. Each execution's
-//! part of a batch is atomic, the batch is not: after an error some executions of a batch may have gone on.
+//! holder. Lists, counts, and due or expired executions are found by indexes, which are a moment
+//! behind. Each execution's part of a batch is atomic, but the batch is not: after an error, some
+//! executions of a batch may have gone on.
 //!
 //! Make one with [`DynamoStore::new`], create its table with [`DynamoStore::create_table`] if it does not exist, and call it
 //! through the traits of `starbridge-ports`, in the order that [`starbridge_ports::History`] gives. Take executions between
@@ -82,8 +83,9 @@ pub struct DynamoSettings {
     pub table: String,
     /// A name for this process that no other process has.
     pub owner: String,
-    /// How long executions are kept after they ended; `None`: for ever. After that they are no longer visible, and
-    /// DynamoDB may delete their heads. [`starbridge_ports::Retention`] deletes the rest.
+    /// How long executions are kept after they ended; `None`: forever. After that they are no
+    /// longer visible, and DynamoDB may delete their heads. [`starbridge_ports::Retention`] deletes
+    /// the rest.
     pub retention: Option<Duration>,
     /// The clock by which leases end.
     pub clock: Arc<dyn Clock>,

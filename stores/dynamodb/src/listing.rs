@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, VecDeque};
 /// How many items one page of the index has at least and at most.
 const MIN_PAGE: usize = 25;
 const MAX_PAGE: usize = 500;
-/// Executions one page looks at: what few fit is found over several pages, and no request reads all there are.
+/// How many executions one page looks at. With few matches, the result is spread over several
+/// pages, so that no request reads all executions.
 const LOOKED: usize = 5_000;
-/// By how much a start may have been written later than the execution began, or earlier by another
-/// clock.
+/// The maximum time by which a start may have been written after the execution began, or before it
+/// by another clock.
 const SKEW: Millis = Millis::from_secs(60 * 60);
 
 /// The executions of one flow in one status, the newest first.
@@ -275,7 +276,7 @@ impl Listing for DynamoStore {
     }
 
     fn logs(&self, _: &str, _: EventId, _: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
-        // An item holds 400 KB, and every write of logs is paid for: this store leaves them out.
+        // An item holds 400 KB, and every write of logs costs money, so this store leaves them out.
         Ok(None)
     }
 }

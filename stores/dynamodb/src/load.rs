@@ -41,7 +41,7 @@ impl Partition {
 }
 
 impl DynamoStore {
-    /// Reads an execution. First does what an earlier write deferred.
+    /// Reads an execution. Makes the deferred changes of an earlier write first.
     fn partition(&self, execution: &str, whole: bool) -> Result<Option<Partition>, StoreError> {
         if execution.is_empty() {
             return Ok(None);
@@ -115,7 +115,7 @@ impl DynamoStore {
         })
     }
 
-    /// How the execution begins, if it waits to: its head holds that instead of turns.
+    /// How the execution begins, if it waits to begin: its head holds that instead of turns.
     fn request_in(&self, partition: &Partition) -> Result<Option<String>, StoreError> {
         let head = &partition.head;
         let has_turns = |item: &Item| number_of::<u64>(item, "last").is_some_and(|last| last > 0);
@@ -154,7 +154,8 @@ impl DynamoStore {
             };
             let mut session = partition.head.session(next, last, false);
             if expired {
-                // Its last holder did not give it back: the execution may have ended that process.
+                // Its last holder did not give it back, perhaps because the execution ended that
+                // process.
                 Mark::Failed.change(&mut session.record);
                 history.record.attempts = session.record.attempts;
             }
@@ -174,7 +175,8 @@ impl DynamoStore {
         let head_key = head.key();
         let mut ops = vec![head];
         if expired {
-            // The former holder may not know that its lease has ended. Its next turn must find its place occupied.
+            // The former holder may not know that its lease has ended. The next turn that it writes
+            // must find its place occupied.
             let (item, _) = turn_item(execution, &session, &[], session.last, &write);
             ops.push(Op::put(item).when(ABSENT));
         }
@@ -213,7 +215,7 @@ impl DynamoStore {
                 return Ok(());
             }
             if session.held {
-                // Another process has it now, and its next turn finds out.
+                // Another process has it now; its next turn will show the mark.
                 return Ok(());
             }
         }

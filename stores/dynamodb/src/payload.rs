@@ -11,9 +11,10 @@ const COMPRESS_FROM_BYTES: usize = 1_024;
 /// The size of one part, in bytes. A quarter of a megabyte stays below DynamoDB's limit for an item with everything
 /// else in it.
 const PART_BYTES: usize = 256 << 10;
-/// How many bytes a payload may have when it is unpacked. Nothing that this store writes comes near it.
+/// How many bytes a payload may have when it is unpacked. Everything that this store writes is far
+/// smaller.
 const MAX_BYTES: usize = 1 << 30;
-/// From 1 to 10. At this level histories shrink to a fifth, quickly.
+/// From 1 to 10. At this level histories quickly shrink to a fifth.
 const COMPRESSION_LEVEL: u8 = 4;
 
 /// Attribute: text that is not compressed.
@@ -22,11 +23,11 @@ const PLAIN: &str = "d";
 const PACKED: &str = "z";
 /// Attribute: how many parts hold the payload instead.
 const COUNT: &str = "parts";
-/// Attribute: the write that stored the item. Its parts are found by it.
+/// Attribute: the write that stored the item. It identifies the item's parts.
 pub(crate) const WRITE: &str = "w";
 
-/// Puts a payload into an item that has its `w`. What does not fit is returned as further items, to be written first:
-/// parts without their item mean nothing.
+/// Puts a payload into an item that has its `w`. The rest that does not fit is returned as further
+/// items, to be written first: parts without their item mean nothing.
 pub(crate) fn put(item: &mut Item, payload: &[u8]) -> Vec<Item> {
     if payload.len() <= COMPRESS_FROM_BYTES
         && let Ok(plain) = std::str::from_utf8(payload)

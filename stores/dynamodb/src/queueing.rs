@@ -1,6 +1,6 @@
 //! Waiting tasks and dead tasks: each kind is in one partition, which is read whole.
 //!
-//! Processes that come and go serve no workers, so this is made small rather than fast.
+//! Short-lived processes serve no workers, so this code is small rather than fast.
 
 use crate::DynamoStore;
 use crate::client::QueryRequest;

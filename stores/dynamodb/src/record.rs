@@ -79,7 +79,7 @@ fn json_of(record: &ExecutionRecord) -> Value {
     Value::Object(members)
 }
 
-/// The number of the reason, and what of.
+/// The number of the reason, and the name of what the execution waits for.
 fn waits_of(waits: &Value) -> Option<RecordedWait> {
     let reason = waits.get(0)?.as_u64().and_then(|reason| u8::try_from(reason).ok());
     RecordedWait::read(reason, waits.get(1)?.as_str().map(Text::from))
@@ -153,7 +153,7 @@ fn of_json(json: &Value) -> Option<ExecutionRecord> {
     })
 }
 
-/// Reads the record in a head, or in what an index has of one.
+/// Reads the record in a head, or in an index entry of one.
 pub(crate) fn read(item: &Item) -> Result<ExecutionRecord, StoreError> {
     let text = payload::of_attribute(item, "record")?;
     let json = serde_json::from_str(&text).ok();
@@ -189,7 +189,7 @@ pub(crate) fn attributes(
     let due = match (record.ended, record.awake, record.wake_at) {
         (Some(at), _, _) => Some((true, at)),
         (None, true, _) => Some((false, until.unwrap_or(now))),
-        // If its holder keeps it although it sleeps, there are messages to handle first.
+        // If its holder keeps it while it sleeps, there are messages to handle first.
         (None, false, at) => at.into_iter().chain(until).min().map(|at| (false, at)),
     };
     let ttl = record.ended.zip(retention).map(|(at, kept)| {

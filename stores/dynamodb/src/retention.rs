@@ -32,7 +32,8 @@ impl Retention for DynamoStore {
 }
 
 impl DynamoStore {
-    /// Deletes an execution at an operator's wish, unless it has gone on since. Answers as an append does.
+    /// Deletes an execution on an operator's request, unless it has gone on since. Returns the same
+    /// result as an append.
     pub(crate) fn delete(&self, execution: &Text, append: &Append) -> Result<(usize, Option<Refusal>), StoreError> {
         let conflict = Ok((0, Some(Refusal::Conflict)));
         let session = match self.sessions.get(execution) {
@@ -56,11 +57,12 @@ impl DynamoStore {
         Ok((1, None))
     }
 
-    /// Deletes an execution that ended at that time, and adds to the audit list what says so. Returns false if it has gone
-    /// on since.
+    /// Deletes an execution that ended at that time, and adds the audit entry. Returns false if it
+    /// has gone on since.
     fn clear_one(&self, execution: &str, due: &str, audit: &[Op]) -> Result<bool, StoreError> {
         let key = (table::execution(execution), HEAD.to_owned());
-        // INVARIANT: from here on nobody sees it, and it stays in the index until nothing else of it is left.
+        // INVARIANT: from here on it is invisible, and it stays in the index until nothing else of
+        // it is left.
         let gone = Op::update(key.clone(), "SET #gone = :gone").when("#due = :due");
         let gone = gone.with(":gone", AttributeValue::Bool(true)).with(":due", text(due));
         if self.client.write(&[&[gone], audit].concat(), &self.write_id())? != Written::Done {

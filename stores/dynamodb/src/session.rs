@@ -1,4 +1,4 @@
-//! Sessions: what this process knows of the executions it holds.
+//! Sessions: the data that this process has about the executions it holds.
 
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
-/// What the next write to an execution needs to know of it.
+/// The data that the next write to an execution needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     /// The order of its start, which is part of the keys of its turns.
@@ -64,7 +64,7 @@ pub(crate) struct Entry<'a> {
     pub append: &'a Append,
     /// Its position in the batch.
     pub place: usize,
-    /// The order number of what it starts and sends.
+    /// The order number of the execution that it starts and of the messages that it sends.
     pub order: u64,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn following(last: EventId, appends: &[Entry<'_>]) -> usize {
     appends.iter().take_while(fits).count()
 }
 
-/// Whether the turn of an append begins where the append says.
+/// Whether the turn of an append begins at the number that the append expects.
 pub(crate) fn is_consistent(append: &Append) -> bool {
     let turn = append.turn.as_ref();
     turn.is_none_or(|turn| turn.events > 0 && turn.first == append.expected.next())

@@ -1,4 +1,4 @@
-//! What appends write outside of their execution: messages, tasks, notices.
+//! The writes of appends outside their execution: messages, tasks, notices.
 
 use crate::DynamoStore;
 use crate::client::{BEGINS, QueryRequest, Written};
@@ -43,7 +43,7 @@ pub(crate) fn message_key(id: &MessageId) -> Key {
     (table::execution(&id.to), table::message(id.event.0, &id.from))
 }
 
-/// The order of one of several things that an append writes.
+/// The order of one of several items that an append writes.
 fn order_in(order: u64, index: usize) -> String {
     format!("{}.{index:06}", crate::order_text(order))
 }
@@ -153,7 +153,8 @@ impl SideWrites {
 }
 
 impl DynamoStore {
-    /// Adds what an append writes outside of its execution. `run_id` is given if the execution exists.
+    /// Adds the writes of an append outside its execution. `run_id` is given if the execution
+    /// exists.
     pub(crate) fn add_side(
         &self,
         side: &mut SideWrites,
@@ -236,8 +237,8 @@ impl DynamoStore {
         let side = serde_json::from_str(&text).ok();
         let side = side.as_ref().and_then(SideWrites::from_json);
         let side = side.ok_or_else(|| crate::item::corrupt(rest, "can't be read"))?;
-        // Whoever finishes first deletes the item. Later writes are conditional on it, so nothing is written again
-        // that others have handled since.
+        // The first process to finish deletes the item. Later writes are conditional on it, so
+        // nothing that others have handled since is written again.
         self.write_in_pieces(side.ops(self.now()), Some(&key_of(rest)))?;
         let mut gone = vec![Op::delete(key_of(rest))];
         if let Some(prefix) = payload::parts_of(rest) {
@@ -270,7 +271,7 @@ impl DynamoStore {
 
     /// Makes the writes that are possible. Returns whether the item `guard` exists.
     fn write_some(&self, mut ops: Vec<Op>, guard: Option<&Key>) -> Result<bool, StoreError> {
-        // Each round leaves at least one out.
+        // Each round leaves out at least one.
         while !ops.is_empty() {
             let check = guard.map(|key| Op::check(key.clone()).when(PRESENT));
             let guards = usize::from(check.is_some());

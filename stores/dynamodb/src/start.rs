@@ -30,8 +30,8 @@ struct StartItems {
 }
 
 impl DynamoStore {
-    /// Starts an execution with its first appends. Returns how many of them were stored, and what refuses the next
-    /// one.
+    /// Starts an execution with its first appends. Returns how many of them were stored, and the
+    /// refusal of the next one.
     pub(crate) fn start(
         &self,
         execution: &Text,
@@ -77,7 +77,7 @@ impl DynamoStore {
         add.parts.extend(payload::put(&mut head, &held_by_head(first, &add)));
         self.write_parts(&add.parts)?;
         // A transaction can name an item only once, and this one checks the execution with that id. A message that is
-        // counted and never comes does no harm.
+        // counted but never comes does no harm.
         let looked_at = (record.name != *execution).then(|| add.side.mail.remove(record.name.as_str()));
         if let Some(count) = looked_at.flatten() {
             self.client.write(&[inbox_op(&record.name, count, self.now())], "")?;
@@ -111,7 +111,7 @@ impl DynamoStore {
         if record.name != *execution || execution.len() == UUID_CHARS {
             return Ok(None);
         }
-        // The write finds out which it is: the id or the key go before the name.
+        // The write finds out which one it is: the id or the key take precedence over the name.
         if self.head(execution)?.is_some() {
             return Ok(None);
         }
@@ -137,7 +137,7 @@ impl DynamoStore {
         Ok(head.map(|head| (Text::from(id), head)))
     }
 
-    /// Writes a start. Returns what refuses it.
+    /// Writes a start. Returns its refusal, if there is one.
     fn put_start(
         &self,
         execution: &Text,
@@ -184,7 +184,7 @@ impl DynamoStore {
         }
     }
 
-    /// Finds out what refused a start.
+    /// Finds the reason why a start was refused.
     fn who_refuses(
         &self,
         execution: &Text,
@@ -254,7 +254,8 @@ impl DynamoStore {
     }
 }
 
-/// What the head of a new execution holds: its first turns, or how it begins if it waits to.
+/// The content of the head of a new execution: its first turns, or how it begins if it waits to
+/// begin.
 fn held_by_head(first: &Append, add: &Addition) -> Vec<u8> {
     match &first.request {
         RequestChange::Keep(text) => text.clone().into_bytes(),
@@ -264,7 +265,8 @@ fn held_by_head(first: &Append, add: &Addition) -> Vec<u8> {
     }
 }
 
-/// The keys of the items that say which execution has its key and its name. A name that is the id needs none.
+/// The keys of the items that record which execution has its key and its name. A name that equals
+/// the id needs none.
 pub(crate) fn places(execution: &str, record: &ExecutionRecord) -> Vec<Key> {
     let once_key = record.once_key.as_ref().map(|key| table::once_key(&record.flow, key));
     let name = (record.name != *execution).then(|| table::name(&record.flow, &record.name));
@@ -272,13 +274,13 @@ pub(crate) fn places(execution: &str, record: &ExecutionRecord) -> Vec<Key> {
     all.map(|key| (key, HEAD.to_owned())).collect()
 }
 
-/// What refuses a start.
+/// The reason for the refusal of a start.
 enum Refuses {
-    /// Nothing: the start is stored, and its answer was lost.
+    /// There is none: the start is stored, and its answer was lost.
     Nobody,
     /// Another execution.
     Other(Refusal),
-    /// Something that is gone by now.
+    /// An item that is gone by now.
     NoLonger,
 }
 

@@ -68,19 +68,19 @@ pub(crate) fn execution(id: &str) -> String {
     format!("E#{id}")
 }
 
-/// The hash key of the item that says which execution has a name. The length of the flow's name keeps flow and name
-/// apart.
+/// The hash key of the item that records which execution has a name. The length of the flow's name
+/// separates flow and name.
 pub(crate) fn name(flow: &str, name: &str) -> String {
     format!("N#{}#{flow}#{name}", flow.len())
 }
 
-/// The hash key of the item that says which execution was started with a key.
+/// The hash key of the item that records which execution was started with a key.
 pub(crate) fn once_key(flow: &str, key: &str) -> String {
     format!("K#{}#{flow}#{key}", flow.len())
 }
 
-/// The prefix of range keys of an execution's turns. The order of its start keeps them apart from those of an earlier
-/// execution with that id.
+/// The prefix of range keys of an execution's turns. The order of its start distinguishes them from
+/// those of an earlier execution with that id.
 pub(crate) fn turns(run_id: &str) -> String {
     format!("T#{run_id}#")
 }

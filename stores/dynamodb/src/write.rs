@@ -1,4 +1,4 @@
-//! Writing to an execution that exists: conditional turns.
+//! Writing to an existing execution: conditional turns.
 
 use crate::DynamoStore;
 use crate::client::Written;
@@ -19,7 +19,7 @@ const MAX_OPS: usize = 80;
 /// Their size, in bytes. DynamoDB takes four megabytes.
 const MAX_BYTES: usize = 2 << 20;
 
-/// What the appends to one execution add to it.
+/// The additions of the appends to one execution.
 pub(crate) struct Addition {
     pub turns: Vec<Turn>,
     pub last: EventId,
@@ -34,7 +34,7 @@ pub(crate) struct Addition {
     pub parts: Vec<Item>,
 }
 
-/// What became of a write.
+/// The result of a write.
 pub(crate) enum WriteOutcome {
     /// It is stored, and its answer was lost.
     Ours,
@@ -183,7 +183,7 @@ impl DynamoStore {
     ) -> Result<Option<Option<ExecutionLease>>, StoreError> {
         let sleeps = add.record.as_ref().is_some_and(rests);
         let own_mail = add.side.mail.get(execution.as_str()).copied();
-        // It has not seen its own messages either.
+        // It has not seen its own messages yet either.
         let mut keep = !sleeps || (session.held && own_mail.is_some());
         loop {
             let hold = keep.then(|| self.new_lease());
@@ -207,8 +207,8 @@ impl DynamoStore {
         }
     }
 
-    /// What the failed conditions mean. INVARIANT: after [`WriteOutcome::Again`] the next try has fewer operations or keeps
-    /// the lease.
+    /// The meaning of the failed conditions. INVARIANT: after [`WriteOutcome::Again`] the next try
+    /// has fewer operations or keeps the lease.
     fn seen(
         &self,
         session: &Session,

@@ -1,4 +1,4 @@
-//! What admission keeps.
+//! The data of admission.
 
 use crate::Kept;
 use starbridge_flow::value::Text;
@@ -8,12 +8,12 @@ use starbridge_ports::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// What admission keeps.
+/// The data of admission.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     /// By the ids of their executions.
     waiters: BTreeMap<Text, Waiter>,
-    /// By the ids of those who hold them.
+    /// By the ids of their holders.
     slots: BTreeMap<Text, BTreeSet<PoolKey>>,
     keys: BTreeMap<PoolKey, KeptKey>,
 }

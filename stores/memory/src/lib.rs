@@ -1,7 +1,8 @@
-//! A store in memory. Its content is lost with the process.
+//! A store in memory. Its content is lost when the process ends.
 //!
-//! `exec` and tests use it, and the other stores are compared with it. [`MemoryStore`] has no methods of its own to speak of:
-//! call it through the traits of `starbridge-ports`, in the order that [`starbridge_ports::History`] gives.
+//! `exec` and tests use it, and the other stores are compared with it. [`MemoryStore`] has few
+//! methods of its own: call it through the traits of `starbridge-ports`, in the order that
+//! [`starbridge_ports::History`] gives.
 //!
 //! ```
 //! use starbridge_machine::EventId;
@@ -46,7 +47,7 @@ use starbridge_ports::{
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A store in memory. Its content is lost with the process.
+/// A store in memory. Its content is lost when the process ends.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     kept: Mutex<Kept>,
@@ -83,7 +84,7 @@ struct Kept {
 struct Execution {
     id: Text,
     record: ExecutionRecord,
-    /// How it begins, until it does.
+    /// How it begins, until it has begun.
     request: Option<String>,
     checkpoint: Option<(EventId, Vec<u8>)>,
     turns: Vec<Turn>,
@@ -96,7 +97,7 @@ impl Execution {
         self.turns.last().map_or(EventId(0), Turn::last)
     }
 
-    /// How it begins, if it waits to.
+    /// How it begins, if it waits to begin.
     fn request(&self) -> Option<String> {
         let waits = self.record.status.is_before_start();
         self.request.clone().filter(|_| waits)

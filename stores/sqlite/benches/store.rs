@@ -175,7 +175,7 @@ fn throughput(path: &Path, options: &Options, executions: u64, batch: usize, tur
     clearing(&store, executions);
 }
 
-/// Deletes all of them, as retention does.
+/// Deletes all of them, like retention.
 fn clearing(store: &SqliteStore, executions: u64) {
     let before = Used::now();
     let begin = Instant::now();
@@ -271,7 +271,7 @@ fn fall_asleep(store: &SqliteStore, count: u64) {
     }
 }
 
-/// Many executions that sleep, and what others do meanwhile.
+/// Many executions that sleep, and the effect on other work.
 fn sleepers(path: &Path, options: &Options, count: u64) {
     let store = SqliteStore::open_with(path, options).expect("a store");
     let begin = Instant::now();

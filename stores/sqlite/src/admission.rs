@@ -1,4 +1,4 @@
-//! What admission keeps: waiters, their dependencies, keys, and who holds slots of them.
+//! The data of admission: waiters, their dependencies, keys, and the holders of their slots.
 
 use crate::fault::no_json;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
@@ -81,7 +81,7 @@ fn put_waiter(connection: &Connection, waiter: &Waiter) -> rusqlite::Result<()> 
                 bound.as_ref().map(Text::as_str),
             ])?;
     }
-    // Who waits for it never changes.
+    // The executions that wait for it never change.
     if before.is_none() {
         for ancestor in &waiter.ask.ancestors {
             connection
@@ -128,7 +128,7 @@ fn put_key(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<()> {
         .map(drop)
 }
 
-/// A limit as it is kept. Larger ones are the same to everybody.
+/// A limit in its stored form. All larger limits have the same effect.
 fn limit(limit: u64) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

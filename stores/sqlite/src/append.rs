@@ -79,7 +79,7 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
     Ok(None)
 }
 
-/// Writes what belongs to no execution alone.
+/// Writes the parts that do not belong to a single execution.
 fn beside_executions(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<()> {
     queueing::lease(work, &append.leases)?;
     admission::change(work.connection, &append.admission)?;
@@ -131,8 +131,8 @@ fn existing(row: &rusqlite::Row<'_>) -> rusqlite::Result<Refusal> {
 
 /// The execution that has this name in this flow, if there is one.
 ///
-/// The index of names leaves out names that are their execution's id. So both are asked: the index, and the execution
-/// with that id.
+/// The index of names leaves out names that are their execution's id. So both are checked: the
+/// index, and the execution with that id.
 fn holder(connection: &Connection, flow: &str, name: &str, is_id: bool) -> rusqlite::Result<Option<Refusal>> {
     let named = connection
         .prepare_cached("SELECT id, version FROM executions WHERE flow = ?1 AND name = ?2")?
@@ -160,7 +160,7 @@ fn taken(
     }
 }
 
-/// The execution of this flow that was started with this key, if there is one.
+/// The execution of this flow with this key, if there is one.
 fn keyed(connection: &Connection, record: &ExecutionRecord) -> rusqlite::Result<Option<Refusal>> {
     let Some(key) = &record.once_key else {
         return Ok(None);
@@ -213,7 +213,7 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
     Ok(Ok(head))
 }
 
-/// Keeps how an execution begins or goes on that waits to, or deletes that.
+/// Stores how a waiting execution begins or goes on, or deletes that text.
 fn keep_request(connection: &Connection, number: i64, append: &Append) -> rusqlite::Result<()> {
     let (kind, text) = match &append.request {
         RequestChange::Keep(text) => ("start", text),
@@ -289,7 +289,7 @@ pub(crate) fn mark(work: &mut Work<'_>, marks: &[(Text, Mark)], entry: Option<&A
         if record.ended.is_none() {
             mark.change(&mut record);
             record::update(connection, number, &record, Filled::UNKNOWN)?;
-            // What its head says of its row may no longer hold.
+            // Its head in memory may be out of date.
             work.heads.forget(execution);
         }
     }

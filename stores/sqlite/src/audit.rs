@@ -61,8 +61,8 @@ pub(crate) fn list(connection: &Connection, query: &AuditQuery, before: Option<i
     Ok(AuditPage { next, items })
 }
 
-/// The query. It asks for one row more, to know whether there is a next page. Of the object or the operator the list is
-/// found by its index; all else is read from the newest on.
+/// The query. It asks for one row more, to know whether there is a next page. Entries of an object
+/// or an operator are found by an index; otherwise entries are read from the newest on.
 fn select(query: &AuditQuery, before: Option<i64>) -> (String, Vec<Value>) {
     let text = |text: &Text| Value::Text(text.as_str().to_owned());
     let leads = if query.name.is_some() { "+" } else { "" };

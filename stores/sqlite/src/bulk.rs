@@ -56,7 +56,7 @@ pub(crate) fn add_items(
     last: bool,
 ) -> rusqlite::Result<bool> {
     if first == 1 {
-        // The process ended while it collected.
+        // The process ended while it collected executions.
         connection
             .prepare_cached(
                 "DELETE FROM bulk_items WHERE job = (SELECT id FROM bulk_jobs WHERE id = ?1 AND state = ?2)",

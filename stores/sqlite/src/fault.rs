@@ -19,7 +19,7 @@ pub(crate) fn io_error(path: &Path, error: &io::Error) -> StoreError {
     })
 }
 
-/// The error for a failure of SQLite, with what to do about it.
+/// The error for a failure of SQLite, with advice.
 pub(crate) fn store_error(path: &Path, error: &Error) -> StoreError {
     let file = path.display();
     match error.sqlite_error_code() {
@@ -43,7 +43,7 @@ pub(crate) fn store_error(path: &Path, error: &Error) -> StoreError {
         }
         Some(ErrorCode::NotADatabase) => StoreError::Corrupt(format!("{file} is not a starbridge store")),
         Some(_) => StoreError::Unavailable(format!("{file}: {error}")),
-        // What is stored does not have the form in which it was written.
+        // Stored data does not have the form in which it was written.
         None => StoreError::Corrupt(format!("{file}: {error}")),
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a store: their names, who may use them, and how to tell one from another.
+//! The files of a store: their names, their permissions, and their identities.
 
 use std::fs::{Metadata, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ pub(crate) fn beside(store: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Options to open a file for writing that, if it is created, only its owner may use. SQLite gives the files it
-/// creates beside the store the same mode.
+/// Options to open a file for writing. If the file is created, only its owner may use it. SQLite
+/// gives the same mode to the files that it creates beside the store.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true);

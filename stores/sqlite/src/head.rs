@@ -1,4 +1,4 @@
-//! The end of each history, in memory for those that are being written.
+//! The ends of histories, kept in memory for histories that are being written.
 
 use crate::record::Filled;
 use rusqlite::{Connection, OptionalExtension};
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
-/// How many bits of a place in `turns` hold the number of an event.
+/// The number of bits of a place in `turns` that hold the number of an event.
 const EVENT_BITS: u32 = 24;
 /// How many events a history may have in this store. A node whose limit is higher must refuse to start.
 pub const MAX_EVENTS: u64 = (1 << EVENT_BITS) - 1;
@@ -30,12 +30,12 @@ pub(crate) struct Head {
     pub last: u64,
     /// The code of its status.
     pub status: usize,
-    /// What its row may have in the columns that most rows leave empty.
+    /// The rarely used columns that its row may fill.
     pub filled: Filled,
 }
 
-/// Heads in two generations: a head that was not asked for during a whole generation is dropped. This approximates a
-/// clock cache and costs two lookups.
+/// Heads in two generations: a head that was not used during a whole generation is dropped. This
+/// approximates a clock cache and costs two lookups.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     young: FxHashMap<Text, Head>,
@@ -77,7 +77,7 @@ impl Heads {
         self.old.remove(execution);
     }
 
-    /// Drops all heads: what they say may have been rolled back.
+    /// Drops all heads, because their data may have been rolled back.
     pub(crate) fn clear(&mut self) {
         self.young.clear();
         self.old.clear();

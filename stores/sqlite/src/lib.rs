@@ -1,8 +1,8 @@
-//! A store in one SQLite file, the default of a server. It knows no flow and reads no event.
+//! A store in one SQLite file, the default of a server. It does not interpret flows or events.
 //!
 //! One connection writes, behind a lock, and a batch of appends is one transaction with one flush. A few other
-//! connections read what is committed. A store has one owner at a time, by a lock on its file; a file beside it says which
-//! process, and whether the log is needed.
+//! connections read committed data. A store has one owner at a time, by a lock on its file; a file
+//! beside it records which process that is, and whether the log is needed.
 //!
 //! Open it with [`SqliteStore::open`], show [`SqliteStore::warnings`] to people, and call it through the traits of
 //! `starbridge-ports`, in the order that [`starbridge_ports::History`] gives.
@@ -81,12 +81,12 @@ use write::Writer;
 /// A store in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
-    // INVARIANT: closed in this order. The last connection moves the log into the file and must know whether it may;
-    // and all are closed while the file is still locked.
+    // INVARIANT: closed in this order. The last connection moves the log into the file and must
+    // know whether this is allowed; and all are closed while the file is still locked.
     readers: Readers,
     writer: Mutex<Writer>,
-    /// Held while the writer is waited for: whoever has just written waits behind those who wait already. Without it, appends
-    /// under load would leave the writer to nobody else for long.
+    /// Held while waiting for the writer, so that a caller that has just written waits behind those
+    /// already waiting. Without it, appends under load would keep others from the writer for long.
     next: Mutex<()>,
     warnings: Vec<String>,
     owner: Owner,
@@ -97,8 +97,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if another process has it open, the file is no store or a newer one, its log is lost, or the
-    /// file can't be used.
+    /// [`OpenError`] if another process has it open, the file is not a store or is a newer one, its
+    /// log is lost, or the file can't be used.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_with(path, &Options::default())
     }
@@ -122,12 +122,12 @@ impl SqliteStore {
         self.owner.made
     }
 
-    /// Warnings about who else may use its files, each with what to do.
+    /// Warnings about others who may use its files, each with advice.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Writes a copy of everything that is stored now to a new file, while the store goes on.
+    /// Writes a copy of the current content to a new file, while the store stays in use.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl SqliteStore {
 
     fn read<T>(&self, work: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         self.readers.with(work).map_err(|error| match fault::is_damage(&error) {
-            // The writer knows whether somebody cut the log, and must then stop.
+            // The writer knows whether the log was cut, and must then stop.
             true => self.writer().cause(&error),
             false => fault::store_error(&self.path, &error),
         })

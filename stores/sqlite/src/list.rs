@@ -95,7 +95,8 @@ fn look_back(connection: &Connection, before: Option<i64>) -> rusqlite::Result<O
 /// Entries of a label that are counted to find the rarest one.
 const COUNTED: i64 = 1_000;
 
-/// The query with its rarest label first, because the first one leads; `None` if nobody has one of the labels.
+/// The query with its rarest label first, because the first one leads; `None` if no execution has
+/// one of the labels.
 fn rarest_first<'q>(connection: &Connection, query: &'q Query) -> rusqlite::Result<Option<Cow<'q, Query>>> {
     let mut counted = Vec::with_capacity(query.labels.len());
     for label in &query.labels {
@@ -118,8 +119,8 @@ fn rarest_first<'q>(connection: &Connection, query: &'q Query) -> rusqlite::Resu
     })))
 }
 
-/// If at most this many executions match a prefix of a name, they are looked up. Otherwise the newest of the flow are
-/// read.
+/// If at most this many executions match a prefix of a name, they are looked up. Otherwise the
+/// newest executions of the flow are read.
 const FEW_NAMED: usize = 1_000;
 
 /// The numbers of the executions of a flow whose names have this prefix, if they are few. A long prefix is quickly
@@ -161,7 +162,8 @@ fn ways(query: &Query, few: bool) -> Vec<Vec<usize>> {
     }
 }
 
-/// Whether the query asks for relatives of an execution. They are few, so such a query begins with them.
+/// Whether the query asks for relatives of an execution. There are few of them, so such a query
+/// begins with them.
 fn in_family(query: &Query) -> bool {
     query.parent.is_some() || query.root.is_some()
 }
@@ -175,7 +177,7 @@ fn select(
 ) -> (String, Vec<Value>) {
     let mut terms = Terms::default();
     let few_lead = few.is_some() || in_family(query);
-    // Those that do not move for a reason are few, too.
+    // There are also few that do not move for a given reason.
     let leads = few_lead || !query.reasons.is_empty();
     let (from, number) = if query.labels.is_empty() || in_family(query) {
         ("executions AS e", "e.number")
@@ -208,7 +210,7 @@ fn select(
     }
     terms.add_reasons(query, few_lead);
     if query.broken {
-        // If few match, start with them, whatever else the query asks for.
+        // If few match, start with them, regardless of the other conditions.
         let plus = if leads { "+" } else { "" };
         terms.add(format!("{plus}e.broken IS NOT NULL"));
     }
@@ -322,7 +324,7 @@ impl Terms {
         ));
     }
 
-    /// The parent leads, because an execution has fewer children than its family has members.
+    /// The parent comes first, because an execution has fewer children than its family has members.
     fn add_family(&mut self, query: &Query, few: bool) {
         let plus = |leads: bool| if leads { "" } else { "+" };
         if let Some(parent) = &query.parent {
@@ -335,7 +337,8 @@ impl Terms {
         }
     }
 
-    /// The first label leads, because its entries are in the order of numbers; in a family, its members do.
+    /// The first label leads, because its entries are in the order of numbers. In a family, its
+    /// members lead.
     fn add_labels(&mut self, query: &Query) {
         for (position, (label, value)) in query.labels.iter().enumerate() {
             let (label, value) = (self.text(label), self.text(value));

@@ -1,4 +1,4 @@
-//! Reading histories, and which executions to load.
+//! Reads histories, and finds the executions to load.
 
 use crate::fault::no_json;
 use crate::head::{MAX_EVENTS, event_at, place};
@@ -43,7 +43,7 @@ pub(crate) fn load(
     }))
 }
 
-/// How an execution begins that waits to.
+/// How a waiting execution begins.
 fn request(connection: &Connection, number: i64) -> rusqlite::Result<Option<String>> {
     connection
         .prepare_cached("SELECT text FROM requests WHERE number = ?1")?

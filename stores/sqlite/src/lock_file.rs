@@ -1,4 +1,5 @@
-//! The file `NAME.lock` beside a store: which process has the store, and whether its log is needed to open it.
+//! The file `NAME.lock` beside a store. It records which process has the store, and whether its log
+//! is needed to open it.
 //!
 //! To SQLite, a missing log looks like one that was moved into the file. So this file records that there is a log,
 //! with the identity of the store's file and the time of its last change. Every program that moves the log into the
@@ -22,24 +23,24 @@ pub(crate) struct LockFile {
 pub(crate) enum NotLocked {
     /// Another process has locked it; its id, if that could be read.
     Taken(Option<u32>),
-    /// It is a link or has another content. It is left as it is.
+    /// It is a link or has other content. It is left unchanged.
     Foreign(PathBuf),
     /// It could not be used.
     Io(PathBuf, io::Error),
 }
 
-/// What the next process to open the store must know about the log.
+/// The state of the log, for the next process that opens the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
     /// Everything is in the file.
     Moved,
-    /// What was committed is in the log.
+    /// The log has committed data.
     Needed,
     /// The log was cut while it was in use.
     Cut,
 }
 
-/// What the file says about a log, and to which state of which file that applies.
+/// A record about a log, and the state of the file to which it applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub log: Log,
@@ -127,7 +128,8 @@ impl LockFile {
         if worse { self.file.sync_data() } else { Ok(()) }
     }
 
-    /// The length is always the same and it is written at once, so the file never has half a record.
+    /// The length is always the same and the record is written at once, so the file never has half
+    /// a record.
     fn write(&mut self, said: Option<Said>) -> io::Result<()> {
         let text = text(said);
         self.file.rewind()?;

@@ -1,7 +1,8 @@
-//! Whether the store's file and log are still the open ones, and as long as what was written to them.
+//! Checks whether the store's file and log are still the open ones, and have the length that was
+//! written.
 //!
 //! A file that was deleted or moved accepts writes without an error, and the next one to open the store does not find
-//! them. A log that was cut gets new writes behind the hole, where the next start does not look.
+//! them. A log that was cut gets new writes after the hole, where the next start does not look.
 
 use crate::file::{Identity, beside, identity};
 use crate::lock_file::{LockFile, Log, Moment, Said};
@@ -18,7 +19,7 @@ pub(crate) enum Loss {
     Taken(PathBuf),
     /// It is shorter than what was written to it.
     Cut(PathBuf),
-    /// What the next start must know about the log could not be written.
+    /// A record about the log that the next start needs could not be written.
     Unsaid(String),
 }
 
@@ -30,7 +31,8 @@ pub(crate) struct Files {
     identities: [Identity; 2],
     /// How many bytes the store's file had when it was last checked.
     bytes: u64,
-    /// The log and its index. They are read here because SQLite tells nobody how long the log should be.
+    /// The log and its index. They are read here because SQLite does not report how long the log
+    /// should be.
     ///
     /// INVARIANT: the index is closed after SQLite has closed it, because closing it releases SQLite's locks on it.
     opened: Option<(File, File)>,
@@ -56,7 +58,8 @@ impl Files {
         })
     }
 
-    /// Checks the files. Called before a commit, so that nothing is written behind a hole, and after it.
+    /// Checks the files. Called before a commit, so that nothing is written after a hole, and after
+    /// it.
     pub(crate) fn look(&mut self) -> Result<(), Loss> {
         self.state().map(drop)
     }
@@ -110,7 +113,7 @@ impl Files {
         Loss::Cut(which)
     }
 
-    /// What the index says about the log; `None` while another program writes it.
+    /// The index's state of the log; `None` while another program writes it.
     fn index(&self) -> Option<Index> {
         let (_, index) = self.opened.as_ref()?;
         let mut head = [0; 2 * INDEX_HEAD_BYTES + 4];
@@ -144,7 +147,8 @@ impl Drop for Files {
     }
 }
 
-/// Leaves the rest of a store as it is: moving a log with a hole into the file would damage the file too.
+/// Leaves the remaining store unchanged: moving a log with a hole into the file would damage the
+/// file too.
 pub(crate) fn leave_as_it_is(connection: &Connection, leave: bool) -> rusqlite::Result<()> {
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave)
@@ -172,7 +176,7 @@ struct Index {
     frames: u32,
     /// How many of them are in the store's file.
     moved: u32,
-    /// How many pages the store has since then; 0: nothing was written since the log began.
+    /// The number of pages in the store since then; 0: nothing was written since the log began.
     pages: u32,
     salt: [u8; 8],
 }

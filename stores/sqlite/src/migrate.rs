@@ -5,8 +5,8 @@ use starbridge_flow::fnv::fnv1a_64;
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 use starbridge_ports::STATUS_CODES;
 
-/// The steps from nothing to the current format, in order. A released one is never changed: the store keeps its
-/// checksum.
+/// The steps from an empty file to the current format, in order. A released one is never changed:
+/// the store keeps its checksum.
 const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
@@ -76,8 +76,8 @@ fn bring_up_by(connection: &mut Connection, migrations: &[&str]) -> Result<(), M
     Ok(())
 }
 
-/// Fills the tables from which the views take the words for codes. A later version may have more codes than the one
-/// that created the store.
+/// Fills the tables from which the views take the words for codes. A later version may have more
+/// codes than the version that created the store.
 fn name_codes(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     for (code, status) in (0_i64..).zip(STATUS_CODES) {
         transaction.execute(

@@ -1,8 +1,8 @@
-//! Who else may use the files of a store.
+//! Checks who else may use the files of a store.
 
 use std::path::Path;
 
-/// Warnings about the store's files and their folder, each with what to do.
+/// Warnings about the store's files and their folder, each with advice.
 #[cfg(unix)]
 pub(crate) fn warnings(store: &Path) -> Vec<String> {
     use crate::file::beside;
@@ -36,7 +36,7 @@ pub(crate) fn warnings(store: &Path) -> Vec<String> {
     warnings
 }
 
-/// Other systems have no modes.
+/// Other systems have no file modes.
 #[cfg(not(unix))]
 pub(crate) fn warnings(_: &Path) -> Vec<String> {
     Vec::new()

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
-    /// Until it is on the disk. Nothing that was acknowledged is lost, whatever happens.
+    /// Until it is on the disk. Acknowledged data is never lost.
     Each,
     /// Only for moving the log into the file. A power failure may lose the last commits, but does not damage the
     /// store.
@@ -29,7 +29,7 @@ pub enum Flush {
     Never,
 }
 
-/// Options of a store. The defaults were measured to be the best: see the page on the store.
+/// Options of a store. The defaults were the best in measurements: see the page on the store.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The size of a page, in bytes. It only applies to a new store.
@@ -38,15 +38,15 @@ pub struct Options {
     pub cache_bytes: u64,
     /// How many bytes of the file each reader may map into memory; 0: none.
     pub mapped_bytes: u64,
-    /// After this many pages, the log is moved into the file.
+    /// The number of pages after which the log is moved into the file.
     pub log_pages: u32,
-    /// What a commit waits for.
+    /// The event that a commit waits for.
     pub flush: Flush,
-    /// How many connections read.
+    /// The number of connections that read.
     pub readers: usize,
-    /// How many pages the file may have; 0: as many as the disk holds.
+    /// The maximum number of pages of the file; 0: as many as the disk holds.
     pub most_pages: u32,
-    /// Whether to open a store whose log was lost, with what is in its file.
+    /// Whether to open a store whose log was lost, with only the content of its file.
     pub accept_lost_log: bool,
 }
 
@@ -89,14 +89,14 @@ pub enum OpenError {
         /// The latest format that this program knows.
         known: u32,
     },
-    /// A program that differs from all released ones created it.
+    /// It was created by a program that differs from all released ones.
     Altered {
         /// The path of the store's file.
         path: PathBuf,
         /// The number of the migration that differs.
         migration: u32,
     },
-    /// The lock file beside it is a link or has another content.
+    /// The lock file beside it is a link or has other content.
     NoLock {
         /// The path of the lock file.
         path: PathBuf,
@@ -242,7 +242,7 @@ fn not_locked(path: &Path, why: NotLocked) -> OpenError {
     }
 }
 
-/// What the last process recorded about the log. An error if the log is needed and missing.
+/// The record of the last process about the log; an error if the log is needed and missing.
 fn left_behind(path: &Path, options: &Options) -> Result<Option<Said>, OpenError> {
     let said = lock_file::read(&beside(path, ".lock")).map_err(|why| not_locked(path, why))?;
     let log = beside(path, "-wal");
@@ -274,7 +274,7 @@ fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(application == i64::from(APPLICATION_ID) || (application == 0 && tables == 0))
 }
 
-/// Sets up a connection. Returns the kind of journal that the file has then.
+/// Sets up a connection. Returns the kind of journal that the file then has.
 fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<String> {
     keep_statements(connection)?;
     connection.busy_timeout(Duration::from_secs(5))?;
@@ -299,11 +299,12 @@ fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<String
     Ok(mode)
 }
 
-/// How many statements a connection keeps prepared: all that there are.
+/// The number of statements that a connection keeps prepared: enough for all.
 const STATEMENTS: usize = 256;
 
-/// Statements are prepared once. Without a guarantee of stable plans SQLite prepares one anew whenever a value changes
-/// that could change its plan, and the value of a `LIMIT` is such a one: that would be most of what a small query costs.
+/// Statements are prepared once. Without a guarantee of stable plans, SQLite prepares a statement
+/// again whenever a value that could affect its plan changes. The value of a `LIMIT` is such a
+/// value. This would be most of the cost of a small query.
 pub(crate) fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection
@@ -329,15 +330,15 @@ fn reader(path: &Path, mapped: u64) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Copies a store over a connection of its own, so that no reader is missing meanwhile. Only the owner may use the
-/// copy, as with the store.
+/// Copies a store over a separate connection, so that all readers stay available. Only the owner
+/// may use the copy, as with the store.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| store_error(to, &error);
     let made = private().create_new(true).open(to);
     made.map_err(|error| io_error(to, &error))?;
     let copied = copy_into(from, to).map_err(failed);
     if copied.is_err() {
-        // The file is ours, and was empty. Half a copy would be taken for a store.
+        // The file is ours, and was empty. An incomplete copy would look like a store.
         let _ = std::fs::remove_file(to);
     }
     copied

@@ -1,8 +1,9 @@
-//! One owner at a time, by a lock on the store's file itself. Every name that leads to the file leads to the same
-//! lock.
+//! One owner at a time, by a lock on the store's file itself. All names of the file lead to the
+//! same lock.
 //!
-//! INVARIANT: the file that carries the lock is opened before SQLite opens it, and closed after SQLite has closed it.
-//! Closing any handle of a file releases all locks that SQLite took on it in this process.
+//! INVARIANT: the file with the lock is opened before SQLite opens it, and closed after SQLite has
+//! closed it. Closing any handle of a file releases all locks that SQLite took on it in this
+//! process.
 
 use crate::file::{Identity, beside, identity, private};
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Ownership of a store. The system releases it when the process ends, however it ends.
+/// Ownership of a store. The system releases it when the process ends in any way.
 #[derive(Debug)]
 pub(crate) struct Owner {
     _file: File,
@@ -48,7 +49,7 @@ fn owned() -> MutexGuard<'static, BTreeSet<(u64, u64)>> {
 
 impl Owner {
     /// Takes ownership of the store in this file. If the file does not exist, it is created for its owner only,
-    /// whatever the umask.
+    /// regardless of the umask.
     pub(crate) fn take(path: &Path) -> Result<Self, NotOwner> {
         let mut owned = owned();
         match std::fs::metadata(path) {

@@ -158,7 +158,7 @@ pub(crate) fn leased(connection: &Connection) -> rusqlite::Result<Vec<(QueuedTas
         .collect()
 }
 
-/// A task of an execution without its message: the first that nobody holds, or else the first.
+/// A task of an execution without its message: the first that no worker holds, or else the first.
 pub(crate) fn of_execution(
     connection: &Connection,
     execution: &str,
@@ -201,7 +201,7 @@ pub(crate) fn before(connection: &Connection, task: &QueuedTask, most: u64) -> r
         .prepare_cached("SELECT number FROM executions WHERE id = ?1")?
         .query_row([task.execution.as_str()], |row| row.get::<_, i64>(0))
         .optional()?;
-    // The larger priority goes first. So each term is a range of the index of what waits.
+    // The larger priority goes first. So each term is a range of the index of waiting tasks.
     let higher = "SELECT 1 FROM tasks WHERE worker IS NULL AND queue = ?1 AND priority > ?2";
     let same = "SELECT 1 FROM tasks WHERE worker IS NULL AND queue = ?1 AND priority = ?2 AND (round, ordered, place) < (?3, ?4, ?5)";
     connection

@@ -1,4 +1,4 @@
-//! Connections that read. Each is used by one caller at a time; a caller that finds none free waits.
+//! Connections that read. Each is used by one caller at a time. A caller waits if none is free.
 
 use rusqlite::Connection;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -72,12 +72,14 @@ impl Readers {
     }
 }
 
-/// A transaction that reads. It is rolled back when it is dropped, also in a panic: there is nothing to commit.
+/// A transaction that reads. It is rolled back when it is dropped, also in a panic, because there
+/// is nothing to commit.
 struct Reading<'a>(&'a Connection);
 
 impl<'a> Reading<'a> {
     fn begin(connection: &'a Connection) -> rusqlite::Result<Self> {
-        // A connection whose last transaction could not be ended is in that one still, and would read what was.
+        // A connection whose last transaction could not be ended is still in that transaction, and
+        // would read old data.
         if !connection.is_autocommit() {
             connection.prepare_cached("ROLLBACK")?.execute([])?;
         }
@@ -89,7 +91,7 @@ impl<'a> Reading<'a> {
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
         if !self.0.is_autocommit() {
-            // If it fails, the next one to use the connection tries again.
+            // If it fails, the next user of the connection tries again.
             let _ = self
                 .0
                 .prepare_cached("ROLLBACK")

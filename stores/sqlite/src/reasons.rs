@@ -1,4 +1,4 @@
-//! How many executions do not move for which reason.
+//! Counts the executions that do not move, by reason.
 
 use crate::list::AWAKE;
 use rusqlite::Connection;
@@ -30,7 +30,7 @@ pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(WaitingRe
     let moves = "JOIN executions AS e ON e.id = w.execution AND e.reason IS NULL";
     let dependency = format!("SELECT count(*) FROM waiters AS w {moves} WHERE w.open IS NOT NULL");
     counts.insert(WaitingReason::Dependency, one(&dependency)?);
-    // One with a claim stands in no line, and waits for one of its keys.
+    // A waiter with a claim is in no line, and waits for one of its keys.
     let claims = format!(
         "SELECT count(*) FROM waiters AS w {moves} WHERE w.open IS NULL AND w.key IS NULL AND w.claim IS NOT NULL"
     );

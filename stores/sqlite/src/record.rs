@@ -73,14 +73,14 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, ExecutionR
     Ok((row.get(0)?, id, record))
 }
 
-/// What a column has as JSON, if it has something.
+/// The value of a JSON column, if it has one.
 fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
     let text = row.get_ref(column)?.as_str_or_null()?;
     text.map(|text| serde_json::from_str(text).map_err(|error| no_json(column, error)))
         .transpose()
 }
 
-/// What a column has of something that is kept as JSON.
+/// The text of a JSON column.
 pub(crate) fn to_json<T: Serialize>(value: Option<&T>) -> Option<String> {
     value.map(|value| serde_json::to_string(value).unwrap_or_default())
 }
@@ -96,11 +96,12 @@ pub(crate) fn read(connection: &Connection, execution: &str) -> rusqlite::Result
         .optional()
 }
 
-/// Which of the columns that [`update`] writes, and that most rows leave empty, a row may have. Rows are written without
-/// those that are empty and were, because each one costs, and some are in an index.
+/// The rarely used columns that a row may fill, of those that [`update`] writes. An update leaves
+/// out columns that are empty before and after, because each one costs time, and some are in an
+/// index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Filled {
-    /// A failure, a pause, an order of its own and the like.
+    /// A failure, a pause, its own order and similar data.
     rare: bool,
     /// What the execution waits for.
     reason: bool,
@@ -113,7 +114,7 @@ impl Filled {
         reason: true,
     };
 
-    /// Those of a record.
+    /// The filled columns of a record.
     pub(crate) fn of(record: &ExecutionRecord) -> Self {
         let ExecutionRecord {
             failure,
@@ -148,7 +149,7 @@ impl Filled {
     }
 }
 
-/// Whether the row has only what every row has.
+/// Whether the row fills only the columns that every row fills.
 fn is_bare(record: &ExecutionRecord) -> bool {
     let ExecutionRecord {
         labels,
@@ -168,7 +169,7 @@ fn is_bare(record: &ExecutionRecord) -> bool {
         && once_key.is_none()
 }
 
-/// Adds the row of a new execution. `name`: none where it is the id.
+/// Adds the row of a new execution. `name`: `None` if it equals the id.
 pub(crate) fn insert(
     connection: &Connection,
     number: i64,
@@ -257,7 +258,7 @@ fn insert_whole(
         .map(drop)
 }
 
-/// Writes what may change of a record. `was`: what the row may have.
+/// Writes the changeable part of a record. `was`: the columns that the row may fill.
 pub(crate) fn update(
     connection: &Connection,
     number: i64,

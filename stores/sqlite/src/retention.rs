@@ -1,7 +1,8 @@
 //! Deleting old executions, a few at a time.
 //!
-//! Executions that ended one after the other mostly began so, and their turns were appended side by side. So what goes is
-//! deleted in runs: of numbers, and of rows. A statement for a run costs little more than one for a single row.
+//! Executions that ended one after the other mostly began one after the other, and their turns are
+//! stored side by side. So they are deleted in runs: of numbers, and of rows. A statement for a run
+//! costs little more than one for a single row.
 
 use crate::head::{Head, MAX_EVENTS, place};
 use crate::notices;
@@ -13,10 +14,10 @@ use std::time::{Duration, Instant};
 
 /// How many turns are deleted at a time: about a megabyte, which takes the writer some milliseconds.
 const DELETE_BATCH: usize = 1_000;
-/// How long one call goes on at most.
+/// The longest duration of one call.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// An execution that is to go.
+/// An execution to delete.
 struct Old {
     number: i64,
     id: String,
@@ -24,7 +25,8 @@ struct Old {
     labelled: bool,
 }
 
-/// Goes on for as long as the writer was waited for: whoever has much to append leaves so much more behind.
+/// Goes on for as long as the call waited for the writer, because heavy appending leaves more to
+/// delete.
 pub(crate) fn clear_for(
     work: &mut Work<'_>,
     before: Timestamp,
@@ -44,7 +46,8 @@ pub(crate) fn clear_for(
 
 fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rusqlite::Result<usize> {
     let connection = work.connection;
-    // What earlier calls left gets half of it, so that neither waits for the other for ever.
+    // Work left by earlier calls gets half of the time, so that neither waits for the other
+    // forever.
     let (turns, cleared) = delete_left(connection, DELETE_BATCH / 2)?;
     let ended: Vec<Old> = connection
         .prepare_cached(
@@ -63,7 +66,7 @@ fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rusqlite::Resu
     Ok(cleared + remove(work, ended, DELETE_BATCH - turns)?)
 }
 
-/// Deletes an execution that has ended, and what targets are still to be told of it. Of a long history the rest goes with
+/// Deletes an execution that has ended, and its notices. The rest of a long history is deleted by
 /// later calls of [`clear_for`].
 pub(crate) fn delete_one(work: &mut Work<'_>, head: Head, id: &str) -> rusqlite::Result<()> {
     let old = Old {
@@ -76,8 +79,9 @@ pub(crate) fn delete_one(work: &mut Work<'_>, head: Head, id: &str) -> rusqlite:
     notices::forget_all_of(work.connection, id)
 }
 
-/// Deletes executions as long as they have no more than `most` turns together. Of the first one that has more, the others are
-/// noted. Returns how many executions went.
+/// Deletes executions as long as they have no more than `most` turns together. Of the first one
+/// that exceeds this, the remaining turns are recorded for later. Returns the number of deleted
+/// executions.
 fn remove(work: &mut Work<'_>, mut old: Vec<Old>, most: usize) -> rusqlite::Result<usize> {
     let connection = work.connection;
     let mut rows = Vec::new();
@@ -151,7 +155,7 @@ fn delete_turns(connection: &Connection, rows: Vec<i64>) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// The same numbers as runs without a gap, each with its first and last one.
+/// The same numbers as runs without gaps, each with its first and last number.
 fn runs(mut numbers: Vec<i64>) -> Vec<(i64, i64)> {
     numbers.sort_unstable();
     let mut runs: Vec<(i64, i64)> = Vec::new();

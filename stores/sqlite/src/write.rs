@@ -8,18 +8,18 @@ use starbridge_ports::STATUS_CODES;
 use starbridge_ports::StoreError;
 use std::path::PathBuf;
 
-/// What one transaction works with.
+/// The context of one transaction.
 pub(crate) struct Work<'a> {
     pub connection: &'a Connection,
     pub heads: &'a mut Heads,
-    /// The number of the next execution. It only grows while the store is open, so that a cursor never meets another
-    /// execution.
+    /// The number of the next execution. It only grows while the store is open, so that a cursor
+    /// never points to another execution.
     pub next: &'a mut i64,
-    /// By how much the number of executions in each status changes.
+    /// The change in the number of executions in each status.
     pub counts: [i64; STATUS_CODES.len()],
 }
 
-/// The connection that writes, and what it knows of what it wrote.
+/// The connection that writes, and its knowledge of what it wrote.
 pub(crate) struct Writer {
     // INVARIANT: closed before the files are.
     connection: Connection,
@@ -49,10 +49,12 @@ impl Writer {
         })
     }
 
-    /// Does some work atomically: what it wrote is durable when this returns, or was not written at all.
+    /// Does some work atomically: its writes are durable when this returns, or were not made at
+    /// all.
     ///
-    /// After a failed commit nobody knows what the disk has. A flush that is tried again may succeed without having
-    /// written what the first one lost. So nothing is written any more until the store is opened again.
+    /// After a failed commit, the state of the disk is unknown. A repeated flush may succeed
+    /// without having written the data that the first one lost. So nothing is written until the
+    /// store is opened again.
     pub(crate) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
@@ -88,7 +90,8 @@ impl Writer {
         lost
     }
 
-    /// Makes sure that what was just written is durable: the next process to open the store must find it.
+    /// Makes sure that the last writes are durable: the next process to open the store must find
+    /// them.
     fn commit(&mut self) -> Result<(), StoreError> {
         if let Err(loss) = self.files.look() {
             return Err(self.lost(loss));
@@ -133,11 +136,12 @@ impl Writer {
         Ok(done)
     }
 
-    /// Rolls back and drops what was learnt. SQLite may have rolled back by itself, for example on a full disk.
+    /// Rolls back and drops the cached data. SQLite may have rolled back by itself, for example on
+    /// a full disk.
     fn undo(&mut self) {
         self.heads.clear();
         if !self.connection.is_autocommit() {
-            // If even this fails, so does whatever comes next.
+            // If even this fails, the next operation fails, too.
             let _ = self.run("ROLLBACK");
         }
     }

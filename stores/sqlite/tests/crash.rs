@@ -1,5 +1,5 @@
-//! Processes that end in the middle of writing: killed, or because the disk takes no more. What was acknowledged is
-//! stored.
+//! Processes that end in the middle of writing: killed, or because the disk is full. Acknowledged
+//! data is stored.
 //!
 //! This program is its own child: with a file as its argument it appends to it until it is ended.
 
@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// How many executions each batch has beside the long one.
+/// How many executions each batch has in addition to the long one.
 const OTHERS: u64 = 8;
 
 fn main() {
@@ -61,7 +61,7 @@ fn batch(number: u64) -> Vec<Append> {
     [append("long", number)].into_iter().chain(others).collect()
 }
 
-/// Prints the number of each batch that was acknowledged, and why there were no more.
+/// Prints the number of each acknowledged batch, and why there were no more.
 fn append_for_ever(path: &Path) {
     let store = SqliteStore::open_with(path, &options()).expect("a store");
     let mut out = std::io::stdout();
@@ -72,7 +72,7 @@ fn append_for_ever(path: &Path) {
                 writeln!(out, "{number}").expect("the parent reads");
             }
             Err(error) => {
-                // Nothing more is written, whatever became of the failed batch.
+                // Nothing more is written, regardless of the failed batch.
                 assert_eq!(store.append(&batch(number)), Err(error.clone()));
                 assert!(matches!(error, StoreError::Unavailable(_)));
                 return writeln!(out, "failed: {error}").expect("the parent reads");
@@ -157,7 +157,7 @@ fn killed() {
                 .parse()
                 .expect("a number");
         }
-        // The child writes on meanwhile, so it is hit at different points.
+        // The child goes on writing meanwhile, so it is hit at different points.
         for _ in 0..round * 100_000 {
             std::hint::spin_loop();
         }
@@ -171,7 +171,8 @@ fn killed() {
     assert!(there >= 12);
 }
 
-/// File and log of a killed store belong together until some program moves the log into the file.
+/// The file and the log of a killed store belong together until a program moves the log into the
+/// file.
 #[cfg(unix)]
 fn taken_apart() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -195,7 +196,7 @@ fn taken_apart() {
     assert!(matches!(refused, OpenError::OnlyLog { .. }), "{refused}");
     assert!(log.exists() && !path.exists());
     std::fs::rename(&away, &path).expect("moved back");
-    // This is what the shell of SQLite does when it ends.
+    // The SQLite shell does this when it ends.
     let shell = rusqlite::Connection::open(&path).expect("a connection");
     shell
         .execute_batch("PRAGMA wal_checkpoint")

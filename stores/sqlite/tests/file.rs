@@ -1,4 +1,4 @@
-//! What is particular to a store in a file: who owns it, earlier versions, damage.
+//! Properties of a store in a file: ownership, earlier versions, damage.
 
 mod set_up;
 
@@ -137,7 +137,7 @@ fn full_disk_keeps_nothing_in_part() {
     assert!(!kept.is_empty());
     assert_eq!(store.awake().unwrap(), kept);
     assert_eq!(store.counts().unwrap(), [(Status::Running, kept.len() as u64)]);
-    // What was learnt in the failed batch is dropped.
+    // The data from the failed batch is dropped.
     let ended = Append {
         turn: None,
         expected: EventId(2),
@@ -252,7 +252,7 @@ fn retention_clears_a_long_history_in_parts() {
             .unwrap()
     };
     assert_eq!(left().1, 1);
-    // As long as something is left, the result says so.
+    // As long as something is left, the result is not 0.
     let calls = (1..).find(|_| store.clear(Timestamp(6), 10).unwrap() == 0).unwrap();
     assert!((2..10).contains(&calls));
     assert_eq!(left(), (1, 0));
@@ -298,7 +298,7 @@ fn key_value_survives_reopening() {
     );
 }
 
-/// What is written to a file that nobody will find again is lost.
+/// Data that is written to a deleted or moved file is lost.
 #[cfg(unix)]
 #[test]
 fn file_taken_away_is_noticed() {

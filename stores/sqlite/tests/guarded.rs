@@ -1,4 +1,5 @@
-//! What others may do to the files of a store: read them, open them a second time, cut them, take some of them away.
+//! Actions of other programs on the files of a store: they read them, open them a second time, cut
+//! them, or remove some of them.
 #![cfg(unix)]
 
 mod set_up;
@@ -99,7 +100,7 @@ fn lock_holds_under_all_names_of_the_file() {
     assert_eq!(store.append(&[start("b")]).unwrap(), []);
 }
 
-/// The lock is one of the system, on the file, so other processes see it too.
+/// The lock is a system lock on the file, so other processes see it too.
 #[cfg(target_os = "linux")]
 #[test]
 fn lock_is_on_the_file() {
@@ -159,8 +160,8 @@ fn lock_that_is_a_link_is_not_followed() {
     SqliteStore::open(&path).unwrap();
 }
 
-/// Whatever was cut, and by how much: nothing is acknowledged from then on, now or at the next start, until somebody
-/// accepts the loss.
+/// After any cut, nothing is acknowledged, now or at the next start, until an operator accepts the
+/// loss.
 #[test]
 fn truncated_store_takes_nothing_more() {
     type Left = fn(u64) -> u64;
@@ -187,7 +188,7 @@ fn truncated_store_takes_nothing_more() {
             );
         }
         drop(store);
-        // The files are unchanged, for whoever wants to examine them.
+        // The files are unchanged, so that they can be examined.
         assert_eq!(std::fs::metadata(&file).unwrap().len(), left(bytes));
         let refused = SqliteStore::open(&path).unwrap_err();
         assert!(matches!(refused, OpenError::LostLog { .. }), "{which}: {refused}");
@@ -244,7 +245,7 @@ fn truncated_wal_is_noticed_by_readers() {
     assert!(cut(&store.append(&[start("b")]).unwrap_err()));
 }
 
-/// Another program may move the log into the file, and may empty the log by that.
+/// Another program may move the log into the file, and may thereby empty the log.
 #[test]
 fn checkpointed_wal_is_not_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -284,7 +285,7 @@ fn wal_without_its_file_is_left_alone() {
     }
 }
 
-/// A copy has no log, whatever is recorded about the log of the original.
+/// A copy has no log, regardless of the record about the original's log.
 #[test]
 fn copy_in_the_place_of_a_store_opens() {
     let folder = tempfile::tempdir().unwrap();
@@ -299,7 +300,7 @@ fn copy_in_the_place_of_a_store_opens() {
     drop(store);
     SqliteStore::open(&path).unwrap_err();
     for ending in ["", "-wal", "-shm"] {
-        // The index may be gone with the last connection.
+        // The index may be gone after the last connection.
         let _ = std::fs::rename(beside(&path, ending), folder.path().join(format!("old{ending}")));
     }
     std::fs::copy(&copy, &path).unwrap();

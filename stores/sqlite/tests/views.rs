@@ -1,4 +1,5 @@
-//! What a person sees who opens the file with `sqlite3`: the view of events shows recorded histories in full.
+//! The views for people who open the file with `sqlite3`: the view of events shows recorded
+//! histories in full.
 
 use rusqlite::Connection;
 use starbridge_flow::limits::Limits;
@@ -62,8 +63,8 @@ fn shown(connection: &Connection, id: &str) -> Vec<Value> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// Whether a history has a type of event that few histories before it had. All histories would take long and show
-/// nothing more.
+/// Whether a history has a type of event that few histories before it had. Using all histories
+/// would take long and show nothing more.
 fn shows_something_new(text: &str, seen: &mut BTreeMap<String, u32>) -> bool {
     const ENOUGH: u32 = 10;
     let types = text

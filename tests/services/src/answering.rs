@@ -24,12 +24,12 @@ impl Heard {
     }
 }
 
-/// What is said to that.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub enum Said {
     /// An answer: status, headers, body.
     Answer(u16, Vec<(&'static str, String)>, String),
-    /// Nothing: the connection is closed.
+    /// No answer: the connection is closed.
     Nothing,
 }
 
@@ -55,7 +55,7 @@ impl Answering {
                     return;
                 }
                 let answer = answer.clone();
-                // A connection that breaks has nobody who wants to know.
+                // No one needs to know of a broken connection.
                 std::thread::spawn(move || drop(serve(stream, answer.as_ref())));
             }
         });

@@ -11,8 +11,9 @@ const GUARD: &str = r#"read -r line; kill -s KILL -- "-$1" 2>/dev/null; rm -rf -
 /// How long a program that was asked to end is waited for.
 const STOP: Duration = Duration::from_secs(20);
 
-/// A program in a process group of its own, so that an interrupt at the terminal reaches only who started it. It is killed with
-/// all it has started when this is dropped, and by a guard when this process ends in any other way.
+/// A program in its own process group, so that an interrupt at the terminal reaches only its
+/// parent. It is killed with all its child processes when this is dropped, and by a guard when this
+/// process ends in any other way.
 #[derive(Debug)]
 pub(crate) struct Guarded {
     child: Child,
@@ -41,7 +42,7 @@ impl Guarded {
         }
     }
 
-    /// Whether it has ended by itself.
+    /// Whether it has already ended.
     pub(crate) fn is_over(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -62,7 +63,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // The guard first: once the program is waited for, its number may become somebody else's.
+        // The guard first: after the program is waited for, another process may get its number.
         end(&mut self.guard);
         // The group outlives its first process as long as that has children.
         signal("-KILL", &format!("-{}", self.child.id()));
@@ -79,7 +80,7 @@ fn end(child: &mut Child) {
 fn signal(which: &str, to: &str) {
     let mut kill = Command::new("kill");
     kill.args([which, "--", to]).stdout(Stdio::null()).stderr(Stdio::null());
-    // Nobody is there any more, which is what is wanted.
+    // The process is gone already, as wanted.
     let _ = kill.status();
 }
 
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
 
-    /// What is left when this process is killed: the guard, whose input ends, and the program.
+    /// The state after this process is killed: the guard, whose input ends, and the program.
     #[test]
     fn the_guard_kills_and_deletes() {
         let folder = std::env::temp_dir().join(format!("starbridge-guard-{}", std::process::id()));

@@ -1,8 +1,9 @@
 //! Private copies of the services that tests need: Redis, PostgreSQL, stand-ins for services of AWS, and the emulator of Lambda's runtime.
 //!
-//! A copy listens on a free port of the loopback, keeps what it keeps in a folder of its own, can be killed and started again in
-//! the middle of a test, and is gone when the test is, however that ends. The programs are named by the environment
-//! ([`Kind::variable`]), as `cargo xtask test` and `cargo xtask services` do; a test that needs one that is not named fails.
+//! A copy listens on a free port of the loopback, keeps its data in its own folder, can be killed
+//! and started again in the middle of a test, and ends with the test, whatever its result. The
+//! programs are named by the environment ([`Kind::variable`]), as `cargo xtask test` and `cargo
+//! xtask services` do; a test that needs one that is not named fails.
 
 mod answering;
 mod asking;
@@ -40,7 +41,7 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Redis, Self::Postgres, Self::Ministack, Self::Moto, Self::Rie];
 
-    /// What it is called on a command line.
+    /// Its name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Redis => "redis",
@@ -62,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// Where a copy is reached: the scheme of its URL.
+    /// The scheme of a copy's URL.
     fn scheme(self) -> &'static str {
         match self {
             Self::Redis => "redis",
@@ -89,7 +90,7 @@ impl Service {
     ///
     /// # Panics
     ///
-    /// Where no program is named, and where it does not come up: a test that needs it can't go on.
+    /// Panics if no program is named, or if it does not start: a test that needs it can't continue.
     pub fn start(kind: Kind) -> Self {
         Self::start_in(kind, &[], &[])
     }
@@ -189,7 +190,7 @@ impl Service {
     ///
     /// # Panics
     ///
-    /// Where it does not come up.
+    /// Panics if it does not start.
     pub fn start_again(&mut self) {
         self.running = None;
         const TRIES: u32 = 20;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How long a service may take to come up; a machine may have much else to do.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until it answers; not when it ends before that, nor for ever.
+/// Waits until it answers, with a bound; stops if the program ends first.
 #[expect(clippy::disallowed_methods, reason = "a program does not say when it listens")]
 pub(crate) fn wait(kind: Kind, port: u16, mut is_over: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
@@ -53,7 +53,8 @@ fn answers(kind: Kind, port: u16) -> std::io::Result<bool> {
         Kind::Postgres => (begin_session(), "R"),
         Kind::Ministack => (get("/_ministack/health"), "HTTP/1."),
         Kind::Moto => (get("/moto-api/data.json"), "HTTP/1."),
-        // What it has nothing for, it says so; the function is not started by that.
+        // It answers a path that it does not know with an error; the function is not started by
+        // that.
         Kind::Rie => (get("/"), "HTTP/1."),
     };
     let limit = Duration::from_secs(5);

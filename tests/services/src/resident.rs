@@ -1,4 +1,4 @@
-//! The memory of a program that somebody else has started.
+//! The memory of a program that another process has started.
 
 use std::path::Path;
 use std::process::Command;

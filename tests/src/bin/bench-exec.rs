@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A function that answers at once, in a process of its own.
+/// A function that answers at once, in a separate process.
 async fn serve() {
     let router = Router::new().route(
         "/f",

@@ -134,7 +134,7 @@ fn run_holder(options: &Options) -> Result<Findings, String> {
 fn run_attack(arguments: &[String]) -> ExitCode {
     match attack(arguments) {
         Ok((passed, failed)) => {
-            // Where nobody reads it, the exit code says it.
+            // If nobody reads the output, the exit code gives the result.
             drop(attack::say(&format!("{passed} passed, {failed} failed")));
             ExitCode::from(u8::from(failed > 0))
         }

@@ -1,6 +1,7 @@
 //! Admission over a store, with random keys, dependencies, children, redrives, forks, schedules, limits and orders, executions
-//! that end and are stopped at any time, and a process that ends at any point. What is proved: no limit is exceeded, nobody is
-//! passed or forgotten, no slot is kept by one that has ended, and whoever has a claim gets the next free slots.
+//! that end and are stopped at any time, and a process that ends at any point. It proves that no
+//! limit is exceeded, no waiter is overtaken or forgotten, no ended execution keeps a slot, and a
+//! waiter with a claim gets the next free slots.
 
 mod bug;
 mod laws;
@@ -18,7 +19,7 @@ use world::World;
 /// Steps of a world before it comes to rest.
 const STEPS: u32 = 400;
 const ADMISSIONS: &str = "admissions";
-/// What must happen sometimes.
+/// Events that each campaign must produce at least once.
 const KINDS: [&str; 11] = [
     ADMISSIONS,
     "claims",

@@ -1,5 +1,6 @@
-//! What a hostile neighbour tries, against a real server over its sockets, files and signals. Each try has a server and a folder of
-//! its own, a bound that says what is allowed, and a deadline; what was seen decides whether it held.
+//! Attacks of a hostile neighbour on a real server, over its sockets, files and signals. Each try
+//! has its own server and folder, a bound that says what is allowed, and a deadline; the observed
+//! result decides whether the bound held.
 
 mod answers;
 mod bodies;
@@ -33,7 +34,7 @@ use std::time::{Duration, Instant};
 const QUICK: Duration = Duration::from_secs(30);
 const SLOW: Duration = Duration::from_secs(120);
 
-/// How the campaign goes.
+/// The settings of the campaign.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The program `starbridge`.
@@ -46,7 +47,7 @@ pub struct Options {
     pub jobs: u64,
 }
 
-/// What came of a try.
+/// The result of a try.
 struct Seen {
     held: bool,
     text: String,
@@ -70,13 +71,13 @@ impl Seen {
 
 type Trial = Pin<Box<dyn Future<Output = Result<Seen, String>> + Send>>;
 
-/// Something that is tried.
+/// A try.
 struct Try {
     /// Its area and its own name.
     name: &'static str,
-    /// What is done.
+    /// The action.
     tried: &'static str,
-    /// What is allowed to come of it.
+    /// The allowed result.
     bound: &'static str,
     /// Whether it is part of the slice.
     quick: bool,
@@ -104,7 +105,7 @@ impl Try {
         }
     }
 
-    /// Tries it, in time. What can't be tried has not held.
+    /// Runs the try, with its deadline. A try that cannot be run has not held.
     async fn run(&self, program: &Path) -> Seen {
         let ground = match Ground::new(program) {
             Ok(ground) => ground,
@@ -153,7 +154,8 @@ pub fn list() -> Vec<[&'static str; 4]> {
     tries.map(row).collect()
 }
 
-/// The tries asked for. A whole name means that one only; the beginning of some, all of these.
+/// The tries asked for. A whole name selects only that one; the beginning of names selects all of
+/// these.
 fn wanted(options: &Options) -> Vec<&'static Try> {
     let all = || {
         AREAS
@@ -171,7 +173,7 @@ fn wanted(options: &Options) -> Vec<&'static Try> {
     }
 }
 
-/// Prints a line. An error: nobody reads any more, and nothing more is to be tried.
+/// Prints a line. An error means that nobody reads the output any more, and no more tries are run.
 pub fn say(line: &str) -> Result<(), String> {
     let said = writeln!(std::io::stdout().lock(), "{line}");
     said.map_err(|error| format!("the table can't be printed: {error}"))
@@ -203,7 +205,7 @@ pub async fn run(options: &Options) -> Result<(usize, usize), String> {
     for worker in workers {
         failed.append(&mut worker.await.map_err(|error| error.to_string())??);
     }
-    // What is bounded in time and failed beside others counts by how it ends alone.
+    // A try with a time bound that failed beside others counts by its result alone.
     if options.jobs > 1 {
         for a_try in std::mem::take(&mut failed) {
             if !tell(a_try, &options.program).await? {
@@ -231,7 +233,7 @@ fn row(a_try: &Try, seen: &Seen, took: Duration) -> String {
     )
 }
 
-/// What was seen, as it fits into a table: peers' words are in it.
+/// The observed result in a form that fits into a table: it contains peers' words.
 fn a_line_of(text: &str) -> String {
     const LONGEST: usize = 240;
     let shown = text.chars().map(|c| if c.is_control() || c == '|' { ' ' } else { c });

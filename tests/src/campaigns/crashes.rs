@@ -28,12 +28,12 @@ pub struct Options {
     pub pairs: usize,
     /// The second crash comes at one of so many operations after the restart.
     pub deep: usize,
-    /// Of so many cases one is run over SQLite, too.
+    /// One in this many cases is run over SQLite, too.
     pub over_sqlite: usize,
 }
 
 impl Options {
-    /// What is tried before each change.
+    /// The part that is tried before each change.
     pub const SLICE: Self = Self {
         points: 3,
         pairs: 1,
@@ -89,7 +89,7 @@ fn subjects() -> Vec<Subject> {
     let mut subjects = Vec::new();
     for path in data::files(&data::folder().join("conformance"), ".test.json") {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        // What can't be read or does not hold without crashes is for the conformance run to say.
+        // The conformance run reports files that can't be read and cases that fail without crashes.
         let Ok(file) = TestFile::parse(&text) else { continue };
         let Ok(flows) = conformance::load(&file, &path) else {
             continue;
@@ -153,7 +153,7 @@ fn ends_later(before: &CallToSend, again: &CallToSend) -> bool {
     ends_as_before == *before && again.timeout_at > before.timeout_at
 }
 
-/// Whether an execution was paused and went on: that moves the ends of its calls.
+/// Whether an execution was paused and resumed: that moves the ends of its calls.
 fn was_resumed(shard: &Shard, store: &dyn Store, execution: &str) -> bool {
     let mut resumed = false;
     let Some(flow) = shard.flow(execution) else {
@@ -266,7 +266,7 @@ impl Subject {
     }
 }
 
-/// A store in a file of its own; the one before in that folder is gone.
+/// A store in its own file; the previous one in that folder is deleted.
 fn fresh_store(folder: &Path) -> Result<SqliteStore, String> {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         std::fs::remove_file(entry.path()).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! A store that fails: at each of its operations once, under a node at work. The node must end, and go on when it is started
-//! again over the mended store.
+//! A store that fails once at each of its operations, under a running node. The node must end, and
+//! continue when it is started again over the repaired store.
 
 use super::kills::{FLOWS, Witness, definition, hold_against};
 use super::{Findings, laws};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// Of the flows of the other campaigns, those that need no server to report to.
+/// The flows of the other campaigns that need no server to report to.
 const STARTED: [&str; 3] = ["paced", "many", "undone"];
 /// The one that begins later, under a key.
 const DELAYED: &str = "many";
@@ -159,7 +159,7 @@ async fn one(plan: Option<Plan>) -> Result<(Findings, u64), String> {
     Ok((findings, operations))
 }
 
-/// What a future gives, or nothing where it panics.
+/// The output of a future, or nothing if it panics.
 async fn unless_it_panics<F: Future>(future: F) -> Option<F::Output> {
     let mut future = std::pin::pin!(future);
     let polled = std::future::poll_fn(|context| {
@@ -197,7 +197,7 @@ fn request(flow: &str) -> StartRequest {
     }
 }
 
-/// Waits until nobody holds the store any more.
+/// Waits until nothing holds the store any more.
 async fn close(store: Arc<Faulty<SqliteStore>>) -> Result<(), String> {
     let begun = Instant::now();
     let mut store = Some(store);

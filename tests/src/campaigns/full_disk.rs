@@ -1,4 +1,5 @@
-//! A disk that is full: a server on a small file system of its own. It must end, say why, and go on when there is room.
+//! A full disk: a server runs on its own small file system. It must end, say why, and continue when
+//! there is room.
 
 use super::Findings;
 use super::kills::{Load, Place, Process, Witness, audit_server, put_flows, wait_for_ends};
@@ -32,7 +33,7 @@ fn mount(arguments: &[&str], disk: &Path) -> bool {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // What is left goes with the machine.
+        // The remainder goes with the machine.
         drop(Command::new("umount").arg(&self.0).status());
     }
 }

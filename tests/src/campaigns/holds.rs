@@ -1,5 +1,5 @@
-//! Worker queues over HTTP: worker processes that are killed at random, against a server that is. Outside of all stands what
-//! the workers wrote down at the moment they did it; in the end that is held against the promises.
+//! Worker queues over HTTP: worker processes and their server are killed at random. The workers log
+//! each action at the moment they do it; at the end, the logs are checked against the promises.
 
 mod check;
 mod holder;
@@ -21,7 +21,7 @@ pub struct Options {
     pub program: PathBuf,
     /// How many tasks there are; each is held at least once.
     pub count: u64,
-    /// Where chance comes from.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
@@ -42,7 +42,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 const PAUSE: (u32, u32) = (20, 300);
 const SERVER: u32 = 12;
 const LIFE: u32 = 5;
-/// Once nobody is killed any more, all must end within this time; before that, within the other.
+/// After the last kill, all must end within this time; before that, within the other.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LONGEST: Duration = Duration::from_secs(3_600);
 
@@ -136,7 +136,7 @@ struct Trouble<'a> {
     folder: &'a Path,
     chance: Chance,
     holders: Vec<Holder>,
-    /// Of the next worker.
+    /// The number of the next worker.
     number: u64,
     ready: Instant,
     start_took: Duration,
@@ -154,7 +154,7 @@ impl Trouble<'_> {
         Ok(())
     }
 
-    /// After a pause somebody is killed.
+    /// After a pause, a process is killed.
     async fn make(&mut self, process: &mut Process, findings: &mut Findings) -> Result<(), String> {
         let pause = u64::from(self.chance.from(PAUSE.0, PAUSE.1));
         tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -207,7 +207,7 @@ async fn accepted(request: reqwest::RequestBuilder) -> Result<Value, String> {
     }
 }
 
-/// How many tasks nobody has.
+/// The number of tasks that no worker holds.
 async fn waiting(server: &str) -> Option<u64> {
     match accepted(client().get(format!("{server}/v1/queues/{QUEUE}"))).await {
         Ok(queue) => queue["waiting"].as_u64(),

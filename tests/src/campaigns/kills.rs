@@ -1,5 +1,6 @@
-//! A server under load that is killed again and again. Outside of it stands a witness: the functions that flows call. It
-//! knows what left the server and what the server acknowledged, and in the end the histories are held against that.
+//! A server under load that is killed again and again. A witness is outside the server: the
+//! functions that flows call. It knows what left the server and what the server acknowledged. At
+//! the end, the histories are compared with that.
 
 mod audit;
 mod examples;
@@ -19,14 +20,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 pub(super) use witness::Witness;
 
-/// How a campaign goes.
+/// The settings of a campaign.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The program `starbridge`.
     pub program: PathBuf,
     /// How often the server is killed, or told to stop.
     pub kills: u32,
-    /// Where chance comes from.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// An example that is run alone.
     pub example: Option<String>,

@@ -1,10 +1,10 @@
-//! What holds of every history, however it came about.
+//! The laws that hold for every history, in any case.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{Event, EventId, EventKind};
 use std::collections::BTreeMap;
 
-/// What a history says about one of its calls.
+/// The facts that a history has about one of its calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     /// Events that end it: a result, a failure, a timeout, a cancellation.
@@ -13,7 +13,7 @@ pub struct Fate {
     pub answered: bool,
 }
 
-/// The calls of a history, by their number, and what became of them.
+/// The calls of a history, by their number, and the outcome of each.
 pub fn calls(events: &[Event]) -> BTreeMap<EventId, Fate> {
     let mut calls: BTreeMap<EventId, Fate> = BTreeMap::new();
     for event in events {
@@ -38,7 +38,7 @@ pub fn calls(events: &[Event]) -> BTreeMap<EventId, Fate> {
     calls
 }
 
-/// What is wrong with the history of an execution that has ended.
+/// The faults in the history of an ended execution.
 pub fn broken(execution: &str, events: &[Event]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut problem = |event: EventId, what: String| problems.push(format!("{execution}: event {event}: {what}"));

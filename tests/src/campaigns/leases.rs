@@ -1,5 +1,6 @@
 //! Queues with workers that die, fall silent and come late, on a node that crashes and whose wall clock jumps, in simulated
-//! time. What is proved: no task is ever two workers' under valid leases, and every task is done in the end.
+//! time. It proves that no task ever belongs to two workers under valid leases, and that every task
+//! is done in the end.
 
 mod bug;
 mod desk;
@@ -48,7 +49,7 @@ pub fn simulate(seed: u64, planted: Option<Bug>) -> Findings {
 }
 
 const HOLDS: &str = "tasks held";
-/// What must happen sometimes.
+/// Events that each campaign must produce at least once.
 const KINDS: [&str; 12] = [
     HOLDS,
     "crashes",

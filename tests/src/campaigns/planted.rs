@@ -1,4 +1,4 @@
-//! Bugs planted one at a time: what proves anything must find each of them.
+//! Bugs planted one at a time: each test campaign must find its bugs.
 
 use super::Findings;
 use super::simulation::{Bug, simulate};
@@ -13,7 +13,7 @@ pub struct Caught {
     pub bug: Bug,
     /// The first seed that shows it.
     pub seed: u64,
-    /// What was said.
+    /// The problem that was reported.
     pub problem: String,
 }
 

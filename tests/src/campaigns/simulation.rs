@@ -14,7 +14,7 @@ use super::{Findings, on_all_processors};
 use std::sync::atomic::{AtomicU64, Ordering};
 use world::World;
 
-/// What came of one seed.
+/// The result of one seed.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// A hash of everything that happened, in order.

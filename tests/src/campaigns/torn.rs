@@ -1,5 +1,5 @@
-//! A disk that lied: the files of a store as they stood at some moment, with the end of the log cut off or garbled. The store
-//! must open at an earlier point, without a hole.
+//! A disk that lost writes: the files of a store at some moment, with the end of the log cut off or
+//! garbled. The store must open at an earlier point, without a hole.
 
 use super::Findings;
 use crate::chance::Chance;
@@ -115,13 +115,13 @@ fn one(
     Ok(())
 }
 
-/// Bytes of a frame of the log: a page and what stands before it.
+/// Bytes of a frame of the log: a page and its header.
 const FRAME: usize = 8192 + 24;
 
 fn damage(log: &[u8], short: bool, chance: &mut Chance, findings: &mut Findings) -> Vec<u8> {
     let mut log = log.to_vec();
     let length = u32::try_from(log.len()).unwrap_or(u32::MAX);
-    // Of a short log all but its last frame may have been moved.
+    // In a short log, all but its last frame may have been moved.
     let least = if short { length.saturating_sub(1) } else { 0 };
     match chance.below(3) {
         0 if length > 0 => {

@@ -1,4 +1,5 @@
-//! Recorded histories: that of the first case of each file stands in `tests/histories/v1/`, as regression only.
+//! Recorded histories: the history of the first case of each file is in `tests/histories/v1/`, only
+//! as a regression test.
 //!
 //! They are only ever added to: `UPDATE=1` writes those that are not there yet, and overwrites none.
 
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 /// Longer histories are not kept.
 const LONGEST: usize = 16 * 1024;
 
-/// What differs between the recorded history of a case and what comes now.
+/// The differences between the recorded history of a case and the new one.
 pub(super) fn compare(file: &str, flows: &Flows, case: &Case, limits: &Limits) -> Option<String> {
     let mut simulation = Simulation::new(flows.clone(), case.clone(), limits.clone());
     simulation.run().ok()?;

@@ -11,7 +11,7 @@
 //! | `resolve: {action, …}` | the step that waits for an operator is resolved |
 //! | `reorder: {priority?, orderTime?, startNow?, after?}` | it goes in another order |
 //! | `laterSeconds`? | how much later that is |
-//! | `mocks`, `stop`, `expect` | as in a case; mocks and the time of the stop begin anew |
+//! | `mocks`, `stop`, `expect` | as in a case; mocks and the time of the stop start again |
 //! | `from`?, `again`? | what the event of a redrive must say |
 //!
 //! A leg ends with the execution, or where nothing more will happen, and one that expects `Manual` where an operator is waited
@@ -31,7 +31,7 @@ use starbridge_simulator::{Case, Expect, TestFile, compare};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What an operator does.
+/// An operator's action.
 #[derive(Clone, Debug)]
 enum Act {
     Redrive {
@@ -47,7 +47,7 @@ enum Act {
     Reorder(NewOrder),
 }
 
-/// What begins a leg, and what its event must say.
+/// The action that begins a leg, and the expected event.
 #[derive(Clone, Debug)]
 struct Leg {
     act: Act,
@@ -174,7 +174,7 @@ fn run_case(
     Ok((problems, straight))
 }
 
-/// Runs a case and its legs. What comes of each is compared with what is expected.
+/// Runs a case and its legs. Compares the result of each with the expected one.
 fn legs(run: &mut Run, operated: &Operated) -> Result<Vec<String>, String> {
     let in_leg = |number: usize| move |problem: String| format!("leg {number}: {problem}");
     let outcome = run.first(&operated.case).map_err(in_leg(1))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What is reported, how long after the answer, and where to if the request does not say.
+/// The report, the delay after the answer, and the target if the request does not name one.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     failed: bool,
@@ -78,8 +78,8 @@ fn escaped(token: &str) -> String {
     token.bytes().map(escape).collect()
 }
 
-/// Posts JSON to an `http:` URL over a connection of its own; answers the status line without the version. Who has what it
-/// waited for may end before it answers.
+/// Posts JSON to an `http:` URL over its own connection; answers the status line without the
+/// version. The receiver may end before it answers, because it has the report.
 async fn post(url: &str, body: &str) -> std::io::Result<String> {
     let unusable = || std::io::Error::other("not an `http://` URL");
     let rest = url.strip_prefix("http://").ok_or_else(unusable)?;

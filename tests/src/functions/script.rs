@@ -15,7 +15,7 @@ pub struct Script {
     counts: Mutex<BTreeMap<String, u64>>,
 }
 
-/// What one answer has for a body.
+/// The body of an answer.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Json(Value),

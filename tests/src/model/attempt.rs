@@ -25,7 +25,7 @@ pub struct Seen<'a> {
     pub visit: u64,
 }
 
-/// What went on inside: a local, and where the list goes on.
+/// The result of the inside: a local, and the target where the list continues.
 type Inside = Result<(Value, Option<String>), Fault>;
 
 /// Runs an attempt; `own` becomes its input.
@@ -84,7 +84,7 @@ pub async fn run(site: &Site, step: &Value, seen: &Seen<'_>, own: &mut Value) ->
 /// The output of an attempt with this local.
 fn output(step: &Value, own: &Value, local: &Value, context: &Value, goto: Option<String>) -> Result<Left, Fault> {
     let output = match step.get("outputMappings") {
-        // Of an array there is nothing by default.
+        // For an array, the default output is empty.
         None => local.as_object().cloned().unwrap_or_default(),
         Some(mappings) => {
             let roots = Roots {
@@ -98,7 +98,7 @@ fn output(step: &Value, own: &Value, local: &Value, context: &Value, goto: Optio
     Ok(Left { output, goto })
 }
 
-/// What goes on inside a composite, until its time has passed. A rollback inside is not interrupted.
+/// The run inside a composite, until its time has passed. A rollback inside is not interrupted.
 async fn bounded(scope: &Scope, mut inside: Run<Inside>, deadline: Option<Moment>) -> Inside {
     poll_fn(|context| {
         if deadline.as_ref().is_some_and(Moment::has_come) && scope.quiet_inside() {

@@ -13,7 +13,7 @@ use std::task::Poll;
 
 type Inside = Result<(Value, Option<String>), Fault>;
 
-/// What became of a child.
+/// The outcome of a child.
 #[derive(Clone)]
 enum Outcome {
     Open,
@@ -27,7 +27,7 @@ enum Live {
     Undoing(Run<()>),
 }
 
-/// What came of polling a child.
+/// The result of polling a child.
 enum Came {
     Result(Result<Object, Fault>, Rc<Scope>),
     Undone,
@@ -142,7 +142,7 @@ impl Group {
                 self.verdict = rules.verdict(self, &fault);
                 if self.verdict.is_none() {
                     let pile = scope.take_all();
-                    // What leaves nothing to undo gives its place up at once.
+                    // A child with nothing to undo gives up its place at once.
                     if !pile.is_empty() {
                         let undoing = undo(&self.site.world, scope, pile, fault);
                         self.live.insert(number, Live::Undoing(undoing));
@@ -150,11 +150,11 @@ impl Group {
                 }
             }
         }
-        // Nothing goes on where the end is known.
+        // Nothing continues after the result is known.
         self.frozen = self.verdict.is_some() || rules.met(self);
     }
 
-    /// What still runs is given up.
+    /// Gives up all children that still run.
     fn let_go(&self) {
         for live in self.live.values() {
             if let Live::Running(_, scope) = live {

@@ -3,7 +3,7 @@
 use super::{Fault, Object};
 use serde_json::{Value, json};
 
-/// What paths may start from.
+/// The roots of paths.
 pub struct Roots<'a> {
     pub input: &'a Value,
     pub local: &'a Value,
@@ -78,7 +78,8 @@ fn step<'v>(value: &'v Value, segment: &Segment) -> Vec<&'v Value> {
     }
 }
 
-/// What `path` (what follows the root) finds: a value, or an array of all where it may find several.
+/// The match of `path` (the part after the root): a value, or an array of all matches if there may
+/// be several.
 pub fn find(value: &Value, path: &str) -> Option<Value> {
     let segments = segments(path);
     let mut found = vec![value];
@@ -111,7 +112,7 @@ pub fn rooted(text: &str, roots: &Roots<'_>) -> Option<Option<Value>> {
     None
 }
 
-/// What mappings make; a required one that finds nothing is the error of that name.
+/// The result of mappings; a required mapping that finds nothing is the error of that name.
 pub fn mapped(mappings: &Value, roots: &Roots<'_>, error: &str) -> Result<Object, Fault> {
     let mut made = Object::new();
     for mapping in mappings.as_array().into_iter().flatten() {

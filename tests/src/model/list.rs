@@ -117,7 +117,7 @@ async fn visit(site: &Site, step: &Value, input: &Object, local: &Object, number
     Err(Fault::of_engine("FnF.RuntimeError"))
 }
 
-/// Where the list goes on, if a clause names the error.
+/// The target where the list continues, if a clause names the error.
 fn caught(step: &Value, own: &Value, context: &Value, fault: Fault) -> Result<Left, Fault> {
     let clauses = step["catch"].as_array().cloned().unwrap_or_default();
     let Some(clause) = clauses.iter().find(|clause| names(clause, &fault)) else {

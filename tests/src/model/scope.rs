@@ -1,4 +1,4 @@
-//! Scopes: what was done in a list and may have to be undone.
+//! Scopes: completed tasks of a list, which may have to be undone.
 
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
@@ -50,7 +50,7 @@ impl Scope {
         self.flying.borrow_mut().insert(visit, (call, done))
     }
 
-    /// It was not called after all: what an earlier attempt may have done is all there is.
+    /// It was not called after all: only the work of an earlier attempt remains.
     pub fn not_sent(&self, visit: u64, earlier: Option<(u64, Done)>) {
         let mut flying = self.flying.borrow_mut();
         match earlier {
@@ -87,7 +87,7 @@ impl Scope {
         }
     }
 
-    /// What still runs here is given up and not to be undone.
+    /// Gives up what still runs here; it is not to be undone.
     pub fn let_go(&self) {
         self.flying.borrow_mut().clear();
         *self.failed.borrow_mut() = None;

@@ -1,11 +1,11 @@
-//! Where a list runs, and what a visit in it leaves.
+//! The place where a list runs, and the result of a visit in it.
 
 use super::Object;
 use super::scope::Scope;
 use super::world::World;
 use std::rc::Rc;
 
-/// Where a list runs.
+/// The place where a list runs.
 #[derive(Clone)]
 pub struct Site {
     pub world: Rc<World>,
@@ -14,7 +14,7 @@ pub struct Site {
     pub iterations: Vec<usize>,
 }
 
-/// What a visit leaves.
+/// The result of a visit.
 pub struct Left {
     pub output: Object,
     pub goto: Option<String>,

@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// What is called: the key of its mock, and how long it may be silent.
+/// A call: the key of its mock, and how long it may be silent.
 pub struct Call {
     pub key: String,
     pub iterations: Vec<usize>,

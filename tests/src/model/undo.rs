@@ -11,7 +11,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Undoes one task after the other because of this failure. It goes on even if nobody waits for it any more.
+/// Undoes one task after the other because of this failure. It continues even if nothing waits for
+/// it any more.
 pub fn undo(world: &Rc<World>, scope: Rc<Scope>, pile: Vec<Done>, fault: Fault) -> Run<()> {
     if pile.is_empty() {
         return Box::pin(std::future::ready(()));

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// What comes first at one instant.
+/// The order of moments at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Order {
     Answer,
@@ -20,7 +20,7 @@ pub enum Order {
 
 type Key = (u64, Order, u64);
 
-/// The world around one execution. Milliseconds count from its start.
+/// The world around one execution. Times are milliseconds since its start.
 pub struct World {
     now: Cell<u64>,
     number: Cell<u64>,
@@ -40,7 +40,7 @@ pub struct World {
     pub most_visits: u64,
 }
 
-/// A point in time that somebody waits for. It is forgotten when it is dropped.
+/// A point in time that is waited for. It is forgotten when it is dropped.
 pub struct Moment {
     key: Key,
     world: Rc<World>,
@@ -83,7 +83,7 @@ impl World {
         self.number.get()
     }
 
-    /// Something happened: whoever waits for anything looks again.
+    /// Something happened: everything that waits checks again.
     pub fn change(&self) {
         self.changes.set(self.changes.get() + 1);
     }
@@ -112,7 +112,7 @@ impl World {
         self.at(self.now() + millis, Order::Timer)
     }
 
-    /// Goes on to the next moment somebody waits for. Answers whether there is one.
+    /// Moves to the next moment that is waited for. Answers whether there is one.
     pub fn pass_time(&self) -> bool {
         let next = self.waiting.borrow_mut().pop_first();
         let Some((due, _, number)) = next else {
@@ -178,7 +178,7 @@ impl World {
         self.change();
     }
 
-    /// Lets something run by itself: nobody can give it up.
+    /// Runs something on its own: it cannot be cancelled.
     pub fn spawn(&self, run: Run<()>) {
         self.spawned.borrow_mut().push(run);
         self.change();
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// Lets the next list go on. Answers whether there is one.
+    /// Lets the next list continue. Answers whether there is one.
     pub fn next_turn(&self) -> bool {
         self.change();
         self.turns.borrow_mut().pop_front().is_some()

@@ -12,8 +12,8 @@ enum Key {
     Item(usize),
 }
 
-/// Takes out of the file whatever can go while `fails` still answers yes: steps, fields, answers, data. A file that is no
-/// valid one must not fail.
+/// Removes from the file all that can be removed while `fails` still answers yes: steps, fields,
+/// answers, data. An invalid file must not fail.
 pub fn smaller(file: &Value, fails: &mut dyn FnMut(&Value) -> bool) -> Value {
     let mut best = file.clone();
     let mut left = ATTEMPTS;

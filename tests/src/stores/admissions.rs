@@ -1,4 +1,4 @@
-//! What admission keeps: waiters, their dependencies, keys, and who holds slots of them.
+//! The data of admission: waiters, their dependencies, keys, and the holders of their slots.
 
 use super::{Case, Tried, record, start_as};
 use starbridge_flow::time::Timestamp;

@@ -279,7 +279,7 @@ fn after_a_refusal_nothing_is_kept(tried: &mut Tried<'_>) {
         sent: vec![message("a", 9, "b")],
         ..more("a", 7, 1)
     };
-    // The last one would fit again, but what came before it is missing.
+    // The last one would fit again, but an earlier one is missing.
     let refused = tried.refused(&[full, start("b"), more("a", 2, 1), more("b", 2, 1), more("b", 9, 1)]);
     let conflict = |position| (position, Refusal::Conflict);
     assert_eq!(refused, [conflict(0), conflict(2), conflict(4)]);
@@ -291,7 +291,8 @@ fn after_a_refusal_nothing_is_kept(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().messages().unwrap(), []);
     let b = tried.store().load("b").unwrap().unwrap();
     assert_eq!(b.turns, [turn(1, 2), turn(3, 1)]);
-    // What follows a refused start is refused as well, even where the other one's history fits.
+    // Appends after a refused start are refused as well, even if they fit the other execution's
+    // history.
     let refused = tried.refused(&[start("a"), more("a", 2, 1)]);
     assert_eq!(refused, [(0, exists("a", 1)), conflict(1)]);
     // A refusal is forgotten with its batch.
@@ -335,7 +336,7 @@ fn messages_are_kept(tried: &mut Tried<'_>) {
     tried.append(&[dealt]);
     let left = [message("a", 2, "b"), message("a", 3, "z")];
     assert_eq!(tried.store().messages().unwrap(), left);
-    // To one that is not there, or no longer.
+    // A message to an execution that does not exist, or no longer exists.
     let nobody = Append {
         execution: "z".into(),
         received: vec![message("a", 3, "z").id],

@@ -48,7 +48,7 @@ fn turns_are_read_in_pages(tried: &mut Tried<'_>) {
     assert_eq!(firsts(0, 100, false), [1, 3, 6, 7]);
     assert_eq!(firsts(1, 2, false), [1]);
     assert_eq!(firsts(1, 3, false), [1, 3]);
-    // Of the first turn only what stands from there on counts.
+    // Of the first turn, only the events from there on count.
     assert_eq!(firsts(5, 1, false), [3]);
     assert_eq!(firsts(5, 2, false), [3, 6]);
     assert_eq!(firsts(10, 9, false), [7]);
@@ -94,7 +94,7 @@ fn lists_begin_with_the_newest(tried: &mut Tried<'_>) {
     let page = tried.store().list(&query).unwrap();
     assert_eq!(page.next, None);
     assert_eq!(page.items[0].record, record("e6"));
-    // What starts meanwhile shifts no page.
+    // An execution that starts meanwhile shifts no page.
     let query = Query { limit: 2, ..query };
     let next = tried.store().list(&query).unwrap().next;
     tried.append(&[start("late")]);
@@ -443,7 +443,7 @@ fn what_belonged_to_it_goes_too(tried: &mut Tried<'_>) {
     assert!(tried.store().load("a").unwrap().is_none());
     assert_eq!(tried.store().last_turn("a").unwrap(), None);
     assert_eq!(tried.store().named("order", "named").unwrap(), None);
-    // What it told others is still to be dealt with.
+    // Its messages to others are still pending.
     assert_eq!(tried.store().messages().unwrap(), [message("a", 2, "b")]);
     let query = Query {
         labels: vec![("k".into(), "v".into())],
@@ -520,7 +520,7 @@ fn small_things_are_kept(tried: &mut Tried<'_>) {
         tried.store().put_value(kind, name, text, None).unwrap();
     }
     assert_eq!(tried.store().get_value("schedule", "b").unwrap(), Some("4".to_owned()));
-    // What is there stays, whoever comes second.
+    // An existing value stays; a second put has no effect.
     assert_eq!(tried.store().put_new_value("schedule", "b", "5").unwrap(), "4");
     assert_eq!(tried.store().put_new_value("new", "b", "6").unwrap(), "6");
     assert_eq!(tried.store().get_value("new", "b").unwrap(), Some("6".to_owned()));

@@ -1,4 +1,4 @@
-//! What others are still to be told.
+//! Notices that are still to be delivered.
 
 use super::{Case, Tried, more, start};
 use starbridge_flow::time::Timestamp;
@@ -39,7 +39,7 @@ fn with(notices: &[KeptNotice], append: Append) -> Append {
     }
 }
 
-/// Execution, event, due time and failures of what is next.
+/// Execution, event, due time and failures of the next notices.
 fn next(tried: &mut Tried<'_>, target: &str, limit: usize) -> Vec<(String, u64, i64, u32)> {
     let next = tried.store().next_notices(target, limit).unwrap();
     let seen = next
@@ -95,7 +95,7 @@ fn none_overtakes_another(tried: &mut Tried<'_>) {
     ]);
     changed(tried, &[change("ops", "a", 2, Some((900, 1)))]);
     assert_eq!(next(tried, "ops", 9), [seen("a", 2, 900, 1)]);
-    // What is not its turn, and what is not there, changes nothing of that.
+    // A change for a notice that is not next, or that does not exist, changes nothing.
     changed(tried, &[change("ops", "a", 3, None), change("ops", "a", 7, None)]);
     assert_eq!(next(tried, "ops", 9), [seen("a", 2, 900, 1)]);
     changed(tried, &[change("ops", "a", 2, None)]);

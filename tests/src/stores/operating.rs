@@ -1,4 +1,4 @@
-//! What operators do: deleting, and the list of what was done.
+//! Actions of operators: deleting, and the list of what was done.
 
 use super::{Case, Tried, message, more, notices, queueing, record, start, start_as};
 use starbridge_flow::time::Timestamp;
@@ -99,7 +99,7 @@ fn what_is_deleted_is_gone(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().dead_counts().unwrap(), []);
     assert_eq!(tried.store().notice_counts().unwrap(), [("ops".into(), 1)]);
     assert_eq!(tried.store().next_notices("ops", 9).unwrap().len(), 1);
-    // What it told others is still to be dealt with.
+    // Its messages to others are still pending.
     assert_eq!(tried.store().messages().unwrap(), [message("a", 2, "b")]);
     assert_eq!(
         entries(tried, &AuditQuery::default(), 9),
@@ -121,7 +121,7 @@ fn only_what_has_ended_is_deleted(tried: &mut Tried<'_>) {
         assert_eq!(tried.refused(&[deletion]), [(0, Refusal::Conflict)], "{id} {expected}");
     }
     assert_eq!(entries(tried, &AuditQuery::default(), 9), []);
-    // What comes after it in its batch finds nothing.
+    // A later append to it in the batch finds nothing.
     let further = more("b", 2, 1);
     assert_eq!(tried.refused(&[deletion("b", 2), further]), [(1, Refusal::Conflict)]);
     assert_eq!(tried.store().record("b").unwrap(), None);

@@ -242,7 +242,7 @@ fn what_is_cleared_is_in_no_queue(tried: &mut Tried<'_>) {
     while tried.store().clear(Timestamp(6), 10).unwrap() > 0 {}
     assert_eq!(tried.store().depths().unwrap(), []);
     assert_eq!(tried.store().dead_counts().unwrap(), []);
-    // Its place is nobody else's.
+    // No other task has its place.
     tried.append(&[start("b")]);
     assert_eq!(next(tried, "q", 9), []);
 }

@@ -1,4 +1,4 @@
-//! Random runs: whatever is asked of two stores, both answer the same.
+//! Random runs: two stores answer each request the same.
 
 use super::{Tried, message, more, record, start_as};
 use super::{notices, operating, queueing};
@@ -37,7 +37,7 @@ pub fn agree(seed: u64, steps: u32, model: &dyn Store, tried: &mut Tried<'_>) {
 
 struct Run {
     chance: Chance,
-    /// The latest event that somebody is to be told of.
+    /// The latest event that has a notice.
     told: u64,
     /// When an operator did something last.
     audited: i64,
@@ -348,7 +348,7 @@ impl Run {
         record
     }
 
-    /// What an execution that sleeps waits for.
+    /// The reason why a sleeping execution waits.
     fn waits(&mut self, record: &ExecutionRecord) -> Option<RecordedWait> {
         let rests = !record.awake && record.paused.is_none() && record.broken.is_none();
         let sleeps = rests && record.status == Status::Running;
@@ -406,7 +406,7 @@ impl Run {
         self.same("turns", &turns(model), &turns(tried));
         let (before, limit) = (self.time(), self.chance.below(6) as usize);
         self.same("due", &model.due(before, limit), &tried.due(before, limit));
-        // Each goes on from its own cursor: what one says is nobody else's business.
+        // Each continues from its own cursor: cursors of different stores may differ.
         let mut query = self.query();
         let mut cursor = None;
         loop {

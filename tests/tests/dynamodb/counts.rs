@@ -1,4 +1,4 @@
-//! What is written: each item of it is paid for.
+//! The number of written items: each one costs money.
 
 use crate::on_both;
 use crate::stand::Stand;
@@ -18,7 +18,7 @@ fn since(before: Counted, now: Counted) -> (u64, u64, u64) {
     )
 }
 
-/// An id as they are made: nobody has such a name.
+/// An id in the usual form: no execution has such a name.
 fn id(number: u32) -> String {
     format!("0198c0de-0000-7000-8000-{number:012}")
 }
@@ -53,7 +53,7 @@ fn writes_are_few(stand: &Stand) {
     };
     assert_eq!(store.append(&[end]).unwrap(), []);
     assert_eq!(since(begun, store.counted()), (0, 12, 1));
-    // What does not follow is refused without asking.
+    // An append that does not follow is refused without a request.
     let before = store.counted();
     assert_eq!(store.append(&[more(&id(0), 7, 1)]).unwrap().len(), 1);
     assert_eq!(since(before, store.counted()), (0, 0, 0));
@@ -71,7 +71,7 @@ fn writes_are_few(stand: &Stand) {
     assert_eq!(since(before, store.counted()), (0, 3, 1));
 }
 
-/// Whoever asks may be work of another runtime, be it the only thread of that.
+/// The caller may be work of another runtime, even on its only thread.
 #[tokio::test]
 async fn it_can_be_asked_within_a_runtime() {
     let stand = Stand::start(starbridge_services::Kind::Ministack);

@@ -15,7 +15,7 @@ on_both!(a_missing_table_is_named);
 /// When a request fails.
 type Decide = dyn FnMut(bool, &'static str) -> Option<Fault> + Send;
 
-/// Which requests fail.
+/// The requests that fail.
 #[derive(Clone)]
 pub struct Plan {
     decide: Arc<Mutex<Box<Decide>>>,
@@ -46,7 +46,7 @@ impl Plan {
         })
     }
 
-    /// The first request of that kind is done, and nobody learns of it.
+    /// The first request of that kind is done, but its answer is lost.
     pub fn lose_one(what: &'static str) -> Self {
         let mut over = false;
         Self::new(move |after, asked| {

@@ -1,4 +1,4 @@
-//! What is larger than an item, or more than a transaction takes.
+//! Data larger than an item, or than a transaction.
 
 use crate::faults::Plan;
 use crate::on_both;
@@ -16,7 +16,7 @@ on_both!(
     long_histories_are_loaded_from_their_checkpoint,
 );
 
-/// Text nobody can shorten much.
+/// Text that hardly compresses.
 fn noise(bytes: usize) -> String {
     let mut state = 88_172_645_463_325_252u64;
     let mut next = || {

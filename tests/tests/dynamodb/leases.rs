@@ -85,7 +85,7 @@ fn who_sleeps_is_free(stand: &Stand) {
     assert_eq!(two.release("a"), Ok(true));
     assert_eq!(two.release("a"), Ok(true));
     assert!(one.load("a").unwrap().is_some());
-    // What ended is read without being taken.
+    // An ended execution is read without taking its lease.
     let ended = ExecutionRecord {
         status: starbridge_machine::Status::Failed,
         awake: false,
@@ -100,7 +100,7 @@ fn who_sleeps_is_free(stand: &Stand) {
     for store in [&two, &one] {
         assert!(store.load("b").unwrap().is_some());
     }
-    // Who has it go on has it.
+    // The owner that continues it holds it.
     let again = Append {
         record: Some(record("")),
         ..more("b", 3, 1)

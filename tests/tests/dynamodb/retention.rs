@@ -1,4 +1,4 @@
-//! What is kept, and for how long.
+//! Retention: the kept data, and for how long.
 
 use crate::on_both;
 use crate::stand::{NOON, SetClock, Stand, settings};
@@ -53,7 +53,7 @@ fn what_is_over_is_seen_by_nobody(stand: &Stand) {
     let loaded = store.load("a").unwrap().unwrap();
     assert_eq!(loaded.turns, [turn(1, 2)]);
     assert_eq!(store.named("order", "the n").unwrap(), Some("m".into()));
-    // What nobody sees is cleared away with all it has; what took its name is not.
+    // A hidden execution is cleared away with all its data; the one that took its name is not.
     assert_eq!(store.clear(Timestamp(NOON + 1), 9).unwrap(), 1);
     assert_eq!(store.clear(Timestamp(NOON + 1), 9).unwrap(), 0);
     assert_eq!(store.named("order", "the n").unwrap(), Some("m".into()));

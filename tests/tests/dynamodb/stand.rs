@@ -57,7 +57,7 @@ impl Stand {
         name
     }
 
-    /// A store on a table, of that owner, whose clock stands at noon.
+    /// A store on a table, for that owner, with a clock that is set to noon.
     pub fn store(&self, table: &str, owner: &str) -> DynamoStore {
         self.store_with(table, owner, SetClock::at(NOON))
     }

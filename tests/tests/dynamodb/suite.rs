@@ -1,4 +1,4 @@
-//! What every store must do, this one does too.
+//! This store meets the requirements for every store.
 
 use crate::faults::Plan;
 use crate::on_both;

@@ -21,7 +21,7 @@ pub struct Tried {
     /// Its children by name.
     pub children: Vec<(String, Value)>,
     pub input: Value,
-    /// What functions answer: by step, or `flow/step`.
+    /// The answers of functions: by step, or `flow/step`.
     pub mocks: Value,
     /// Whether calls are out at once.
     pub wide: bool,

@@ -26,7 +26,8 @@ struct Script {
     out: BTreeSet<(String, u64)>,
 }
 
-/// How long it takes until calls that leave together are all here, where nobody knows which, and between their answers.
+/// The time until calls that leave together have all arrived, where the caller does not know which,
+/// and between their answers.
 const TOGETHER: Duration = Duration::from_millis(30);
 const APART: Duration = Duration::from_millis(12);
 /// How long a call that is known is waited for.

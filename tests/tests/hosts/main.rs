@@ -10,7 +10,7 @@ use functions::Functions;
 use running::{Exec, Host, Lambda, Serve};
 use starbridge_tests::same_history::{by_frame, in_order};
 
-/// Which part of the cases is run; all, where nothing is said.
+/// The part of the cases that is run; all, by default.
 fn part() -> usize {
     std::env::var("STARBRIDGE_HOSTS_PART")
         .ok()

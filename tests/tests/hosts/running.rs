@@ -22,7 +22,7 @@ fn program(variable: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("{variable} names no program: `cargo xtask test` runs this"))
 }
 
-/// Where resources lead: children stay what they are, everything else is a function.
+/// The resource map: children are unchanged, everything else is a function.
 fn resources(functions: &Functions) -> [(&'static str, String); 2] {
     [
         ("flow:{name}", "flow:{name}".to_owned()),
@@ -60,7 +60,7 @@ impl Host for Exec {
         let path = |name: &str| self.folder.path().join(format!("{name}.json"));
         std::fs::write(path(&case.flow), case.definition.to_string()).unwrap();
         let history = self.folder.path().join("history");
-        // What is left of the case before is not this one's.
+        // Remains of the previous case do not belong to this one.
         let _ = std::fs::remove_file(&history);
         let mut command = Command::new(&self.program);
         command
@@ -117,7 +117,7 @@ impl Serve {
         let line = lines.find(|line| line.contains("http://")).unwrap();
         let from = line.find("http://").unwrap();
         let url = line[from..].split([',', ' ']).next().unwrap().to_owned();
-        // Who writes there must not wait for a reader.
+        // The writer must not wait for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             child,

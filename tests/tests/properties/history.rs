@@ -1,4 +1,4 @@
-//! What holds of every history, read from its events alone.
+//! The promises for every history, checked from its events alone.
 
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::Timestamp;
@@ -42,7 +42,7 @@ pub fn check(flow: &Flow, events: &[Event], status: &str) -> Result<(), String> 
     Ok(())
 }
 
-/// What is known at an event.
+/// The known facts at an event.
 #[derive(Default)]
 struct History {
     time: Timestamp,

@@ -1,4 +1,4 @@
-//! What holds of every execution, whatever its flow and its world.
+//! The promises for every execution, in any flow and any world.
 
 #[path = "history.rs"]
 mod history;
@@ -101,8 +101,8 @@ struct Straight {
     appends: usize,
 }
 
-/// An execution that was paused does the same as without, in another order where answers came at other moments. Where time decides
-/// what is done, that may differ.
+/// A paused execution does the same as without a pause, in another order if answers came at other
+/// moments. It may differ where time decides the actions.
 fn same_but_for_the_pause(flow: &Flow, straight: &Straight, paused: &Straight) -> Result<(), String> {
     let decided_by_time = |event: &Event| {
         matches!(

@@ -19,7 +19,7 @@ use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
-/// What this language calls faults, in the order of [`FaultNames::KINDS`].
+/// The names of faults in this language, in the order of [`FaultNames::KINDS`].
 #[rustfmt::skip]
 const NAMES: FaultNames = FaultNames::new("Lanes.", [
     "Lanes.Late", "Lanes.Silent", "Lanes.BadResult", "Lanes.Missing", "Lanes.BadOutput", "Lanes.TooLarge", "Lanes.TooMuch",
@@ -64,7 +64,7 @@ impl Lookup for SlashPath {
     }
 }
 
-/// A path, or JSON as it stands.
+/// A path, or literal JSON.
 #[derive(Debug)]
 enum Term {
     Path(SlashPath),
@@ -110,7 +110,7 @@ impl Program for Assignments {
     }
 }
 
-/// What stands at a path, whatever it is.
+/// The value at a path, of any type.
 #[derive(Debug)]
 struct WholeOf(SlashPath);
 
@@ -144,13 +144,13 @@ fn amount<T>(path: &str) -> NumberSource<T> {
     NumberSource::Program(Assignments::new(&format!("value = {path}")))
 }
 
-/// What stands between two words of a line.
+/// The text between two words of a line.
 fn between<'l>(line: &'l str, from: &str, to: &str) -> &'l str {
     let rest = line.split_once(from).unwrap().1;
     rest.split_once(to).map_or(rest, |(found, _)| found).trim()
 }
 
-/// A line: its name, what it does, and what else stands there.
+/// A line: its name, its kind, and the rest.
 type Line<'l> = (&'l str, &'l str, &'l str);
 
 /// A text as a flow.
@@ -211,7 +211,7 @@ pub fn compile(text: &str) -> Flow {
     .unwrap()
 }
 
-/// A step that does not know yet where it stands.
+/// A step that does not know its place yet.
 fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step {
     let step = Step {
         name: name.into(),

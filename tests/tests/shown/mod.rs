@@ -1,8 +1,10 @@
-//! Runs a page: each command in a `console` block, in order. What it prints, on stdout or on stderr, must be what stands below
-//! it; `…` stands for anything in a line, and spaces for any number of them where there is one.
+//! Runs a page: each command in a `console` block, in order. Its output, on stdout or on stderr,
+//! must equal the text below it; `…` stands for anything in a line, and spaces for any number of
+//! them where there is one.
 //!
-//! A page runs in a folder with copies of the examples it names, and with ports of its own in place of those in files and
-//! commands. `echo $?` may follow a command that fails; every other one must go well.
+//! A page runs in a folder with copies of the examples it names, and with its own ports in place of
+//! those in files and commands. `echo $?` may follow a command that fails; every other command must
+//! succeed.
 
 mod page;
 
@@ -77,13 +79,13 @@ struct Stage {
     /// Services, and what a shell is told of them.
     services: Vec<Child>,
     environment: Vec<(String, String)>,
-    /// What was started in the background, by the numbers that shells give it.
+    /// Programs started in the background, by the numbers that shells give them.
     jobs: Vec<Option<Child>>,
     /// How the last command ended.
     status: i32,
 }
 
-/// What a command printed.
+/// The output of a command.
 #[derive(Default)]
 struct Printed {
     stdout: String,
@@ -176,7 +178,7 @@ impl Stage {
         })
     }
 
-    /// What a command prints.
+    /// Runs a command and answers its output.
     fn run(&mut self, command: &str) -> Printed {
         let printed = if let Some(arguments) = command.strip_prefix(FUNCTIONS) {
             self.serve_functions(arguments).into()
@@ -219,7 +221,7 @@ impl Stage {
         }
     }
 
-    /// What a program prints; how it ends is kept.
+    /// The output of a program; its exit status is kept.
     fn printed(&mut self, command: &mut Command) -> Printed {
         let output = command.output().unwrap();
         self.status = output.status.code().unwrap_or(-1);
@@ -249,7 +251,7 @@ impl Stage {
             _ => 0,
         };
         let mut printed = self.run(command);
-        // What is looked at may not have come so far yet.
+        // The thing that the command looks at may not exist yet.
         let looks = command.starts_with("grep ")
             || STARBRIDGE.iter().any(|start| {
                 let looks = |at: &&str| command.starts_with(&format!("{start}{at} "));
@@ -419,7 +421,7 @@ impl Stage {
     }
 }
 
-/// What is waited for comes within this time.
+/// A wait is over within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[allow(clippy::disallowed_methods, reason = "a file says nothing when it comes")]
@@ -436,7 +438,7 @@ fn needs_a_shell(line: &str) -> bool {
     ["| ", "> ", "; ", "$("].iter().any(|mark| line.contains(mark))
 }
 
-/// What is installed has a program of that name; the one that is built stands for it.
+/// An installed thing has a program of that name; the built one represents it.
 fn can_be_installed(arguments: &str) {
     let words = words(arguments);
     let at = words

@@ -1,8 +1,8 @@
-//! What a page says to do: files to write and commands to run, in the order they stand in.
+//! The instructions of a page: files to write and commands to run, in their order.
 //!
 //! A fence `console` has commands and, below each, what it prints. A fence whose first line ends in a name with a dot
-//! (```` ```json order.json ````) is that file. What readers need not see stands in a comment: `<!-- console` or
-//! `<!-- file NAME` in one line, the lines, and `-->`.
+//! (```` ```json order.json ````) is that file. Parts that readers do not need are in a comment:
+//! `<!-- console` or `<!-- file NAME` in one line, the lines, and `-->`.
 
 /// A command of a page and what it shows below it.
 pub struct Shown {
@@ -16,7 +16,7 @@ pub enum Part {
     Command(Shown),
 }
 
-/// What the lines that are being read belong to.
+/// The kind of the lines that are being read.
 enum Inside {
     Nothing,
     Console,
@@ -46,7 +46,7 @@ pub fn parts(page: &str) -> Vec<Part> {
     all
 }
 
-/// What a line outside of fences and comments begins.
+/// The part that a line outside of fences and comments begins.
 fn opened(line: &str, all: &mut Vec<Part>) -> Inside {
     let mut file = |name: &str| {
         all.push(Part::File {

@@ -1,11 +1,11 @@
 //! No circles of imports between the files of a crate.
 //!
 //! A file that names something of another file depends on it. Files that depend on each other, directly or by way of others,
-//! can only be understood together: they are a circle, and forbidden. What counts:
+//! can only be understood together: they are a circle, and forbidden. The rules for counting:
 //!
 //! - A name counts for the file that defines it, not for the one that hands it on.
-//! - A file may use what the modules around it define: `super` is the room in which it stands. So children that extend a type
-//!   of their parent, which calls them, are no circle.
+//! - A file may use what the modules around it define: `super` is the module that contains it. So
+//!   children that extend a type of their parent, which calls them, are no circle.
 //! - A parent that declares its children and hands their names on does not depend on them; one that uses them does.
 //! - Tests do not count.
 

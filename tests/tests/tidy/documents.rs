@@ -146,7 +146,8 @@ fn every_example_has_a_readme() {
     nothing_wrong(&wrong);
 }
 
-/// What betrays the machine something was written on. Spelled in pieces, so that this file does not have it.
+/// Texts that reveal the machine on which a file was written. They are spelled in pieces, so that
+/// this file does not contain them.
 fn betraying() -> Vec<String> {
     let homes = ["root", "home", "work", "Users", "private/var"].map(|home| format!("/{home}/"));
     let hosts = [

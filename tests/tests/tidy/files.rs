@@ -29,7 +29,7 @@ pub fn all() -> Vec<File> {
         .collect()
 }
 
-/// Those whose name ends so.
+/// The files whose name ends so.
 pub fn ending(ending: &str) -> Vec<File> {
     all().into_iter().filter(|file| file.path.ends_with(ending)).collect()
 }

@@ -1,11 +1,11 @@
-//! Who may use whom: imports point down only.
+//! The allowed imports between crates: imports point down only.
 
 use super::metadata::{closure, own};
 use super::nothing_wrong;
 
 /// The project's packages, floor by floor: a package may use packages of lower floors only.
 const FLOORS: [&[&str]; 12] = [
-    // What starts services for tests knows nothing of the project.
+    // The crate that starts services for tests does not depend on the project.
     &["starbridge-flow", "starbridge-services"],
     &["starbridge-fdl"],
     &["starbridge-machine"],
@@ -21,7 +21,8 @@ const FLOORS: [&[&str]; 12] = [
     &["starbridge-tests", "xtask"],
 ];
 
-/// Whoever is built with the language. All others know only what languages share; their tests may use the language.
+/// Crates that are built with the language. All others know only what languages share; their tests
+/// may use the language.
 const ON_FDL: [&str; 3] = ["starbridge-node", "starbridge-cli", "starbridge-tests"];
 
 /// The stores and connectors. They know neither the runtime nor each other.

@@ -1,4 +1,5 @@
-//! What lies below the hosts knows no language: errors have kinds there, and the language of their flow names them.
+//! Code below the hosts knows no language: errors have kinds there, and the language of their flow
+//! names them.
 
 use super::nothing_wrong;
 use super::purity::{sources_below, without_tests};

@@ -1,6 +1,6 @@
 //! Tidiness: what is promised about the project's own files, checked with the other tests.
 //!
-//! `UPDATE=1` writes the generated files anew.
+//! `UPDATE=1` writes the generated files again.
 
 mod circles;
 mod data;

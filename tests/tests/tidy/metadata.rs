@@ -1,4 +1,4 @@
-//! What cargo knows of the packages.
+//! Cargo's data about the packages.
 
 use serde_json::Value;
 use starbridge_tests::data;
@@ -12,7 +12,7 @@ pub struct Package {
     pub name: String,
     /// Whether it is the project's own.
     pub own: bool,
-    /// What it says of its licence.
+    /// The licence that it states.
     pub license: String,
     /// Names of the packages it builds with; not those for its tests.
     pub uses: BTreeSet<String>,
@@ -24,7 +24,8 @@ pub struct Package {
 
 /// All packages by id, as the lock file has them for this platform.
 pub static PACKAGES: LazyLock<BTreeMap<String, Package>> = LazyLock::new(|| {
-    // What is tested here has been built, so nothing need be fetched; only an unusual platform needs more.
+    // Tests run after a build, so cargo need not fetch anything; only an unusual platform needs
+    // more.
     let text = metadata(true)
         .or_else(|_| metadata(false))
         .unwrap_or_else(|error| panic!("{error}"));

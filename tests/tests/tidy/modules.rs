@@ -1,4 +1,5 @@
-//! What one source file takes from other files of its crate: its `use` items and the paths in its code.
+//! The imports of a source file from other files of its crate: its `use` items and the paths in its
+//! code.
 //!
 //! Methods that are called through a value leave no path, so they are not seen.
 
@@ -11,7 +12,7 @@ pub type Names = Vec<String>;
 /// One name that a `use` brings in.
 #[derive(Debug, PartialEq)]
 pub struct Import {
-    /// What is imported; nothing, if another crate has it.
+    /// The imported path; nothing, if it is of another crate.
     pub path: Option<Names>,
     /// The name it has here; `*` for all names of a module.
     pub name: String,
@@ -24,7 +25,7 @@ pub struct Import {
 pub struct Module {
     /// The modules with files of their own that it declares.
     pub children: BTreeSet<String>,
-    /// What it imports.
+    /// Its imports.
     pub imports: Vec<Import>,
     /// Paths in its code, outside of `use`, that stay in the crate.
     pub paths: Vec<Names>,
@@ -199,7 +200,7 @@ fn is_for_tests(before: &[&str]) -> bool {
     before.ends_with(&["#", "[", "cfg", "(", "test", ")", "]"])
 }
 
-/// Where the block ends that opens at `at`.
+/// The end of the block that opens at `at`.
 fn end_of_block(tokens: &[&str], at: usize) -> usize {
     let mut depth = 0;
     for (end, token) in tokens.iter().enumerate().skip(at) {

@@ -11,7 +11,7 @@ const PURE: [&str; 4] = [
     "interpreter/ports/src/",
 ];
 
-/// What would make them impure. Ports may name futures: their traits promise some.
+/// Names that would make them impure. Ports may name futures: their traits promise some.
 const IMPURE: [&str; 18] = [
     "SystemTime",
     "Instant::now",
@@ -84,9 +84,10 @@ pub fn sources_below(folders: &[&str]) -> Vec<File> {
     sources
 }
 
-/// Where chance is let in: nothing that is seen depends on it.
+/// Allowed uses of chance: nothing visible depends on them.
 const HARMLESS: [(&str, &str); 1] = [
-    // Members keep their order. The hash only says where they are looked for, and nobody outside may know it.
+    // Members keep their order. The hash only says where to look for them, and no code outside may
+    // depend on it.
     ("flow/src/value/members.rs", "RandomState"),
 ];
 

@@ -63,7 +63,7 @@ fn quoted(chars: &[char], quote: char) -> usize {
     (at + 1).min(chars.len())
 }
 
-/// The length of `#…"…"#…`, if that is what stands here.
+/// The length of `#…"…"#…`, if one is here.
 fn raw(chars: &[char]) -> Option<usize> {
     let hashes = chars.iter().take_while(|&&c| c == '#').count();
     if chars.get(hashes) != Some(&'"') {
@@ -80,7 +80,7 @@ fn raw(chars: &[char]) -> Option<usize> {
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// Where it begins.
+    /// The line where it begins.
     pub line: usize,
     /// Its lines, from `fn` to the last brace.
     pub lines: usize,
@@ -107,7 +107,7 @@ pub fn functions(code: &str) -> Vec<Function> {
     found
 }
 
-/// Where the body ends of a function whose name stands here; nothing, if it has none.
+/// The end of the body of a function whose name is here; nothing, if it has no body.
 fn body_end(rest: &str) -> Option<usize> {
     let (mut round, mut curly) = (0_i32, 0_i32);
     for (at, c) in rest.char_indices() {

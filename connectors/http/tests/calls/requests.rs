@@ -1,4 +1,4 @@
-//! What is sent.
+//! The requests that are sent.
 
 use super::server::{Seen, Server, json};
 use super::setting::{outcome, request, value};

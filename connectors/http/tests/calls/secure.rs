@@ -11,7 +11,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
-/// A server with a certificate for `127.0.0.1` that nobody else trusts. Returns its port and the certificate.
+/// A server with a certificate for `127.0.0.1` that no other program trusts. Returns its port and
+/// the certificate.
 async fn start(reply: Reply) -> (u16, Vec<u8>) {
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let certificate: CertificateDer<'static> = made.cert.der().clone();

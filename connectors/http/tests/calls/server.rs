@@ -1,4 +1,4 @@
-//! A server that answers what a test says, byte for byte, and records what it received.
+//! A server that sends the answers of a test byte for byte, and records what it received.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Each refusal of Redis has a name and a cause that people understand, within the time of the task.
+//! Each refusal of Redis has a name and an understandable cause, within the time of the task.
 
 use super::setting::{
     PASSWORD, ask, call, call_within, connector, entries, failed, opened, sent, settings, settings_as, start,
@@ -26,7 +26,8 @@ async fn a_replica_takes_no_writes() {
     let before = opened(&service).await;
     refused(&connector, "Redis.ReadOnly", "replica").await;
     refused(&connector, "Redis.ReadOnly", "replica").await;
-    // Ours is closed too: another server may answer under that name the next time.
+    // The connector's connection is closed too: another server may answer under that name the next
+    // time.
     assert_eq!(opened(&service).await - before, 3);
     let _: String = ask(&service, "REPLICAOF NO ONE").await;
     sent(&connector, call("redis:orders", 1)).await;
@@ -132,7 +133,7 @@ async fn a_redis_that_reads_its_data_is_waited_for() {
         "no",
         "--key-load-delay",
         "10000",
-        // It answers in between.
+        // It answers meanwhile.
         "--loading-process-events-interval-bytes",
         "1024",
     ]);

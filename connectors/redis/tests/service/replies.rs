@@ -1,4 +1,4 @@
-//! Reports from a stream: at least once, in whatever order things break.
+//! Reports from a stream: at least once, regardless of the order of failures.
 
 use super::setting::{ask, entries, put, received, replies, replies_as, start};
 use redis::Value;
@@ -151,7 +151,7 @@ async fn failures_are_told_in_words() {
 
 const REPORTS: usize = 600;
 
-/// Takes reports until all have been seen, however often each comes.
+/// Takes reports until all have been seen, even if some come repeatedly.
 async fn all(replies: &RedisReplies) -> usize {
     let mut seen = BTreeSet::new();
     let mut taken = 0;

@@ -1,4 +1,4 @@
-//! Redis is killed: what it acknowledged is there, and calls go on.
+//! Redis is killed: acknowledged entries are still there, and calls go on.
 
 use super::setting::{ask, call, connector, entries, sent, start};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What arrives in a stream, and what a call returns.
+//! The entries that arrive in a stream, and the results of calls.
 
 use super::setting::{call, call_within, connector, entries, failed, only_entry, opened, sent, settings, start};
 use starbridge_connector_redis::{RedisConnector, RedisSettings};

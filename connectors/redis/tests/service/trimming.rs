@@ -1,4 +1,4 @@
-//! Long streams are trimmed of what all groups have acknowledged, and of nothing else.
+//! Long streams are trimmed of the entries that all groups have acknowledged, and of nothing else.
 
 use super::setting::{ask, call, connector, entries, sent, settings, start};
 use redis::Value;

@@ -45,7 +45,7 @@ async fn a_repetition_is_no_second_message(stand: Stand) {
             "as SQS does; moto makes an id for nothing"
         );
     }
-    // A retry is a new call, unless the step is to act once.
+    // A retry is a new call, unless the step must act only once.
     result(stand.call(request("sqs:once.fifo", 4, "{}")).await);
     let params = r#"{"idempotency": "step"}"#;
     for call in 5..8 {

@@ -1,4 +1,4 @@
-//! Messages arrive with everything that belongs to them.
+//! Messages arrive with all their parts.
 
 use crate::stand::{Stand, request, result, with_params};
 use starbridge_ports::{Connector, ResourceFamily};

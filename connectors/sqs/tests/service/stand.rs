@@ -1,4 +1,4 @@
-//! A stand-in for SQS, a connector to it, and a second client to look at what is there.
+//! A stand-in for SQS, a connector to it, and a second client to inspect it.
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, QueueAttributeName};

@@ -1,4 +1,5 @@
-//! Conditions against shapes: comparisons that never hold or always do, and values of types that are not compared.
+//! Conditions against shapes: comparisons that never hold or always hold, and values of types that
+//! are not compared.
 
 use super::find::{Data, find};
 use super::schema::EXACT;
@@ -13,15 +14,15 @@ use crate::path::Query;
 use crate::syntax::Span;
 use crate::value::Value;
 
-/// A side of a comparison of which something is known.
+/// A side of a comparison about which something is known.
 struct Operand {
     known: Known,
     written: String,
-    /// The how manieth path of the condition it is.
+    /// The number of its path in the condition.
     place: Option<usize>,
 }
 
-/// What can be said of a comparison without data.
+/// The result of a comparison without data.
 struct Verdict {
     code: Code,
     always: bool,
@@ -37,7 +38,7 @@ const OTHER_TYPE: Verdict = Verdict {
 };
 
 impl DataCheck<'_, '_> {
-    /// Holds the condition in the string at `cursor` against its data.
+    /// Compares the condition in the string at `cursor` with its data.
     pub(super) fn condition(&self, cursor: &Cursor<'_>, data: &Data) {
         let Some(condition) = self.noted.conditions.get(&cursor.node.span.start) else {
             return;
@@ -151,7 +152,7 @@ impl DataCheck<'_, '_> {
 }
 
 impl Operand {
-    /// What it is, as far as it matters.
+    /// Its description, as far as it matters.
     fn described(&self, code: Code) -> String {
         let constant = self.place.is_none();
         match (code, self.known.values.as_deref()) {
@@ -227,7 +228,7 @@ fn verdict(left: &Operand, comparison: Comparison, right: &Operand) -> Option<Ve
     }
 }
 
-/// Whether only certain values are possible on both sides, and no two of them go together.
+/// Whether both sides have only certain possible values, and no two of them go together.
 fn none_of(a: &Known, b: &Known, together: impl Fn(&Value, &Value) -> bool) -> bool {
     let listed = |known: &Known| !known.kinds.meets(Kinds::ARRAY.or(Kinds::OBJECT));
     match (&a.values, &b.values) {
@@ -238,7 +239,7 @@ fn none_of(a: &Known, b: &Known, together: impl Fn(&Value, &Value) -> bool) -> b
     }
 }
 
-/// The number that a constant is.
+/// The number of a constant.
 fn number(known: &Known) -> Option<f64> {
     match known.values.as_deref() {
         Some([Value::Number(number)]) => number.as_f64().filter(|number| number.abs() < EXACT),
@@ -246,7 +247,7 @@ fn number(known: &Known) -> Option<f64> {
     }
 }
 
-/// Whether one is a number that the other never is, by its bounds.
+/// Whether one side is a number that the other never is, according to its bounds.
 fn apart(a: &Known, b: &Known) -> bool {
     let beyond = |number: Option<f64>, bounds: (Option<f64>, Option<f64>)| {
         number.is_some_and(|number| {
@@ -257,7 +258,7 @@ fn apart(a: &Known, b: &Known) -> bool {
     (only(b) && beyond(number(a), b.bounds)) || (only(a) && beyond(number(b), a.bounds))
 }
 
-/// Whether bounds leave no number for which the comparison holds.
+/// Whether the bounds leave no number for which the comparison holds.
 fn out_of_bounds(a: &Known, comparison: Comparison, b: &Known) -> bool {
     let (known, constant, comparison) = match (number(a), number(b)) {
         (None, Some(constant)) => (a, constant, comparison),
@@ -274,7 +275,7 @@ fn out_of_bounds(a: &Known, comparison: Comparison, b: &Known) -> bool {
     }
 }
 
-/// The comparison with its sides exchanged.
+/// The comparison with its sides swapped.
 fn turned(comparison: Comparison) -> Comparison {
     match comparison {
         Comparison::Less => Comparison::Greater,
@@ -313,7 +314,7 @@ fn contained(a: &Known, b: &Known) -> Option<Verdict> {
     none_of(a, item, |a, b| a == b).then_some(NEVER)
 }
 
-/// Whether a path ends at a member that data are known to have.
+/// Whether a path ends at a member that the data is known to have.
 fn names_its_length(query: &Query, data: &Data) -> bool {
     find(query.parts(), data, &mut Vec::new()).named
 }

@@ -1,4 +1,5 @@
-//! Shapes out of values: constants, which are just that, and examples, which only show what others look like.
+//! Shapes from values: constants, whose shape is exact, and examples, which only show what other
+//! values look like.
 
 use super::shape::{Items, Kinds, Known, Members, Others, Shape};
 use crate::syntax::Span;
@@ -13,7 +14,7 @@ pub(super) fn shape_of(value: &Value, said: Span) -> Shape {
     shape(value, Some(said), true, MAX_DEPTH)
 }
 
-/// The shape of values of which this is one.
+/// The shape of values like this example.
 pub(super) fn shape_of_sample(value: &Value) -> Shape {
     shape(value, None, false, MAX_DEPTH)
 }
@@ -22,7 +23,7 @@ pub(super) fn shape_of_sample(value: &Value) -> Shape {
 fn shape(value: &Value, said: Option<Span>, exact: bool, depth: usize) -> Shape {
     match value {
         Value::Array(_) | Value::Object(_) if depth == 0 => Shape::default(),
-        // An example of null says nothing of what else may be there.
+        // An example of null says nothing about other possible values.
         Value::Null if !exact => Shape::default(),
         Value::Array(array) => {
             let items = array.values().iter().map(|item| shape(item, said, exact, depth - 1));

@@ -5,7 +5,8 @@ use crate::path::{FilterPath, PathPart};
 use crate::syntax::Span;
 use std::rc::Rc;
 
-/// What stands behind a root: a value, or an object laid over another, as a step sees its parent's input and local.
+/// The value behind a root: a value, or an object laid over another, as a step sees its parent's
+/// input and local.
 #[derive(Clone, Debug)]
 pub(in crate::check) enum Data {
     Value(Shape),
@@ -19,20 +20,20 @@ pub(in crate::check) struct Layer {
     over: Rc<Members>,
 }
 
-/// What a path finds.
+/// The result of a path.
 #[derive(Clone, Debug, Default)]
 pub(in crate::check) struct Found {
     pub(in crate::check) shape: Shape,
-    /// Whether there always is something.
+    /// Whether there always is a value.
     pub(in crate::check) sure: bool,
-    /// Whether each member on the way is one that is named.
+    /// Whether every member on the path is a named one.
     pub(in crate::check) named: bool,
 }
 
-/// A part of a path that nothing is there for.
+/// A part of a path that finds nothing.
 #[derive(Clone, Debug)]
 pub(in crate::check) struct Miss {
-    /// Where it was said what is there instead.
+    /// The place that defines what is there instead.
     pub(in crate::check) said: Option<Span>,
     pub(in crate::check) why: Why,
 }
@@ -40,16 +41,16 @@ pub(in crate::check) struct Miss {
 /// Why a path finds nothing.
 #[derive(Clone, Debug)]
 pub(in crate::check) enum Why {
-    /// The object has no member of that name, as far as is known.
+    /// The object has no known member of that name.
     NoMember {
         key: String,
-        /// The member that is asked of it.
+        /// The member that the path asks of it next.
         next: Option<String>,
         holder: Holder,
     },
-    /// A member is asked of what is no object.
+    /// A path asks for a member of a value that is not an object.
     NotAnObject { key: String, kinds: Kinds },
-    /// An item is asked of what is no list.
+    /// A path asks for an item of a value that is not a list.
     NotAList { kinds: Kinds },
     /// The list has fewer items.
     NoItem { index: i64, count: usize },
@@ -89,13 +90,13 @@ impl Data {
         }
     }
 
-    /// How many members there are to look through.
+    /// The number of members to look through.
     pub(in crate::check) fn len(&self) -> usize {
         let (layers, base) = self.layers();
         layers.iter().map(|layer| layer.len()).sum::<usize>() + base.known().map_or(0, |known| known.members.len())
     }
 
-    /// Whether a member of that name is known, and then where it is named.
+    /// Whether a member of that name is known, and where it is named.
     pub(in crate::check) fn named(&self, key: &str) -> Option<Option<Span>> {
         let (layers, base) = self.layers();
         let below = base.known().map(|known| &*known.members);
@@ -124,7 +125,7 @@ impl Data {
     /// The member of that name.
     fn member(&self, key: &str) -> Result<Found, Holder> {
         let (layers, base) = self.layers();
-        // What upper layers perhaps have, so that it may as well be what is below.
+        // What upper layers may have; the member may also be the one below.
         let mut perhaps: Option<Shape> = None;
         let mut doubt = false;
         let or = |perhaps: Option<Shape>, shape: Shape| match perhaps {
@@ -162,7 +163,7 @@ impl Data {
                 named: true,
             }),
             (None, Some(perhaps)) => Ok(Found {
-                // Where the members below are named, this one is taken for the one that was set.
+                // If the members below are named, this one is taken for the one that was set.
                 shape: perhaps.doubted_if(doubt || known.members.others == Others::Any),
                 sure: false,
                 named: true,
@@ -189,17 +190,17 @@ impl Holder {
         layers.into_iter().chain(base.known().map(|known| &*known.members))
     }
 
-    /// The names of its members, in no certain order; what two layers name stands there twice.
+    /// The names of its members, in no particular order; a name in two layers is listed twice.
     pub(in crate::check) fn names(&self) -> impl Iterator<Item = &str> {
         self.all().flat_map(Members::names)
     }
 
-    /// The member of that name: of two the upper one.
+    /// The member of that name; of two, the upper one.
     pub(in crate::check) fn member(&self, name: &str) -> Option<Member> {
         self.all().find_map(|members| members.get(name))
     }
 
-    /// How many there are to look through.
+    /// The number of members to look through.
     pub(in crate::check) fn len(&self) -> usize {
         self.data.len()
     }
@@ -209,7 +210,8 @@ impl Holder {
     }
 }
 
-/// Follows a path from a root; what its parts can't find goes to `misses`. With one of them the value is unknown.
+/// Follows a path from a root and adds the parts that find nothing to `misses`. With a miss, the
+/// value is unknown.
 pub(in crate::check) fn find<'q>(
     parts: impl Iterator<Item = PathPart<'q>>,
     root: &Data,
@@ -218,7 +220,7 @@ pub(in crate::check) fn find<'q>(
     follow(parts, root, root, misses)
 }
 
-// A filter has no filters inside that are followed, so the recursion goes one level deep.
+// Filters inside a filter are not followed, so the recursion is one level deep.
 fn follow<'q>(parts: impl Iterator<Item = PathPart<'q>>, from: &Data, root: &Data, misses: &mut Vec<Miss>) -> Found {
     let mut at = Way {
         data: from.clone(),
@@ -277,7 +279,7 @@ fn look(path: FilterPath<'_>, item: &Data, root: &Data, misses: &mut Vec<Miss>) 
     follow(plain, from, root, misses);
 }
 
-/// How far a path came.
+/// How far a path was followed.
 struct Way {
     data: Data,
     sure: bool,
@@ -307,7 +309,7 @@ impl Way {
         }
     }
 
-    /// The way to a member; `None` where nothing is known.
+    /// Follows the path to a member; `None` if nothing is known.
     fn key(&self, key: &str, then: Option<&PathPart<'_>>) -> Result<Option<Self>, Miss> {
         let mut sure = true;
         if let Data::Value(shape) = &self.data {

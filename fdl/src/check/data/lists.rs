@@ -1,4 +1,4 @@
-//! The ways through a list: what each step finds in the list's local, and what the list leaves.
+//! The ways through a list: the local that each step finds, and the local that the list leaves.
 
 use super::DataCheck;
 use super::find::Data;
@@ -8,32 +8,33 @@ use crate::syntax::Node;
 use crate::value::Text;
 use std::rc::Rc;
 
-/// Ways into one step that are put together; with more nothing is known there.
+/// The maximum number of ways into one step that are merged. With more, nothing is known there.
 const MAX_WAYS: usize = 64;
-/// Names that a loop may set; of one that sets more, everything may be set.
+/// The maximum number of names that a loop sets. A loop with more may set any name.
 const MAX_SET: usize = 64;
 
-/// What a list's local may be at its steps and at its end.
+/// The possible locals of a list at its steps and at its end.
 struct Locals {
     /// By position; the last is the end of the list.
     at: Vec<(Option<Rc<Members>>, usize)>,
 }
 
-/// Where a step leads, and what it puts into the list's local on the way.
+/// The target of a step, and what the step puts into the list's local on the way.
 pub(super) struct Edge {
     /// The next step of the list, or its end.
     pub(super) target: Option<StepId>,
     pub(super) output: Rc<Members>,
 }
 
-/// What the steps of a list with a backward `goto` may have set.
+/// The names that steps of a list with a backward `goto` may have set.
 enum Set<'n> {
     Anything,
     Names(Vec<&'n Text>),
 }
 
 impl DataCheck<'_, '_> {
-    /// Walks a list whose steps see `input`; gives what it leaves, if it can come to its end.
+    /// Walks a list whose steps see `input`. Returns what the list leaves, if it can come to its
+    /// end.
     // The recursion list → composite → list is bounded by how deep steps may be nested.
     pub(super) fn list(&self, list: ListId, input: &Data) -> Option<Rc<Members>> {
         let ids = self.checker.outline.listing(list).map_or(&[][..], |list| &list.steps);
@@ -43,7 +44,7 @@ impl DataCheck<'_, '_> {
         for (position, &id) in ids.iter().enumerate() {
             let mut local = locals.take(position);
             if back.get(position) == Some(&true) {
-                // Whatever comes back brings no more than the steps of the list set.
+                // An edge back brings only what the steps of the list set.
                 let mut looped = local.unwrap_or_else(|| Rc::new(Members::none()));
                 set.iter()
                     .for_each(|set| self.loop_into(Rc::make_mut(&mut looped), set));
@@ -87,7 +88,7 @@ impl DataCheck<'_, '_> {
         self.works(room.taken());
     }
 
-    /// Puts what a way brings together with what others bring to the same place.
+    /// Merges the data of one way with the data of other ways to the same place.
     fn lead(&self, locals: &mut Locals, from: &Step, target: Option<StepId>, local: Rc<Members>) {
         let end = locals.at.len() - 1;
         let place = match target.and_then(|id| self.steps.get(id.0 as usize)) {
@@ -116,7 +117,7 @@ impl DataCheck<'_, '_> {
         });
     }
 
-    /// For each step of a list whether a later one, or itself, leads to it.
+    /// For each step of a list, whether a later step or the step itself leads to it.
     fn led_back_to(&self, ids: &[StepId]) -> Vec<bool> {
         let mut back = vec![false; ids.len()];
         for step in ids.iter().filter_map(|id| self.steps.get(id.0 as usize)) {
@@ -182,14 +183,14 @@ impl DataCheck<'_, '_> {
         }
     }
 
-    /// The mappings that were read from there.
+    /// The mappings that were read at this node.
     pub(super) fn mappings_at(&self, node: &Node) -> Option<&crate::expression::Mappings> {
         self.noted.mappings.get(&node.span.start).map(|mappings| &**mappings)
     }
 }
 
 impl Locals {
-    /// At the first step there is nothing yet.
+    /// Before the first step there is nothing yet.
     fn new(steps: usize) -> Self {
         let mut at = vec![(None, 0); steps + 1];
         if let Some((first, _)) = at.first_mut() {

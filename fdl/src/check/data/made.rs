@@ -1,4 +1,4 @@
-//! What mappings make, and what their paths can find.
+//! The results of mappings, and what their paths can find.
 
 use super::find::{Data, Found, find};
 use super::shape::{Kinds, Members, Shape};
@@ -9,8 +9,8 @@ use crate::path::{PathPart, Query};
 use std::rc::Rc;
 
 impl DataCheck<'_, '_> {
-    /// What the mappings in a member of `owner` make; `None` where it has none. `told` says that paths to a member of
-    /// `$local` were warned of already.
+    /// The result of the mappings in a member of `owner`; `None` if it has none. `told`: paths to a
+    /// member of `$local` were already reported.
     pub(super) fn mapped(&self, owner: &Cursor<'_>, field: &str, roots: Roots<'_>, told: bool) -> Option<Shape> {
         let cursor = owner.member(field)?;
         let mappings = self.mappings_at(cursor.node)?;
@@ -44,7 +44,7 @@ impl DataCheck<'_, '_> {
         Some(Shape::object(Rc::new(members), Some(cursor.key_span())))
     }
 
-    /// What a path of a mapping finds; `offset` is where it stands in the string at `cursor`.
+    /// The result of a path in a mapping; `offset` is its position in the string at `cursor`.
     pub(super) fn found(&self, cursor: &Cursor<'_>, offset: usize, path: &Path, roots: Roots<'_>, told: bool) -> Found {
         let (data, other) = match path.root() {
             PathRoot::Input => (roots.input, Some(("$local", roots.local))),
@@ -58,7 +58,8 @@ impl DataCheck<'_, '_> {
         self.looked_up(cursor, offset, path.query(), data, other)
     }
 
-    /// What a path finds in `data`; what it misses is warned of. `other` is another root it may have been meant for.
+    /// The result of a path in `data`, with warnings for its misses. `other` is another root that
+    /// may have been meant.
     pub(super) fn looked_up(
         &self,
         cursor: &Cursor<'_>,
@@ -68,7 +69,7 @@ impl DataCheck<'_, '_> {
         other: Option<(&str, &Data)>,
     ) -> Found {
         let mut misses = Vec::new();
-        // Then all of it is looked through or copied.
+        // All of it is then looked through or copied.
         let whole = !matches!(query.parts().next(), Some(PathPart::Key(_)));
         if whole && !self.works(data.len()) {
             return Found::default();
@@ -80,7 +81,8 @@ impl DataCheck<'_, '_> {
         found
     }
 
-    /// What the path in the string at `cursor` finds, which starts at `$` or at `prefix`; `None` where there is none.
+    /// The result of the path in the string at `cursor`, which starts at `$` or at `prefix`; `None`
+    /// if there is none.
     pub(super) fn looked_up_at(&self, cursor: &Cursor<'_>, prefix: &str, data: &Data) -> Option<Found> {
         let text = cursor.str()?;
         let rest = text.strip_prefix(prefix)?;

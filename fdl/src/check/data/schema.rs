@@ -1,4 +1,4 @@
-//! Shapes out of JSON Schemas: names, types and values. What a schema says in other ways is passed over, which leaves a
+//! Shapes from JSON Schemas: names, types and values. Other keywords are ignored, which leaves a
 //! shape that allows more.
 
 use super::shape::{Items, Kinds, Known, Members, Others, Shape};
@@ -7,20 +7,21 @@ use crate::value::{Text, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Schemas inside each other, and references followed, that are read.
+/// The maximum depth of nested schemas and followed references.
 const MAX_DEPTH: usize = 16;
-/// Schemas that are read of one definition.
+/// The maximum number of schemas that are read from one definition.
 const MAX_SCHEMAS: usize = 2_000;
 
-/// Reads one schema with all in it.
+/// Reads one schema with everything in it.
 struct Reader<'n> {
     root: &'n Node,
     left: usize,
-    /// What references lead to; `None` while it is being read, for a schema that has itself inside.
+    /// The targets of references; `None` while a target is being read, for a schema that contains
+    /// itself.
     references: HashMap<&'n str, Option<Shape>>,
 }
 
-/// What a value is that fits a schema.
+/// The shape of values that fit a schema.
 pub(super) fn shape_of(schema: &Node) -> Shape {
     let mut reader = Reader {
         root: schema,
@@ -81,7 +82,7 @@ impl<'n> Reader<'n> {
         Shape::of(known)
     }
 
-    /// What the keywords say that are about the value itself.
+    /// The keywords about the value itself.
     fn own(&mut self, node: &'n Node, depth: usize) -> Known {
         let head = ["properties", "type", "enum", "const", "items"];
         let said = head
@@ -95,7 +96,7 @@ impl<'n> Reader<'n> {
         }
         let bound = |keywords: [&str; 2]| {
             keywords.iter().find_map(|keyword| match &node.get(keyword)?.kind {
-                // A bound that is rounded would be one that nobody wrote.
+                // A rounded bound would not be the bound in the text.
                 NodeKind::Number(number) => number.as_f64().filter(|bound| bound.abs() < EXACT),
                 _ => None,
             })
@@ -146,7 +147,7 @@ impl<'n> Reader<'n> {
         members
     }
 
-    /// What stands where a reference into the same schema leads.
+    /// The shape at the target of a reference into the same schema.
     fn reference(&mut self, reference: &'n str, depth: usize) -> Shape {
         if let Some(there) = self.references.get(reference) {
             return there.clone().unwrap_or_default();
@@ -188,7 +189,7 @@ fn types(node: &Node) -> Kinds {
     }
 }
 
-/// What is both what is known and the other.
+/// The shape of values that have both shapes.
 fn both(known: &Known, other: &Shape) -> Option<Known> {
     let mut whole = known.clone();
     let Some(more) = other.known() else {

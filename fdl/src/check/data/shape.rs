@@ -1,28 +1,29 @@
-//! What is known of data before a flow runs: of a value its types, of an object its members, of a list its items.
+//! The known facts about data before a flow runs: the types of a value, the members of an object,
+//! the items of a list.
 //!
 //! Shapes are shared by reference and bounded: an object keeps the names of its schema, up to [`MAX_DECLARED`], and
-//! [`MAX_MEMBERS`] more, alternatives [`MAX_VALUES`] values, and [`MAX_DEPTH`] of them stand inside each other. What does not
-//! fit is unknown, which is always right.
+//! [`MAX_MEMBERS`] more, alternatives [`MAX_VALUES`] values, and [`MAX_DEPTH`] of them stand inside
+//! each other. The rest is unknown, which is always correct.
 
 use crate::syntax::Span;
 use crate::value::{Text, Value};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Names that are kept of one object beside those of its schema. Steps set these one by one, and ways through the flow copy
-/// them.
+/// The maximum number of names kept of one object in addition to those of its schema. Steps set
+/// these one by one, and ways through the flow copy them.
 pub(in crate::check) const MAX_MEMBERS: usize = 128;
-/// Names that are kept of a schema.
+/// The maximum number of names kept of a schema.
 pub(in crate::check) const MAX_DECLARED: usize = 4_096;
-/// Values that are kept where only certain ones are possible.
+/// The maximum number of values kept if only certain values are possible.
 const MAX_VALUES: usize = 32;
-/// Shapes that stand inside each other.
+/// The maximum depth of nested shapes.
 const MAX_DEPTH: usize = 16;
-/// Members that are looked at where two shapes are put together.
+/// The maximum number of members looked at when two shapes are merged.
 const MAX_JOINED: usize = 512;
 
-/// How many members may still be looked at while shapes are put together: shapes share what is inside them, so that one
-/// of few bytes can be large. Without room what comes of it is unknown.
+/// How many members may still be looked at while shapes are merged. Shapes share their contents, so
+/// a shape of few bytes can be large. Without room, the result is unknown.
 #[derive(Debug)]
 pub(in crate::check) struct Room(usize);
 
@@ -34,25 +35,25 @@ pub(in crate::check) struct Kinds(u8);
 #[derive(Clone, Debug, Default)]
 pub(in crate::check) struct Shape {
     known: Option<Rc<Known>>,
-    /// It may be anything else as well: what is known is good for suggestions only.
+    /// Whether it may be anything else as well. What is known is then good for suggestions only.
     doubted: bool,
 }
 
 /// What is known of a value that is not unknown.
 #[derive(Clone, Debug)]
 pub(in crate::check) struct Known {
-    /// Where it was said.
+    /// The place that defines it.
     pub(in crate::check) said: Option<Span>,
     pub(in crate::check) kinds: Kinds,
-    /// If only certain strings, numbers, booleans and null are possible, these.
+    /// The possible strings, numbers, booleans and null, if only certain ones are possible.
     pub(in crate::check) values: Option<Vec<Value>>,
-    /// What a number is at least and at most.
+    /// The minimum and the maximum of a number.
     pub(in crate::check) bounds: (Option<f64>, Option<f64>),
     /// The members, if it is an object.
     pub(in crate::check) members: Rc<Members>,
     /// The items, if it is a list.
     pub(in crate::check) items: Items,
-    /// How many shapes stand inside each other here, itself included.
+    /// The depth of nested shapes here, including this one.
     depth: usize,
 }
 
@@ -61,7 +62,7 @@ pub(in crate::check) struct Known {
 pub(in crate::check) enum Items {
     /// Any number of items of this shape.
     All(Shape),
-    /// Just these.
+    /// Exactly these.
     Each(Rc<Vec<Shape>>),
 }
 
@@ -70,9 +71,9 @@ pub(in crate::check) enum Items {
 pub(in crate::check) enum Others {
     /// No.
     None,
-    /// Nothing forbids them, but whoever named the members named none.
+    /// Nothing forbids them, but the author of the members named none.
     Unnamed,
-    /// Anything may be there.
+    /// Any members may be there.
     Any,
 }
 
@@ -81,11 +82,11 @@ pub(in crate::check) enum Others {
 pub(in crate::check) struct Members {
     named: FxHashMap<Text, Member>,
     pub(in crate::check) others: Others,
-    /// How often something unknown was laid over it: members that were set before are doubted.
+    /// How often an unknown object was laid over it. Members that were set before are doubted.
     laid_over: u32,
-    /// How many names are kept.
+    /// The maximum number of names that are kept.
     most: usize,
-    /// Names were left out, or nothing is to be said of missing ones.
+    /// Whether names were left out, or missing names must not be reported.
     pub(in crate::check) quiet: bool,
     /// The depth of the deepest member.
     depth: usize,
@@ -107,12 +108,12 @@ impl Room {
         Self(MAX_JOINED)
     }
 
-    /// How much of it was taken.
+    /// How much of it was used.
     pub(in crate::check) fn taken(&self) -> usize {
         MAX_JOINED - self.0
     }
 
-    /// Takes room for so many members, if there is any left.
+    /// Takes room for this many members, if there is any left.
     fn take(&mut self, members: usize) -> bool {
         let room = self.0 > 0;
         self.0 = self.0.saturating_sub(members + 1);
@@ -151,12 +152,12 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    /// Whether any of the others is among them.
+    /// Whether the two have a type in common.
     pub(in crate::check) fn meets(self, other: Self) -> bool {
         self.and(other) != Self::NONE
     }
 
-    /// Whether there are no lists and objects among them.
+    /// Whether there are no lists or objects among them.
     pub(in crate::check) fn only_scalars(self) -> bool {
         !self.meets(Self::ARRAY.or(Self::OBJECT))
     }
@@ -179,7 +180,7 @@ impl Kinds {
 }
 
 impl Shape {
-    /// A shape of what is known; of what is too deep nothing is.
+    /// A shape with this knowledge; a shape that is too deep is unknown.
     pub(in crate::check) fn of(mut known: Known) -> Self {
         known.depth = 1 + known.members.depth.max(known.items.depth());
         Self {
@@ -213,12 +214,12 @@ impl Shape {
         })
     }
 
-    /// What is known, doubted or not.
+    /// The knowledge, doubted or not.
     pub(in crate::check) fn known(&self) -> Option<&Known> {
         self.known.as_deref()
     }
 
-    /// What is known for certain.
+    /// The knowledge that is certain.
     pub(in crate::check) fn certain(&self) -> Option<&Known> {
         self.known().filter(|_| !self.doubted)
     }
@@ -240,7 +241,7 @@ impl Shape {
         if doubt { self.doubted() } else { self }
     }
 
-    /// What is either this or the other.
+    /// The shape of a value that has either shape.
     pub(in crate::check) fn or(&self, other: &Self) -> Self {
         self.or_within(other, &mut Room::new())
     }
@@ -325,7 +326,7 @@ impl Items {
         }
     }
 
-    /// What each of them is.
+    /// The shape of a value that has any of the shapes.
     pub(in crate::check) fn any(&self) -> Shape {
         match self {
             Self::All(shape) => shape.clone(),
@@ -358,7 +359,7 @@ impl Members {
         }
     }
 
-    /// An object with so many members by its schema, before they are set.
+    /// An object whose schema has this many members, before they are set.
     pub(in crate::check) fn declared(count: usize) -> Self {
         Self {
             most: MAX_MEMBERS + count.min(MAX_DECLARED),
@@ -366,7 +367,7 @@ impl Members {
         }
     }
 
-    /// Makes room for what another schema of the same object names.
+    /// Makes room for the names of another schema of the same object.
     pub(in crate::check) fn declare(&mut self, other: &Self) {
         self.most = (self.most + other.len()).min(MAX_MEMBERS + MAX_DECLARED);
     }
@@ -398,7 +399,7 @@ impl Members {
         self.named.get(key).map(|member| self.seen(member))
     }
 
-    /// All members that are named, in no certain order.
+    /// All named members, in no particular order.
     pub(in crate::check) fn iter(&self) -> impl Iterator<Item = (&Text, Member)> {
         self.named.iter().map(|(name, member)| (name, self.seen(member)))
     }
@@ -410,7 +411,7 @@ impl Members {
         }
     }
 
-    /// Names a member; of too many the last are not kept.
+    /// Names a member. If there are too many, the last are not kept.
     pub(in crate::check) fn set(&mut self, key: Text, shape: Shape, sure: bool, said: Option<Span>) {
         if self.named.len() >= self.most && !self.named.contains_key(&key) {
             self.quiet = true;
@@ -427,7 +428,7 @@ impl Members {
         self.named.insert(key, member);
     }
 
-    /// Lays an object over it of which nothing is known.
+    /// Lays an unknown object over it.
     pub(in crate::check) fn lay_unknown(&mut self) {
         self.laid_over += 1;
         self.others = Others::Any;
@@ -456,7 +457,7 @@ impl Members {
         self.quiet |= over.quiet;
     }
 
-    /// What is either this or the other.
+    /// Members of an object that is either of the two.
     pub(in crate::check) fn or(self: &Rc<Self>, other: &Rc<Self>, room: &mut Room) -> Rc<Self> {
         if Rc::ptr_eq(self, other) {
             return self.clone();
@@ -489,13 +490,14 @@ impl Members {
         Rc::new(both)
     }
 
-    /// Names what only one of two objects has; `others` says what the other one may have.
+    /// Names members that only one of the two objects has; `others` says what the other one may
+    /// have.
     fn set_perhaps(&mut self, key: &Text, member: Member, others: Others) {
         let shape = member.shape.doubted_if(others != Others::None);
         self.set(key.clone(), shape, false, member.said);
     }
 
-    /// All names, in no certain order.
+    /// All names, in no particular order.
     pub(in crate::check) fn names(&self) -> impl Iterator<Item = &str> {
         self.named.keys().map(Text::as_str)
     }

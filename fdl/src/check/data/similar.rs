@@ -1,8 +1,8 @@
-//! Which of the names that are known was meant by one that is not.
+//! Finds the known name that a misspelt name meant.
 
 use crate::diagnostics::changes;
 
-/// Which letters and digits a word has, as far as 64 bits can tell.
+/// The letters and digits of a word, as far as 64 bits can hold them.
 #[derive(Clone, Copy)]
 struct Letters(u64);
 
@@ -11,22 +11,23 @@ impl Letters {
         let bit = |letter: char| match letter.to_ascii_lowercase() {
             letter @ 'a'..='z' => Some(u32::from(letter) - u32::from('a')),
             digit @ '0'..='9' => Some(26 + u32::from(digit) - u32::from('0')),
-            // Of other letters the two cases may differ in more than a bit.
+            // The two cases of other letters may differ in more than a bit.
             _ => None,
         };
         Self(word.chars().filter_map(bit).fold(0, |all, bit| all | 1 << bit))
     }
 
-    /// Whether so many changes can make the one of the other: each takes one letter and brings one.
+    /// Whether this many changes can turn one into the other: each change removes one letter and
+    /// adds one.
     fn may_be(self, other: Self, changes: u32) -> bool {
         (self.0 ^ other.0).count_ones() <= 2 * changes
     }
 }
 
-/// The most changes that are ever taken for a slip.
+/// The maximum number of changes that count as a typing mistake.
 const MOST_CHANGES: u32 = 2;
 
-/// Changes that a slip makes in a word of so many letters.
+/// The typical number of changes of a typing mistake in a word of this length.
 fn usual(letters: usize) -> usize {
     match letters {
         0..=2 => 0,
@@ -35,8 +36,8 @@ fn usual(letters: usize) -> usize {
     }
 }
 
-/// The known name that a misspelt one is most like, where whoever names them names all that is there: the same letters but
-/// for case and signs, or a change or two.
+/// The known name that is most similar to a misspelt one, if the known names are complete: the same
+/// letters except for case and signs, or one or two changes.
 pub(super) fn likely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let letters_of_word = Letters::of(word);
     let mut best: Option<(usize, &str)> = None;
@@ -53,8 +54,9 @@ pub(super) fn likely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Op
     best.map(|(_, name)| name)
 }
 
-/// The same where other names may be there as well: only what hardly is a word of its own is taken for a slip. These are
-/// the same letters but for case and signs, and in longer words one letter too many or too few, or two swapped, inside.
+/// The same if other names may exist too. Only a name that is hardly a word of its own counts as
+/// misspelt: the same letters except for case and signs, or, in longer words, one letter too many
+/// or too few, or two swapped letters, inside the word.
 pub(super) fn surely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let letters = Letters::of(word);
     let mut names = names.filter(|name| Letters::of(name).may_be(letters, MOST_CHANGES));
@@ -76,7 +78,7 @@ pub(super) fn surely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Op
     Some(names.filter(same).fold(first, std::cmp::min))
 }
 
-/// The letters and digits of a name without case.
+/// The letters and digits of a name, in one case.
 fn plain(name: &str) -> String {
     name.chars()
         .filter(|letter| letter.is_alphanumeric())

@@ -1,4 +1,4 @@
-//! What each type of step makes of its data.
+//! The data that each type of step makes.
 
 use super::constant::shape_of_sample;
 use super::find::Data;
@@ -13,11 +13,11 @@ use crate::time::Timestamp;
 use crate::value::Value;
 use std::rc::Rc;
 
-/// What a step leaves by its ways out.
+/// The local after a step, and its other edges.
 type Left = (Option<Rc<Members>>, Vec<Edge>);
 
 impl DataCheck<'_, '_> {
-    /// Checks one step; gives what it leaves where it is caught, and where it leads otherwise.
+    /// Checks one step. Returns what it leaves when it is caught, and where it leads otherwise.
     pub(super) fn step(&self, id: StepId, step: &Step, local: &Rc<Members>, input: &Data) -> Left {
         let Some(entry) = self.checker.outline.entry(id) else {
             return (None, Vec::new());
@@ -44,7 +44,7 @@ impl DataCheck<'_, '_> {
                     }]
                 }),
         };
-        // An operator may end such a step well with any output.
+        // An operator may end such a step with any output.
         if step
             .catch
             .iter()
@@ -56,7 +56,7 @@ impl DataCheck<'_, '_> {
             });
         }
         let caught = (!step.catch.is_empty()).then(|| {
-            // Other members of the error are warned of where the paths are read.
+            // Unknown members of the error are reported where the paths are read.
             let error = Data::Value(error_shape(true));
             let roots = Roots {
                 input: &own,
@@ -68,7 +68,7 @@ impl DataCheck<'_, '_> {
         (caught, edges)
     }
 
-    /// What a step without arms brings about; `None` where it never ends well.
+    /// The local of a step without arms; `None` if the step never succeeds.
     fn own_local(&self, cursor: &Cursor<'_>, step: &Step, kind: &StepKind, own: &Data) -> Option<Shape> {
         match kind {
             StepKind::Task(_) => Some(self.task(cursor, step, own)),
@@ -88,7 +88,7 @@ impl DataCheck<'_, '_> {
         }
     }
 
-    /// What a step puts out.
+    /// The output of a step.
     fn output(&self, cursor: &Cursor<'_>, kind: &StepKind, own: &Data, local: Shape, told: bool) -> Rc<Members> {
         let data = Data::Value(local);
         let roots = Roots {
@@ -102,7 +102,7 @@ impl DataCheck<'_, '_> {
         }
     }
 
-    /// Paths in place of numbers: they see the step's own input.
+    /// Paths in place of numbers. They see the step's own input.
     fn numbers(&self, cursor: &Cursor<'_>, own: &Data) {
         for field in Setting::OF_STEP.map(Setting::field) {
             self.number(cursor, field, own);
@@ -123,7 +123,7 @@ impl DataCheck<'_, '_> {
         }
     }
 
-    /// The paths of `retry`: they see what `inputMappings` see.
+    /// The paths of `retry`. They see the same data as `inputMappings`.
     fn retries(&self, cursor: &Cursor<'_>, roots: Roots<'_>) {
         let Some(retry) = cursor.member("retry") else { return };
         for policy in retry.entries() {
@@ -167,7 +167,7 @@ impl DataCheck<'_, '_> {
         result
     }
 
-    /// What a task's resource answers: an object, and what examples show of it.
+    /// The result of a task's resource: an object, with the members that examples show.
     fn result(&self, name: &str) -> Shape {
         let samples = self
             .samples
@@ -194,7 +194,7 @@ impl DataCheck<'_, '_> {
         }
     }
 
-    /// The paths in `serviceParams`, which was checked not to be nested too deep.
+    /// The paths in `serviceParams`. Its depth was already checked.
     fn params(&self, cursor: &Cursor<'_>, own: &Data) {
         match &cursor.node.kind {
             NodeKind::String(_) => {
@@ -320,7 +320,7 @@ impl DataCheck<'_, '_> {
             over.set("deps".into(), Shape::object(Rc::new(deps), None), true, None);
             own.under(&Rc::new(over))
         };
-        // Of a branch that never ends there is no result to be known.
+        // The result of a branch that never ends is unknown.
         self.list(list, &input)
             .map_or_else(Shape::default, |left| Shape::object(left, None))
     }
@@ -358,7 +358,7 @@ fn empty() -> Shape {
     Shape::object(Rc::new(Members::none()), None)
 }
 
-/// What an error leaves; if `quiet`, nothing is said of members it does not have.
+/// The members of an error; with `quiet`, unknown members are not reported.
 fn error_shape(quiet: bool) -> Shape {
     let mut members = Members::none();
     members.quiet = quiet;
@@ -368,7 +368,7 @@ fn error_shape(quiet: bool) -> Shape {
     Shape::object(Rc::new(members), None)
 }
 
-/// The members of what is an object.
+/// The members of an object.
 fn members_of(shape: &Shape) -> Rc<Members> {
     match shape.certain() {
         Some(known) => known.members.clone(),

@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::syntax::{Source, parse_within};
 use std::fmt::Write;
 
-/// How much is looked at in a definition.
+/// The amount of work for a definition.
 fn work(text: &str) -> usize {
     let (source, limits) = (Source::new("flow.json", text), Limits::default());
     let parsed = parse_within(&source, usize::MAX);
@@ -20,7 +20,7 @@ fn work(text: &str) -> usize {
 const SCHEMA: &str = r#"{"type": "object", "properties": {"order": {"type": "object", "properties": {"id": {"type": "string"}}},
     "total": {"type": "number"}, "items": {"type": "array"}, "email": {"type": "string"}}}"#;
 
-/// So many steps that set, read and compare, catch into one handler, and lead forward and back.
+/// This many steps that set, read and compare, catch into one handler, and lead forward and back.
 fn many(steps: usize) -> String {
     let mut text = format!(r#"{{"version":"v1","type":"flow","inputSchema":{SCHEMA},"steps":["#);
     for n in 0..steps {
@@ -56,7 +56,7 @@ fn the_work_grows_with_the_steps_and_has_an_end() {
     assert!(work(&many(9_990)) <= MAX_WORK);
 }
 
-/// A schema of so many members, and steps of which each misspells one of them.
+/// A schema of this many members, and steps that each misspell one of them.
 fn misspelt(steps: usize, members: usize) -> String {
     let members: Vec<String> = (0..members)
         .map(|n| format!(r#""member{n}":{{"type":"number"}}"#))
@@ -76,7 +76,7 @@ fn misspelt(steps: usize, members: usize) -> String {
 
 #[test]
 fn nothing_is_looked_for_that_is_not_shown() {
-    // As many warnings as are shown, and three times as many.
+    // As many warnings as are shown, and three times that number.
     let (shown, more) = (work(&misspelt(1_000, 120)), work(&misspelt(3_000, 120)));
     assert!(shown > 1_000 * 120, "{shown}");
     assert!(more < shown + 2_000 * 10, "{shown} for 1,000 slips, {more} for 3,000");
@@ -89,7 +89,7 @@ fn a_schema_of_many_members_is_known_as_a_whole() {
         let codes: Vec<Code> = found.into_iter().map(|found| found.code).collect();
         assert_eq!(codes, [Code::FindsNothing, Code::FindsNothing], "{members} members");
     }
-    // Put together with what a step sets, and taken as a whole.
+    // Merged with what a step sets, and used as a whole.
     let names: Vec<String> = (0..300)
         .map(|n| format!(r#""member{n}":{{"type":"number"}}"#))
         .collect();
@@ -100,7 +100,7 @@ fn a_schema_of_many_members_is_known_as_a_whole() {
     assert_eq!(codes(&schema, steps), [Code::FindsNothing]);
 }
 
-/// The codes of what is found in these steps, with a schema of the input.
+/// The codes found in these steps, with a schema of the input.
 fn codes(schema: &str, steps: &str) -> Vec<Code> {
     let text = format!(r#"{{"version":"v1","type":"flow","inputSchema":{schema},"steps":{steps}}}"#);
     let found = check(&Source::new("flow.json", text), &Limits::default()).diagnostics;

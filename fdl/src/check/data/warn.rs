@@ -1,4 +1,4 @@
-//! Warnings of paths that find nothing, and of values of a type that is of no use in their place.
+//! Warnings about paths that find nothing, and about values whose type is useless in their place.
 
 use super::DataCheck;
 use super::find::{Data, Holder, Miss, Why};
@@ -10,12 +10,12 @@ use crate::path::{PathPart, Query};
 use crate::syntax::Span;
 use crate::value::Value;
 
-/// Objects inside each other that are searched for a name that stands elsewhere.
+/// The maximum depth of nested objects that are searched for a name.
 const MAX_SEARCHED: usize = 4;
-/// Names that help counts out.
+/// The maximum number of names that a help text lists.
 const MOST_NAMES: usize = 6;
 
-/// What a path was meant to be.
+/// The path that was meant.
 struct Meant {
     written: String,
     name: String,
@@ -23,8 +23,9 @@ struct Meant {
 }
 
 impl DataCheck<'_, '_> {
-    /// Warns of a part of a path that finds nothing, if what is known allows to say so. `query` stands at an offset in the
-    /// string at `cursor`, `data` is its root, and `other` another root it may have been meant for.
+    /// Warns of a part of a path that finds nothing, if the known shape is certain enough. `query`
+    /// stands at an offset in the string at `cursor`, `data` is its root, and `other` is another
+    /// root that may have been meant.
     pub(super) fn warn_of_miss(
         &self,
         cursor: &Cursor<'_>,
@@ -50,7 +51,7 @@ impl DataCheck<'_, '_> {
                 (format!("there is no item {index} among {count} {items}"), None, None)
             }
             Why::NoMember { key, next, holder } => {
-                // Looking for what was meant is dear where there are many members.
+                // Searching for the intended name is expensive if there are many members.
                 if !self.checker.has_room_for_warnings() || !self.works(holder.len()) {
                     return;
                 }
@@ -78,7 +79,7 @@ impl DataCheck<'_, '_> {
         self.checker.report(with(found, label.or(said), help));
     }
 
-    /// What was meant instead of a member that is not there, of which perhaps another one is asked.
+    /// The intended path instead of a missing member, of which the path may ask another member.
     fn meant(
         &self,
         (key, next): (&str, Option<&str>),
@@ -89,7 +90,7 @@ impl DataCheck<'_, '_> {
     ) -> Option<Meant> {
         let near = match holder.others {
             Others::Any => surely(key, holder.names()).or_else(|| {
-                // A slip in letters, where the member that is asked of it is one of the other.
+                // A typing mistake, if the next member exists in the similar one.
                 let near = likely(key, holder.names())?;
                 let shape = holder.member(near)?.shape;
                 shape.known()?.members.get(next?).map(|_| near)
@@ -131,7 +132,7 @@ impl DataCheck<'_, '_> {
         let meant = beside().or_else(inside).or_else(above).map(|way| named(key, way));
         meant.or_else(|| {
             let deeper = || way_below(holder, key).map(|way| named(key, way));
-            // What stands between the two is a level too many.
+            // The name between the two is a level too many.
             let higher = || {
                 let (next, member) = next.and_then(|next| Some((next, holder.member(next)?)))?;
                 Some(named(next, (next.to_owned(), member.said)))
@@ -145,7 +146,7 @@ impl DataCheck<'_, '_> {
         self.warn_of_value(cursor, shape, kinds, |_| true, needed);
     }
 
-    /// The same, and where no value that is possible is of use.
+    /// The same, also if no possible value is useful.
     pub(super) fn warn_of_value(
         &self,
         cursor: &Cursor<'_>,
@@ -176,7 +177,7 @@ impl DataCheck<'_, '_> {
     }
 }
 
-/// The member of an object that is a list, where one is needed and there is one only.
+/// The only member of an object that is a list, where a list is needed.
 fn inside_list(known: &super::shape::Known, kinds: Kinds) -> Option<String> {
     if kinds != Kinds::ARRAY || known.kinds != Kinds::OBJECT {
         return None;
@@ -196,7 +197,8 @@ pub(super) fn with(found: Diagnostic, label: Option<(Span, String)>, help: Optio
     }
 }
 
-/// The way to a member of that name inside the members of an object, and where it is named.
+/// The path to a member of that name inside the members of an object, and where the member is
+/// named.
 fn way_below(holder: &Holder, key: &str) -> Option<(String, Option<Span>)> {
     let names = holder.names();
     let found = names.filter_map(|name| Some((name, below(&holder.member(name)?.shape, key, MAX_SEARCHED)?)));
@@ -204,7 +206,7 @@ fn way_below(holder: &Holder, key: &str) -> Option<(String, Option<Span>)> {
     Some((format!("{name}{way}"), said))
 }
 
-/// The way to a member of that name inside a value, and where it is named.
+/// The path to a member of that name inside a value, and where the member is named.
 // `depth` bounds the recursion.
 fn below(shape: &Shape, key: &str, depth: usize) -> Option<(String, Option<Span>)> {
     let known = shape.known()?;
@@ -227,7 +229,7 @@ fn root_of(path: &str) -> &str {
     path.split(['.', '[']).next().unwrap_or("$")
 }
 
-/// The members there are, for people.
+/// The existing members, for people.
 fn names_of(holder: &Holder) -> String {
     let mut names: Vec<&str> = holder.names().collect();
     names.sort_unstable();

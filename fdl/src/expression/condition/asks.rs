@@ -1,4 +1,4 @@
-//! What a condition asks of its data: for checks that look at it without any.
+//! The questions that a condition asks of its data, for checks that have no data.
 
 use super::Condition;
 use super::lexer::{Comparison, TokenKind, tokens};
@@ -15,7 +15,7 @@ pub(crate) enum Ask<'c> {
     Compare(Side<'c>, Comparison, Side<'c>),
 }
 
-/// What stands beside a comparison.
+/// A side of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side<'c> {
     Path(Place, &'c Query),
@@ -24,11 +24,11 @@ pub(crate) enum Side<'c> {
     Condition,
 }
 
-/// The how manieth path of its condition it is.
+/// The number of a path in its condition.
 pub(crate) type Place = usize;
 
 impl Condition {
-    /// Its questions in the order they are written, those inside of sides before their comparison.
+    /// Its questions in the order of the text; those inside a side come before their comparison.
     pub(crate) fn asks(&self) -> Vec<Ask<'_>> {
         let mut asks = Vec::new();
         collect(&self.expression, &mut 0, &mut asks);
@@ -51,7 +51,7 @@ impl Condition {
         paths
     }
 
-    /// Where a path of it stands: offset and length in bytes.
+    /// Where one of its paths stands: offset and length in bytes.
     pub(crate) fn place(&self, place: Place) -> (usize, usize) {
         let tokens = tokens(&self.text).unwrap_or_default();
         let mut paths = tokens.iter().filter(|token| matches!(token.kind, TokenKind::Path(_)));
@@ -61,7 +61,7 @@ impl Condition {
     }
 }
 
-// The parser bounds how deep expressions stand inside each other.
+// The parser bounds the depth of nested expressions.
 fn collect<'c>(expression: &'c Expression, paths: &mut Place, asks: &mut Vec<Ask<'c>>) {
     match expression {
         Expression::Constant(_) => {}

@@ -1,4 +1,5 @@
-//! Whether a condition holds. Two-valued: what is missing or cannot be compared does not hold.
+//! Evaluates a condition. There are two results: a missing value, or one that can't be compared,
+//! counts as false.
 
 use super::lexer::Comparison;
 use super::parser::Expression;
@@ -40,7 +41,7 @@ pub(super) fn holds(expression: &Expression, data: Root<'_>, budget: &Budget) ->
     })
 }
 
-/// The value of what stands beside a comparison; nothing where a path finds nothing.
+/// The value of a side of a comparison; `None` if a path finds nothing.
 fn operand<'a>(
     expression: &'a Expression,
     data: Root<'a>,

@@ -1,8 +1,9 @@
-//! Calls of functions, which conditions do not have: what is written in their place.
+//! Function calls, which conditions do not have: the error and the replacement.
 
 use super::ConditionError;
 
-/// The error for a call of a function. `name` stands at byte `at`; `on` is the path that it is about, if that is known.
+/// The error for a function call. `name` stands at byte `at`; `on` is the path that it is about, if
+/// that is known.
 pub(super) fn no_functions(at: usize, name: &str, on: Option<&str>) -> ConditionError {
     let path = on.unwrap_or("$.a");
     let help = match name.to_ascii_lowercase().as_str() {
@@ -35,7 +36,7 @@ fn matches() -> String {
         .to_owned()
 }
 
-/// The first three words of a text, with nothing but blanks between them, and where they begin.
+/// The first three words of a text, with only blanks between them, and where they begin.
 fn first_words(text: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     let mut rest = text;
@@ -52,8 +53,8 @@ fn first_words(text: &str) -> Vec<(usize, &str)> {
     words
 }
 
-/// The error for words that other languages have behind a path, such as `is not null`. They stand at byte `at`, where
-/// `rest` begins with them.
+/// The error for words that other languages put after a path, such as `is not null`. They stand at
+/// byte `at`, where `rest` begins with them.
 pub(super) fn no_words(at: usize, rest: &str, path: &str) -> Option<ConditionError> {
     let words = first_words(rest);
     let lower: Vec<String> = words.iter().map(|(_, word)| word.to_ascii_lowercase()).collect();
@@ -82,7 +83,7 @@ pub(super) fn no_words(at: usize, rest: &str, path: &str) -> Option<ConditionErr
     Some(ConditionError::new(at, written.len(), message).help(help))
 }
 
-/// The path in a call's parentheses, where it is the whole of the first argument: as conditions write it.
+/// The path in a call's parentheses, if it is the whole first argument, as conditions write it.
 pub(super) fn argument(inside: &str) -> Option<String> {
     let end = inside.find([',', ')'])?;
     let path = inside.get(..end)?.trim();
@@ -92,7 +93,7 @@ pub(super) fn argument(inside: &str) -> Option<String> {
     (rest.starts_with(['.', '[']) && rest.chars().all(plain)).then(|| format!("${rest}"))
 }
 
-/// The path and the name of a method that is called on it: of `$.a.b` they are `$.a` and `b`.
+/// The path and the name of a method called on it: for `$.a.b`, `$.a` and `b`.
 pub(super) fn method(path: &str) -> Option<(&str, &str)> {
     let (on, name) = path.rsplit_once('.')?;
     let plain = |letter: char| letter.is_alphanumeric() || letter == '_';

@@ -1,4 +1,4 @@
-//! A condition's text to tokens.
+//! Splits a condition's text into tokens.
 
 use super::ConditionError;
 use super::functions::{argument, method, no_functions, no_words};
@@ -28,7 +28,7 @@ pub(super) enum TokenKind {
     Path(Query),
 }
 
-/// How two values are compared.
+/// How to compare two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -76,7 +76,8 @@ const SIGNS: [(&str, TokenKind); 11] = [
     (")", TokenKind::Close),
 ];
 
-/// What looks like a sign of the language and is none, with what to write; a longer one before what it begins with.
+/// Texts that look like signs of the language but are not, each with its replacement; a longer one
+/// comes before its own prefix.
 const NO_SIGNS: [(&str, &str); 15] = [
     ("===", "write `==`"),
     ("!==", "write `!=`"),
@@ -174,7 +175,7 @@ fn sign(at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), Condit
     let found = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign));
     match (found, meant) {
         (Some((sign, kind)), None) => Ok((kind.clone(), at + sign.len())),
-        // Both fit: the longer one is what stands there.
+        // Both match: the longer one counts.
         (Some((sign, kind)), Some((other, _))) if sign.len() >= other.len() => Ok((kind.clone(), at + sign.len())),
         (_, Some((sign, help))) => {
             Err(ConditionError::new(at, sign.len(), format!("`{sign}` is no operator of conditions")).help(*help))
@@ -209,7 +210,7 @@ fn path(text: &str, at: usize, rest: &str) -> Result<(TokenKind, usize), Conditi
     Err(ConditionError::new(at, end - at, message).help("paths in conditions are keys and indices: `$.a[0].b`"))
 }
 
-/// The letters, digits and `_` a text begins with.
+/// The letters, digits and `_` at the beginning of a text.
 fn word(rest: &str) -> &str {
     let len = rest
         .find(|c: char| !(c.is_alphanumeric() || c == '_'))
@@ -217,7 +218,7 @@ fn word(rest: &str) -> &str {
     rest.get(..len).unwrap_or_default()
 }
 
-/// The same with `.`: what somebody took for a number.
+/// The same with `.`: text that was meant as a number.
 fn number_like(rest: &str) -> &str {
     let len = rest
         .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')))
@@ -259,7 +260,7 @@ pub(super) fn negative(digits: &str) -> Option<Value> {
     format!("-{digits}").parse::<Number>().ok().map(Value::Number)
 }
 
-/// Whether a word is followed by a parenthesis and is no operator of another language.
+/// Whether a word is followed by a parenthesis and is not an operator of another language.
 fn is_call(rest: &str, name: &str) -> bool {
     let after = rest.get(name.len()..).unwrap_or_default();
     let operator = ["and", "or", "not", "true", "false", "null", "in"];

@@ -1,11 +1,11 @@
-//! Tokens to an expression, with its types checked.
+//! Turns tokens into an expression and checks its types.
 
 use super::ConditionError;
 use super::lexer::{Comparison, Token, TokenKind, negative, tokens};
 use crate::path::Query;
 use crate::value::Value;
 
-/// How many parentheses and `!` may stand inside each other.
+/// The maximum depth of nested parentheses and `!`.
 pub(super) const MAX_NESTING: usize = 64;
 
 /// A parsed condition.
@@ -118,7 +118,7 @@ impl<'a> Parser<'a> {
         Ok(Part::new(join(parts), start, end))
     }
 
-    /// What stands beside `&&`, `||` or `!`: a literal there is a boolean.
+    /// An operand of `&&`, `||` or `!`: a literal there is a boolean.
     fn boolean(&self, part: Part) -> Parsed<Box<Expression>> {
         match &*part.expression {
             Expression::Constant(value) if !matches!(value, Value::Bool(_)) => {
@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Bounds every recursion here, and of what walks the expression.
+    /// Bounds every recursion here, and every walk over the expression.
     fn nested(&mut self, begin: &Token, parse: fn(&mut Self) -> Parsed<Part>) -> Parsed<Part> {
         if self.nesting == MAX_NESTING {
             let message = format!("more than {MAX_NESTING} parentheses and `!` inside each other");
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
         parsed
     }
 
-    /// The error for a token where the expression could only go on with an operator.
+    /// The error for a token where only an operator could continue the expression.
     fn expected_operator(&self, token: &Token) -> Box<ConditionError> {
         let (message, help) = match token.kind {
             TokenKind::Close => ("`)` without `(`".to_owned(), None),

@@ -1,4 +1,4 @@
-//! Tables of conditions with whether they hold or what is wrong with them.
+//! Tables of conditions with their results or their errors.
 
 use super::*;
 use crate::expression::sample::{Noise, budget, json, object, on_small_stack};
@@ -319,7 +319,7 @@ fn length_and_nesting_are_bounded() {
                 assert!(Condition::parse(&text.repeat(len / text.len())).is_err(), "{text}");
             }
         }
-        // As flat as they are long.
+        // Flat, but long.
         let flat = vec!["$.a"; 500].join(" && ");
         assert!(
             !Condition::parse(&flat)
@@ -337,7 +337,8 @@ fn length_and_nesting_are_bounded() {
     });
 }
 
-/// Whatever is thrown at the parser, it answers, with a place inside the text; what it takes can be asked.
+/// The parser answers any input, with a place inside the text; every condition that it accepts can
+/// be evaluated.
 #[test]
 fn noise_is_answered() {
     let pieces = [
@@ -367,7 +368,7 @@ fn noise_is_answered() {
     assert!(sound > 100, "{sound}");
 }
 
-/// Random conditions agree with what they are made of.
+/// Random conditions have the value that their parts imply.
 #[test]
 fn connectives_are_boolean_algebra() {
     let atoms = [

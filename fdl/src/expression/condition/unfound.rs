@@ -1,4 +1,4 @@
-//! Which paths of a condition find nothing: for people who wonder why it does not hold.
+//! The paths of a condition that find nothing, to explain why it does not hold.
 
 use super::Condition;
 use super::parser::Expression;
@@ -6,8 +6,8 @@ use crate::graph::Root;
 use crate::value::Text;
 
 impl Condition {
-    /// The paths beside its comparisons that find nothing in this data, as written, each once. A path alone is left out:
-    /// whether there is something is what it asks.
+    /// The paths beside its comparisons that find nothing in this data, as written, each once. A
+    /// path on its own is left out, because it asks whether there is a value.
     pub fn unfound(&self, data: Root<'_>) -> Vec<Text> {
         let mut unfound: Vec<Text> = Vec::new();
         let mut open = vec![&self.expression];

@@ -29,7 +29,7 @@ fn paths_become_what_they_find() {
         (r#"["$.nothing","$.a.b"]"#, "[null,1]"),
         (r#"{"x":["$.nothing"]}"#, r#"{"x":[null]}"#),
         (r#""$.nothing""#, "null"),
-        // What a path finds is not looked into again.
+        // The result of a path is not searched for paths.
         (r#"{"x":"$.s"}"#, r#"{"x":"$.a"}"#),
         // Constants
         (

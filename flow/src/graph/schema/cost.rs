@@ -1,29 +1,29 @@
-//! How many steps a schema takes for a value. The walk goes where the evaluator goes, takes every branch, and ends with the
-//! budget: it never costs more than what it counts.
+//! How many steps a schema takes for a value. The walk follows the evaluator, takes every branch,
+//! and ends with the budget, so it never costs more than it counts.
 
 use super::outline::{Outline, Sub};
 use crate::graph::{Budget, Exhausted};
 use crate::value::{Text, Value};
 
-/// Subschemas that are asked inside each other: each takes room on the evaluator's stack.
+/// The maximum depth of nested subschemas: each level takes room on the evaluator's stack.
 const MAX_DEPTH: usize = 600;
 /// Bytes of a value that is compared for one step.
 const BYTES_PER_STEP: usize = 64;
 /// Steps of the standard's own schemas for each byte of a value.
 const STANDARD_STEPS_PER_BYTE: usize = 16;
 
-/// What evaluating costs at most.
+/// The maximum cost of evaluating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cost {
-    /// Saying whether the value fits.
+    /// The cost of deciding whether the value fits.
     pub(super) whether: usize,
-    /// Saying where it does not.
+    /// The cost of finding where it does not fit.
     pub(super) where_not: usize,
-    /// Finding which of its members and items were looked at.
+    /// The cost of finding which of its members and items were looked at.
     marks: usize,
 }
 
-/// The cost for a value, unless it is more than is left of the budget.
+/// The cost for a value, unless it exceeds the rest of the budget.
 pub(super) fn of(outline: &Outline, value: &Value, budget: &Budget) -> Result<Cost, Exhausted> {
     let mut walk = Walk {
         subs: &outline.subs,
@@ -59,7 +59,7 @@ impl Walk<'_> {
         }
         for &some in &sub.some {
             let found = self.ask(some, value, depth)?;
-            // To say why none fits, each is asked twice.
+            // To explain why none fits, each subschema is asked twice.
             cost.add(found.whether, found.whether.saturating_add(found.where_not));
             cost.mark(found);
         }
@@ -121,7 +121,8 @@ impl Walk<'_> {
         self.ask_of_part(rest, own.into_iter().chain(asked), sub, member, depth, cost)
     }
 
-    /// Asks about a member or item, and, where it is one of the rest, what is asked about what nothing was asked about.
+    /// Asks about a member or item; if nothing else was asked about it, also asks the subschemas
+    /// for such parts.
     fn ask_of_part(
         &mut self,
         rest: bool,
@@ -158,14 +159,15 @@ impl Cost {
         self.marks = self.marks.saturating_add(steps);
     }
 
-    /// What is found by another about the same value is found anew: whether it fits, and what it looked at.
+    /// The result of another subschema about the same value is computed again: whether the value
+    /// fits, and what was looked at.
     fn mark(&mut self, found: Self) {
         self.marks = self.marks.saturating_add(found.whether).saturating_add(found.marks);
     }
 }
 
 impl Sub {
-    /// What it costs by itself.
+    /// Its own cost for a value.
     fn steps_for(&self, value: &Value) -> usize {
         let bytes = value.json_len();
         let parts = match value {
@@ -183,7 +185,7 @@ impl Sub {
         }
         steps = steps.saturating_add(self.compared.saturating_mul(1 + bytes / BYTES_PER_STEP));
         if self.unique && matches!(value, Value::Array(_)) {
-            // Few items are compared with each other, many by their hash.
+            // A few items are compared with each other, many by their hash.
             steps = steps.saturating_add(bytes / 4);
         }
         if self.standard {

@@ -1,4 +1,4 @@
-//! What of a schema decides how much evaluating it costs.
+//! The parts of a schema that decide how much evaluating it costs.
 
 use super::SchemaError;
 use crate::regex_cost;
@@ -7,42 +7,45 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Subschemas inside each other, with references followed: each level takes room on the stack.
+/// The maximum depth of nested subschemas, with references followed: each level takes room on the
+/// stack.
 const MAX_LEVELS: usize = 300;
-/// What all regular expressions of a schema may cost together: each is built where the schema is.
+/// The maximum total cost of a schema's regular expressions: each is built together with the
+/// schema.
 const MAX_PATTERN_COST: usize = 100_000;
-/// What one costs that does nothing: it is compiled, too.
+/// The cost of an empty expression, because it is compiled, too.
 const PATTERN_COST: usize = 30;
 /// Places that are looked at to find what references lead to.
 const MAX_LOOK_STEPS: usize = 200_000;
-/// How often an expression that looks around or back may go back in one text, and the steps for that.
+/// The maximum number of times that an expression with look-around or back-references may backtrack
+/// in one text, and the steps for that.
 pub(super) const BACKTRACKS: usize = 20_000;
 const BACKTRACKING: usize = BACKTRACKS / 16;
-/// Where the standard's own schemas are named; these are built in.
+/// The address of the standard's own schemas; these are built in.
 const STANDARD: &str = "://json-schema.org/";
 
 /// The subschemas of a schema, by number; the first is the whole.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     pub(super) subs: Vec<Sub>,
-    /// Some reference was not found.
+    /// Whether some reference was not found.
     unknown: bool,
 }
 
-/// A subschema: what it costs by itself, and which others it asks about what.
+/// A subschema: its own cost, and the subschemas that it asks about parts of the value.
 #[derive(Debug, Default)]
 pub(super) struct Sub {
     /// Steps for any value: its keywords and names.
     pub(super) own: usize,
-    /// What its `pattern` costs.
+    /// The cost of its `pattern`.
     pub(super) pattern: Option<Expression>,
-    /// Values it compares with.
+    /// The values it compares with.
     pub(super) compared: usize,
     /// Whether items are compared with each other.
     pub(super) unique: bool,
     /// Asked about the same value, together with it.
     pub(super) all: Vec<usize>,
-    /// Asked about the same value first whether it fits, then why not.
+    /// Asked about the same value: first whether it fits, then why not.
     pub(super) some: Vec<usize>,
     pub(super) properties: HashMap<String, usize>,
     pub(super) by_pattern: Vec<(Expression, Option<Regex>, usize)>,
@@ -51,13 +54,14 @@ pub(super) struct Sub {
     pub(super) prefix: Vec<usize>,
     pub(super) items: Option<usize>,
     pub(super) contains: Option<usize>,
-    /// Asked about members or items that nothing else was asked about, which takes another walk to know.
+    /// Asked about members or items that nothing else was asked about. Finding these takes another
+    /// walk.
     pub(super) unevaluated: Vec<usize>,
-    /// One of the standard's own.
+    /// Whether it is one of the standard's own.
     pub(super) standard: bool,
 }
 
-/// What a regular expression costs for a text.
+/// The cost of a regular expression for a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Expression {
     weight: usize,
@@ -70,7 +74,7 @@ enum Looks {
     /// Not at all: one walk through the text.
     #[default]
     No,
-    /// Ahead, so many times, and only from the beginning of the text: as many walks.
+    /// Ahead this many times, and only from the beginning of the text: as many walks.
     FromBeginning(usize),
     /// From anywhere: a walk for each place in the text.
     Anywhere,
@@ -117,7 +121,7 @@ fn looks(pattern: &str) -> Looks {
     }
 }
 
-/// Whether something in an expression is more than a group, flags, a class or a repetition.
+/// Whether an expression has more than groups, flags, classes and repetitions.
 fn looks_around(pattern: &str) -> bool {
     let is_plain = |after: &str| {
         let after_flags = after.trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == '-');
@@ -130,7 +134,8 @@ fn looks_around(pattern: &str) -> bool {
     grouped || pattern.contains("\\k") || (1..=9).any(|group| pattern.contains(&format!("\\{group}")))
 }
 
-/// What stands in a group that has begun, and what comes after it. Nothing where classes or escapes hide its end.
+/// The content of a group that has begun, and the rest after it. `None` if classes or escapes hide
+/// its end.
 fn group(text: &str) -> Option<(&str, &str)> {
     let (mut open, mut escaped, mut in_class) = (1_usize, false, false);
     for (at, letter) in text.char_indices() {
@@ -152,7 +157,7 @@ fn group(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// About how many characters an expression matches one by one, once its repetitions are written out.
+/// About how many characters an expression matches one by one, with its repetitions written out.
 fn weight(pattern: &str) -> usize {
     let times = |what: &str| pattern.matches(what).count();
     let properties = times(r"\p").saturating_add(times(r"\P"));
@@ -187,7 +192,7 @@ impl Outline {
         Ok(reader.made)
     }
 
-    /// Whether there is something that can't be counted.
+    /// Whether there is a part whose cost can't be counted.
     pub(super) fn is_unknown(&self) -> bool {
         self.unknown
     }
@@ -205,7 +210,7 @@ struct Reader<'s> {
 }
 
 impl<'s> Reader<'s> {
-    /// Finds what references may name. The depth was checked.
+    /// Finds the possible targets of references. The depth was checked.
     fn collect(&mut self, value: &'s Value) {
         match value {
             Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
@@ -273,7 +278,7 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// What is asked about the same value.
+    /// The subschemas that are asked about the same value.
     fn read_same(&mut self, members: &'s Map<String, Value>, sub: &mut Sub, levels: usize) -> Result<(), SchemaError> {
         for schema in members.get("allOf").and_then(Value::as_array).into_iter().flatten() {
             sub.all.push(self.read(schema, levels)?);
@@ -382,7 +387,8 @@ impl<'s> Reader<'s> {
         Ok(expression)
     }
 
-    /// Everything a reference may lead to; which of them, where several have one name, only the evaluator knows.
+    /// All possible targets of a reference. If several have one name, only the evaluator knows
+    /// which one is meant.
     fn targets(&mut self, reference: &str) -> Result<Vec<&'s Value>, SchemaError> {
         let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let last = |id: &str| id.trim_end_matches('#').rsplit('/').next().map(str::to_owned);

@@ -5,7 +5,7 @@ fn compiled(schema: &serde_json::Value) -> Result<Schema, SchemaError> {
     Schema::new(&Value::from(schema), &Limits::default())
 }
 
-/// What evaluating takes.
+/// The steps of an evaluation.
 fn steps(schema: &serde_json::Value, value: &serde_json::Value) -> usize {
     let budget = Budget::unlimited();
     let schema = Outline::of(schema).unwrap();

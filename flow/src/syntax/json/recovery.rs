@@ -1,11 +1,11 @@
-//! What to make of a JSON text that goes on otherwise than it may.
+//! Recovery: reading on after a JSON text breaks the rules.
 
 use super::super::problems::{excerpt, problem};
 use super::super::{MAX_DEPTH, Node, NodeKind, Span};
 use super::{Bracket, Content, Expect, Frame, Parser};
 use crate::syntax::code::SyntaxCode;
 
-/// Open containers a message about the end of the text points at.
+/// The maximum number of open containers that a message about the end of the text points at.
 const MAX_LABELS: usize = 8;
 
 impl Parser<'_> {
@@ -26,8 +26,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether what ends before `span` and what begins there are two values for sure, and no word or number in which a
-    /// blank or a quote stands that should not.
+    /// Whether the text before `span` and the text that begins there are certainly two values, and
+    /// not one word or number with a stray blank or quote inside.
     fn is_between_values(&self, span: Span) -> bool {
         let text = self.scan.text;
         let quoted = text
@@ -36,8 +36,8 @@ impl Parser<'_> {
         quoted && !self.last_mended
     }
 
-    /// Whether the texts around a place where a `mark` is missing have it inside: then it may only stand on the wrong
-    /// side of a quote.
+    /// Whether the texts around the place of a missing `mark` contain it. It may then just stand on
+    /// the wrong side of a quote.
     fn is_mark_swapped(&self, span: Span, mark: char) -> bool {
         let before = self.scan.text.get(..self.last_end).unwrap_or_default();
         let after = self.scan.text.get(span.start..).unwrap_or_default();
@@ -48,7 +48,7 @@ impl Parser<'_> {
         ) || inner(after, after.strip_prefix('"').and_then(|text| text.split('"').next()))
     }
 
-    /// A value or key follows another at once: goes on as after a comma.
+    /// A value or key directly follows another: reading goes on as after a comma.
     pub(super) fn missing_comma(&mut self, span: Span) {
         let place = self.after_last();
         let at = Span {
@@ -69,7 +69,7 @@ impl Parser<'_> {
         };
     }
 
-    /// A value follows its key at once: goes on as after a colon.
+    /// A value directly follows its key: reading goes on as after a colon.
     pub(super) fn missing_colon(&mut self, span: Span) {
         let place = self.after_last();
         let message = format!("a `:` is missing after the key `{}`", self.pending_key());
@@ -82,7 +82,7 @@ impl Parser<'_> {
         self.expect = Expect::Value;
     }
 
-    /// A key has no value: takes `null` for it.
+    /// A key has no value: `null` is taken for it.
     pub(super) fn missing_value(&mut self, span: Span) {
         let message = format!("the value of `{}` is missing", self.pending_key());
         self.scan.problems.add(problem(SyntaxCode::Syntax, span, message));
@@ -94,7 +94,7 @@ impl Parser<'_> {
         });
     }
 
-    /// A colon where none may be.
+    /// A colon where none is allowed.
     pub(super) fn stray_colon(&mut self, span: Span) {
         let bracket = self.frames.last().map(Frame::bracket);
         let wrong = match (self.expect, bracket) {
@@ -114,8 +114,8 @@ impl Parser<'_> {
         };
     }
 
-    /// `{` or `[` where a key belongs. A `{` in an object that is a list's item is most likely the next item, and the
-    /// bracket before it was forgotten; anything else is a value without a key.
+    /// `{` or `[` where a key belongs. A `{` in an object that is a list's item is most likely the
+    /// next item after a forgotten bracket; anything else is a value without a key.
     pub(super) fn opened_without_key(&mut self, span: Span, bracket: Bracket) {
         let in_list = self.frames.last().map(Frame::bracket) == Some(Bracket::List);
         if in_list {
@@ -163,7 +163,7 @@ impl Parser<'_> {
         self.expect = Expect::Value;
     }
 
-    /// A container inside too many others: reads past it and takes `null` for it.
+    /// A container that is nested too deep: reads past it and takes `null` for it.
     pub(super) fn too_deep(&mut self, span: Span) {
         let message = format!("more than {MAX_DEPTH} lists and objects inside each other");
         self.scan
@@ -181,8 +181,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Makes a closing bracket fit: afterwards the innermost container is the one it closes. Answers with no if it
-    /// closes nothing.
+    /// Makes a closing bracket fit: afterwards the innermost container is the one it closes.
+    /// Returns false if it closes nothing.
     pub(super) fn closes_something(&mut self, span: Span, bracket: Bracket) -> bool {
         let Some(innermost) = self.frames.last().map(Frame::bracket) else {
             self.stray_closer(span, bracket);
@@ -201,7 +201,8 @@ impl Parser<'_> {
             self.close_forgotten(span, bracket);
             return true;
         }
-        // Nothing of that kind is open. Closing the outermost container would leave all that follows outside.
+        // No container of that kind is open. Closing the outermost one would leave the rest of the
+        // text outside.
         if self.frames.len() > 1 || rest_is_empty {
             let opener = self.frames.last().map(Frame::opener).unwrap_or_default();
             let message = format!(
@@ -228,7 +229,7 @@ impl Parser<'_> {
             .add(problem(SyntaxCode::Syntax, span, message).guess("remove it", span, ""));
     }
 
-    /// Closes containers whose closing bracket was forgotten, up to the one that this bracket closes.
+    /// Closes containers without a closing bracket, up to the one that this bracket closes.
     fn close_forgotten(&mut self, span: Span, bracket: Bracket) {
         while let Some(frame) = self.frames.last().filter(|frame| frame.bracket() != bracket) {
             let (opener, closer) = (frame.opener(), frame.bracket().closer());
@@ -249,7 +250,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The text ends. Containers that are open are one problem, whose fix closes all of them.
+    /// The text ends. The open containers are one problem, whose fix closes all of them.
     pub(super) fn end(&mut self) {
         let Some(innermost) = self.frames.last() else {
             if self.scan.problems.is_empty() {
@@ -305,7 +306,7 @@ impl Parser<'_> {
         self.close_all(place.end);
     }
 
-    /// Leaves the rest of a text unread that has too many problems.
+    /// Leaves the rest of a text with too many problems unread.
     pub(super) fn give_up(&mut self) {
         self.truncated = true;
         self.place_problems();
@@ -313,14 +314,14 @@ impl Parser<'_> {
         self.close_all(self.scan.at);
     }
 
-    /// Closes everything without a word.
+    /// Closes everything without a report.
     fn close_all(&mut self, end: usize) {
         while !self.frames.is_empty() {
             self.pop(end);
         }
     }
 
-    /// Looks at what follows the document, and answers with whether there may be more to look at.
+    /// Looks at the text after the document. Returns whether there may be more to look at.
     pub(super) fn after_the_end(&mut self) -> bool {
         self.scan.skip_blank();
         let rest = self.scan.rest();

@@ -1,4 +1,4 @@
-//! Words of a JSON text, and what is only nearly JSON: comments, bare words, numbers written freely.
+//! Words of a JSON text, and text that is almost JSON: comments, bare words, numbers in free form.
 
 use super::super::number;
 use super::super::problems::{Problems, excerpt, is_invisible, problem, shown};
@@ -8,7 +8,7 @@ use crate::duration;
 use crate::syntax::code::SyntaxCode;
 use crate::value::{Number, Text};
 
-/// Reads words off a text; what is wrong with a word is added to the problems, and the word is mended.
+/// Reads words from a text. A problem with a word is recorded, and the word is repaired.
 pub(super) struct Scanner<'a> {
     pub(super) text: &'a str,
     /// The next byte.
@@ -28,7 +28,7 @@ pub(super) enum TokenKind {
     Close(Bracket),
     Colon,
     Comma,
-    /// Anything that is a whole value: no object, no list.
+    /// Anything that is a whole value, but not an object or a list.
     Scalar(NodeKind),
     /// The end of the text.
     End,
@@ -68,7 +68,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What is not yet read.
+    /// The unread rest.
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -82,7 +82,7 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The next word; the end, too, where there are too many problems to read on.
+    /// The next word; also the end if there are too many problems to read on.
     pub(super) fn token(&mut self) -> Token {
         loop {
             self.skip_blank();
@@ -117,7 +117,7 @@ impl<'a> Scanner<'a> {
         Some(kind)
     }
 
-    /// A sign of other languages where JSON has another.
+    /// A sign of other languages in place of JSON's.
     fn instead(&mut self, kind: TokenKind, json: &str) -> Option<TokenKind> {
         let start = self.at;
         self.at += if self.rest().starts_with("=>") { 2 } else { 1 };
@@ -133,7 +133,7 @@ impl<'a> Scanner<'a> {
         Some(kind)
     }
 
-    /// Goes past blanks and comments.
+    /// Skips blanks and comments.
     pub(super) fn skip_blank(&mut self) {
         loop {
             while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
@@ -216,7 +216,7 @@ impl<'a> Scanner<'a> {
         }))
     }
 
-    /// What looks like a number at its beginning, but has no digits.
+    /// A text that begins like a number but has no digits.
     fn not_json(&mut self, span: Span, text: &str) -> Option<TokenKind> {
         match text {
             "-Infinity" | "+Infinity" | "-NaN" | "+NaN" => {
@@ -232,7 +232,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A word without quotes, a text in other quotes, or something that is nothing.
+    /// A word without quotes, a text in other quotes, or an unknown text.
     fn word(&mut self) -> Option<TokenKind> {
         let rest = self.rest();
         let first = rest.chars().next()?;
@@ -271,7 +271,7 @@ impl<'a> Scanner<'a> {
                 return NodeKind::Null;
             }
             _ if self.rest().starts_with('"') && !self.has_odd_quotes(self.rest().get(1..).unwrap_or_default()) => {
-                // The quote that ends the string is there, the one that begins it is not.
+                // The string has its closing quote but no opening quote.
                 self.at += 1;
                 let at = Span {
                     start: span.start,
@@ -284,7 +284,7 @@ impl<'a> Scanner<'a> {
             }
             _ => {
                 let message = format!("`{}` must stand in double quotes", excerpt(word));
-                // A key can be nothing else; a value may be a misspelt `true` or number.
+                // A key must be a string; a value may be a misspelt `true` or number.
                 let key = self.rest().trim_start().starts_with(':');
                 self.problems.add(problem(SyntaxCode::Syntax, span, message).fixed_by(
                     "put it in double quotes".to_owned(),
@@ -301,8 +301,8 @@ impl<'a> Scanner<'a> {
         kind
     }
 
-    /// A text such as `http://localhost/a` or `queue:jobs` without the quote that begins it, or without both. It is a
-    /// value, so its colon separates nothing.
+    /// A text such as `http://localhost/a` or `queue:jobs` without its opening quote, or without
+    /// both quotes. It is a value, so its colon is not a separator.
     fn bare_address(&mut self, start: usize) -> Option<&'a str> {
         let is_value = self.text.get(..start)?.trim_end().ends_with(':');
         let more = self.rest().strip_prefix(':')?;
@@ -315,7 +315,7 @@ impl<'a> Scanner<'a> {
         let closed = after.strip_prefix('"').is_some_and(|after| !self.has_odd_quotes(after));
         let more = match closed {
             true => more,
-            // What ends the containers is no part of it.
+            // The end of the containers is not part of it.
             false => more.trim_end_matches(['}', ']']),
         };
         self.at += 1 + more.len();
@@ -337,7 +337,7 @@ impl<'a> Scanner<'a> {
         Some(text)
     }
 
-    /// Goes past characters that can't begin anything.
+    /// Skips characters that can't begin anything.
     fn unexpected(&mut self) -> Option<TokenKind> {
         let start = self.at;
         let first = self.rest().chars().next()?;
@@ -373,7 +373,8 @@ impl<'a> Scanner<'a> {
         None
     }
 
-    /// Goes past the rest of a container whose opening bracket was just read; whether its end was found.
+    /// Skips the rest of a container whose opening bracket was just read. Returns whether its end
+    /// was found.
     pub(super) fn skip_container(&mut self) -> bool {
         let mut depth = 1_usize;
         while let Some(byte) = self.peek() {
@@ -403,7 +404,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Blank to the eye, but not to JSON.
+/// Looks blank, but is not blank to JSON.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || is_invisible(letter)
 }
@@ -412,7 +413,7 @@ fn is_word_start(letter: char) -> bool {
     letter.is_alphabetic() || letter == '_' || letter == '$'
 }
 
-/// What a number too large for a double is taken for, so that it stays a number.
+/// The replacement for a number that is too large for a double, so that it stays a number.
 fn largest(negative: bool) -> Number {
     let value = if negative { f64::MIN } else { f64::MAX };
     Number::from_f64(value).unwrap_or_else(|| 0.into())

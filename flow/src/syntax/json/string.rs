@@ -1,4 +1,4 @@
-//! Strings of a JSON text: escapes, and what is only nearly a string.
+//! Strings of a JSON text: escapes, and text that is almost a string.
 
 use super::super::problems::{excerpt, problem, shown};
 use super::super::{NodeKind, Span};
@@ -6,10 +6,11 @@ use super::scan::{Scanner, TokenKind};
 use crate::syntax::code::SyntaxCode;
 use crate::value::Text;
 
-/// How far a mistake is looked ahead for. A bound, lest a text of nothing but mistakes takes time squared.
+/// The maximum look-ahead for a mistake, in bytes. Without a bound, a text full of mistakes would
+/// take quadratic time.
 const LOOK_AHEAD_BYTES: usize = 200;
 
-/// A string while it is read.
+/// A string that is being read.
 #[derive(Default)]
 struct Reading {
     value: String,
@@ -112,7 +113,7 @@ impl Scanner<'_> {
                 "escape it".to_owned(),
                 span,
                 format!("\"{inner}\""),
-                // A line break may well stand where a quote was forgotten.
+                // A line break may mean that a quote was forgotten.
                 !matches!(control, '\n' | '\r'),
             ));
         } else if let Some(at) = reading.quote {
@@ -121,7 +122,7 @@ impl Scanner<'_> {
             for letter in reading.value.chars() {
                 inner.push_str(&escaped(letter));
             }
-            // Quotes around a word come in pairs; one alone may be the end of another string.
+            // Quotes around a word come in pairs; a single one may be the end of another string.
             let pairs = reading.value.matches('"').count().is_multiple_of(2);
             self.problems.add(
                 problem(
@@ -134,9 +135,10 @@ impl Scanner<'_> {
         }
     }
 
-    /// Whether the quote at the next byte belongs to the text, as both inside `"he said "yes" to me"` do: a letter
-    /// follows at once (behind the second such quote also after a blank), and another quote that may end the string
-    /// stands in the same line. No text that is JSON has a letter there.
+    /// Whether the quote at the next byte belongs to the text, like both inner quotes of `"he said
+    /// "yes" to me"`: a letter directly follows (after the second such quote also after a blank),
+    /// and another quote that may end the string stands in the same line. Valid JSON has no letter
+    /// there.
     fn is_inner_quote(&self, second: bool) -> bool {
         let after = self.rest().get(1..).unwrap_or_default();
         let next = if second { after.trim_start_matches(' ') } else { after };
@@ -150,11 +152,11 @@ impl Scanner<'_> {
         let Some(next) = line.find('"') else { return false };
         let following = line.get(next + 1..).unwrap_or_default().trim_start();
         let between = line.get(..next).unwrap_or_default().trim_end();
-        // A key and its colon, or a string after a comma, are words of their own.
+        // A key with its colon, or a string after a comma, is a word of its own.
         !following.starts_with(':') && !between.ends_with([',', ':', '[', '{'])
     }
 
-    /// Whether the string goes on past the line break at the next byte: the next quote ends it.
+    /// Whether the string continues after the line break at the next byte: the next quote ends it.
     fn goes_on(&self) -> bool {
         let rest = self.rest();
         let Some(quote) = rest.find('"') else { return false };
@@ -162,8 +164,9 @@ impl Scanner<'_> {
         after.is_empty() || after.starts_with([',', '}', ']'])
     }
 
-    /// Whether the quote at the next byte begins another string, because the one that is read has no end: a word follows
-    /// at once, a `,` or `:` stands before it, and the quotes of the line are odd.
+    /// Whether the quote at the next byte begins another string, because the current one has no
+    /// end: a word directly follows, a `,` or `:` comes before it, and the line has an odd number
+    /// of quotes.
     fn ends_too_late(&self, start: usize) -> bool {
         let after = self.rest().get(1..).unwrap_or_default();
         let long = self.at - start > LOOK_AHEAD_BYTES;
@@ -175,7 +178,7 @@ impl Scanner<'_> {
         marks.contains([',', ':']) && self.has_odd_quotes(after)
     }
 
-    /// Whether a quote of the line that goes on with `after` has no fellow.
+    /// Whether a quote of the line that continues with `after` has no partner.
     pub(super) fn has_odd_quotes(&self, after: &str) -> bool {
         let near = after
             .get(..after.floor_char_boundary(LOOK_AHEAD_BYTES))
@@ -184,7 +187,7 @@ impl Scanner<'_> {
         line.matches('"').count() % 2 == 1
     }
 
-    /// Ends a string that has no end, where its text most likely ends.
+    /// Ends a string without an end where its text most likely ends.
     fn unclosed(&mut self, start: usize, value: &mut String) {
         let read = self.at;
         let written = self.text.get(start + 1..read).unwrap_or_default();
@@ -196,7 +199,8 @@ impl Scanner<'_> {
             end: self.at,
         };
         let behind = self.rest().split(['\n', '\r']).next().unwrap_or_default();
-        // What stands behind the missing quote is told up to the end of the next word in quotes.
+        // The message quotes the text after the missing quote up to the end of the next word in
+        // quotes.
         let quote = behind.get(cut + 1..).and_then(|behind| behind.find('"'));
         let behind = quote.map_or(Some(behind), |quote| behind.get(..cut + quote + 2));
         let place = match behind.unwrap_or_default().trim() {
@@ -208,7 +212,7 @@ impl Scanner<'_> {
             .add(problem(SyntaxCode::Syntax, self.since(start), message).guess("close it", end, "\""));
     }
 
-    /// The character an escape stands for; the next byte is its backslash.
+    /// The character of an escape; the next byte is its backslash.
     fn escape(&mut self) -> char {
         let start = self.at;
         let letter = self.rest().chars().nth(1);
@@ -243,7 +247,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The character of a `\u` escape, whose four digits come next.
+    /// The character of a `\u` escape, whose four digits are next.
     fn unicode_escape(&mut self, start: usize) -> char {
         let Some(number) = self.four_digits() else {
             self.problems.add(problem(
@@ -281,7 +285,8 @@ impl Scanner<'_> {
         u32::from_str_radix(digits, 16).ok()
     }
 
-    /// A text in quotes that are not JSON's, if the next character is one and its fellow stands in the same line.
+    /// A text in quotes that are not JSON's, if the next character is such a quote and its partner
+    /// is in the same line.
     pub(super) fn other_quotes(&mut self, first: char) -> Option<Text> {
         let closers: &[char] = match first {
             '\'' => &['\''],
@@ -322,8 +327,8 @@ impl Scanner<'_> {
     }
 }
 
-/// Where a text without a closing quote most likely ends: before the signs of JSON that stand last in it. Brackets that
-/// close what the text itself opens belong to it.
+/// The most likely end of a text without a closing quote: before the JSON signs at its end.
+/// Brackets that close brackets of the text itself belong to it.
 fn likely_end(written: &str) -> usize {
     let blank = |letter: char| letter == ' ' || letter == '\t';
     let text = written.trim_end_matches(|letter| blank(letter) || "{}[],:".contains(letter));
@@ -335,7 +340,7 @@ fn likely_end(written: &str) -> usize {
     marks.find([',', ':']).map_or(written.len(), |mark| end + mark)
 }
 
-/// A text whose last character may be a raw control, with that one escaped.
+/// The text, with its last character escaped if it is a raw control character.
 fn control_escaped(text: &str) -> String {
     match text.chars().next_back().filter(|&letter| letter < ' ') {
         Some(control) => text.trim_end_matches(control).to_owned() + &escaped(control),
@@ -343,7 +348,7 @@ fn control_escaped(text: &str) -> String {
     }
 }
 
-/// A character as a JSON string has it.
+/// A character as a JSON string writes it.
 pub(super) fn escaped(letter: char) -> String {
     match letter {
         '"' => "\\\"".to_owned(),

@@ -1,14 +1,14 @@
-//! Words that come again and again, keys above all, are kept once.
+//! A cache that keeps repeated words, mostly keys, only once.
 
 use crate::value::Text;
 
-/// Words in store, by a number made of their length and ends.
+/// The places for words. The number of a place is made of the word's length and ends.
 const SLOTS: usize = 256;
-/// Longer words are rarely the same.
+/// The maximum length of a cached word. Longer words are rarely the same.
 const MAX_STRING_BYTES: usize = 24;
 
-/// The words read last. One place each: what falls on the same place takes turns, so chosen words can make it useless but
-/// not slow.
+/// The words read last, one in each place. Words with the same place replace each other, so chosen
+/// words can make the cache useless but not slow.
 pub(super) struct StringCache(Vec<Text>);
 
 impl Default for StringCache {
@@ -18,7 +18,7 @@ impl Default for StringCache {
 }
 
 impl StringCache {
-    /// A text without escapes, shared with the one read before if it is the same.
+    /// A text without escapes, shared with the previous one if it is the same.
     pub(super) fn shared(&mut self, word: &str) -> Text {
         let place = match word.as_bytes() {
             [first, .., before, last] if word.len() <= MAX_STRING_BYTES => {

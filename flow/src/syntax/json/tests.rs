@@ -1,4 +1,4 @@
-//! What JSON is read as, and what is said about a text that is nearly JSON.
+//! The results of reading JSON, and the messages for text that is almost JSON.
 
 use crate::diagnostics::Diagnostic;
 use crate::syntax::code::SyntaxCode;
@@ -63,8 +63,8 @@ fn spans_hold_the_text_of_each_value() {
     assert_eq!(of(a.value.items()[1].span), r#""é""#);
 }
 
-/// Texts with one problem: the tree, the code, the pointer, the text at its place, and the text mended (empty: not
-/// mechanical).
+/// Texts with one problem: the tree, the code, the pointer, the text at its place, and the fixed
+/// text (empty: no mechanical fix).
 const ONE_PROBLEM: &[(&str, &str, SyntaxCode, &str, &str, &str)] = &[
     (
         r#"{"a":1,}"#,

@@ -1,4 +1,5 @@
-//! Anchors, aliases and merge keys. Every copy is counted, so that aliases to aliases can't blow a small text up.
+//! Anchors, aliases and merge keys. Every copy is counted, so that aliases to aliases can't make a
+//! small text huge.
 
 use super::super::problems::problem;
 use super::super::{Member, Node, NodeKind};
@@ -7,15 +8,16 @@ use crate::syntax::code::SyntaxCode;
 use crate::value::Text;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Nodes that all copies of one text together may have. A text of 64 bytes counts as one more node.
+/// The maximum number of nodes in all copies of one text. Each 64 bytes of a string count as one
+/// more node.
 const MAX_COPIED_NODES: usize = 100_000;
 
 /// How large a value is.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
-    /// Nodes, and texts by their length.
+    /// Nodes, with strings counted by their length.
     weight: usize,
-    /// Containers inside each other.
+    /// The depth of nested containers.
     depth: usize,
 }
 
@@ -30,13 +32,13 @@ impl Size {
         }
     }
 
-    /// Counts a value that is inside.
+    /// Adds a contained value.
     pub(super) fn add(&mut self, inner: Self) {
         self.weight = self.weight.saturating_add(inner.weight);
         self.depth = self.depth.max(inner.depth);
     }
 
-    /// The size of a container, where `self` counted what is inside.
+    /// The size of a container, where `self` counts its contents.
     pub(super) fn inside_one_more(self) -> Self {
         Self {
             weight: self.weight,
@@ -45,7 +47,7 @@ impl Size {
     }
 }
 
-/// The values that have anchors.
+/// The values with anchors.
 #[derive(Default)]
 pub(super) struct Anchors {
     known: BTreeMap<usize, (Node, Size)>,
@@ -55,21 +57,22 @@ pub(super) struct Anchors {
 
 /// Why an alias gets no copy.
 pub(super) enum Refused {
-    /// Copies are too large together; said once only.
+    /// The copies are too large together. This is reported only once.
     Large,
     /// It would nest too deep.
     Deep,
 }
 
 impl Anchors {
-    /// Remembers a value under the number of its anchor, if it has one. This is a copy, too.
+    /// Stores a value under the number of its anchor, if it has one. This counts as a copy, too.
     pub(super) fn keep(&mut self, id: usize, node: &Node, size: Size) {
         if id != 0 && self.count(size) {
             self.known.insert(id, (node.clone(), size));
         }
     }
 
-    /// A copy of an anchor's value, to be put where `depth` more containers may be; none after a refusal.
+    /// A copy of an anchor's value, for a place where `depth` more containers are allowed; `None`
+    /// after a refusal.
     pub(super) fn copy(&mut self, id: usize, depth: usize) -> Result<Option<(Node, Size)>, Refused> {
         let size = self.known.get(&id).map(|&(_, size)| size);
         if size.is_some_and(|size| size.depth > depth) {
@@ -85,7 +88,7 @@ impl Anchors {
         }
     }
 
-    /// Counts a copy; whether it may be made.
+    /// Counts a copy. Returns whether it is allowed.
     fn count(&mut self, size: Size) -> bool {
         self.copied = self.copied.saturating_add(size.weight);
         self.copied <= MAX_COPIED_NODES
@@ -111,8 +114,8 @@ pub(super) fn mergeable(node: Node) -> (Vec<Node>, Option<Diagnostic<SyntaxCode>
     (fitting, wrong)
 }
 
-/// An object's members with those that `<<` brings in, which stand first. A key of the object's own wins over theirs,
-/// an earlier one over a later one.
+/// An object's members together with those of `<<`, which come first. The object's own keys win
+/// over theirs, and earlier ones over later ones.
 pub(super) fn merged(own: Vec<Member>, merges: Vec<Node>) -> Vec<Member> {
     if merges.is_empty() {
         return own;

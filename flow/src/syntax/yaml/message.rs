@@ -1,4 +1,4 @@
-//! The words for a text that is not YAML.
+//! The messages for a text that is not YAML.
 
 use super::super::Span;
 use super::super::problems::{problem, shown};
@@ -7,7 +7,7 @@ use crate::diagnostics::Diagnostic;
 use crate::syntax::code::SyntaxCode;
 use granit_parser::{ErrorKind, ScanError};
 
-/// What a parser's error says to people.
+/// The message for people about a parser's error.
 pub(super) fn of(error: &ScanError, text: &str) -> Diagnostic<SyntaxCode> {
     let at = text.floor_char_boundary(error.marker().byte_offset().unwrap_or(text.len()));
     let next = text.get(at..).and_then(|rest| rest.chars().next());
@@ -35,7 +35,7 @@ pub(super) fn of(error: &ScanError, text: &str) -> Diagnostic<SyntaxCode> {
     }
 }
 
-/// The message, and what to do.
+/// The message, and the advice.
 fn words(kind: &ErrorKind) -> (String, Option<&'static str>) {
     if let Some((message, help)) = of_structure(kind).or_else(|| of_text(kind)) {
         return (message.to_owned(), help);
@@ -143,7 +143,7 @@ fn of_text(kind: &ErrorKind) -> Option<Words> {
     })
 }
 
-/// A parser's own words as messages are written: lower case, backquotes.
+/// The parser's own message in the style of ours: lower case, backquotes.
 fn plain(words: &str) -> String {
     let words = words.trim_end_matches('.').replace(['\'', '"'], "`");
     let mut letters = words.chars();
@@ -153,7 +153,7 @@ fn plain(words: &str) -> String {
     }
 }
 
-/// Says of a key that stands one blank off the keys before it which blank that is.
+/// If a key stands one blank off the keys before it, says which blank that is.
 fn out_of_line(wrong: &Diagnostic<SyntaxCode>, text: &str, at: usize) -> Option<Diagnostic<SyntaxCode>> {
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(start..)?.lines().next()?;
@@ -177,10 +177,10 @@ fn out_of_line(wrong: &Diagnostic<SyntaxCode>, text: &str, at: usize) -> Option<
         .then(|| found.guess("remove the blank", blank, ""))
 }
 
-/// Lines that are looked back for the key a line should stand under.
+/// How many lines are searched backwards for the key above a line.
 const LINES_ABOVE: usize = 50;
 
-/// The column in which a line's key begins, behind the `- ` of a list, and the key.
+/// The column in which a line's key begins, after the `- ` of a list, and the key.
 fn column_of_key(line: &str) -> Option<(usize, &str)> {
     let key = line.trim_start_matches([' ', '-']);
     let column = line.len() - key.len();
@@ -191,7 +191,7 @@ fn column_of_key(line: &str) -> Option<(usize, &str)> {
     (plain && !name.is_empty()).then_some((column, name))
 }
 
-/// Adds the fix, where there is one.
+/// Adds the fix, if there is one.
 fn add_fix(wrong: Diagnostic<SyntaxCode>, kind: &ErrorKind, text: &str, at: usize) -> Diagnostic<SyntaxCode> {
     let (tabs, value) = match kind {
         ErrorKind::TabInBlockIndentation
@@ -204,7 +204,7 @@ fn add_fix(wrong: Diagnostic<SyntaxCode>, kind: &ErrorKind, text: &str, at: usiz
         _ => (false, false),
     };
     if let Some((span, indented)) = tabs.then(|| without_tabs(text, at)).flatten() {
-        // Where some lines are indented with blanks and some with tabs, nobody knows how wide a tab was.
+        // If some lines are indented with blanks and some with tabs, the width of a tab is unknown.
         let sure = !text.lines().any(|line| line.starts_with(' '));
         return wrong.fixed_by("write two blanks for each tab".to_owned(), span, indented, sure);
     }
@@ -216,7 +216,7 @@ fn add_fix(wrong: Diagnostic<SyntaxCode>, kind: &ErrorKind, text: &str, at: usiz
 }
 
 /// The text from the line of a byte, or the next one that is indented with tabs, to the last that is, with blanks
-/// instead. A reader stops at the first tab, so one fix has to mend what it would stop at next.
+/// instead. A reader stops at the first tab, so the fix also covers the tabs after it.
 fn without_tabs(text: &str, at: usize) -> Option<(Span, String)> {
     let mut start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     let mut lines = text.get(start..)?.split_inclusive('\n');
@@ -234,7 +234,7 @@ fn without_tabs(text: &str, at: usize) -> Option<(Span, String)> {
     let (mut read, mut kept, mut end) = (0, 0, 0);
     for line in rest.split_inclusive('\n') {
         let indent = indentation(line);
-        // Behind more blanks than the first line's a tab can be the text of a block.
+        // After more blanks than the first line has, a tab can be text of a block.
         if indent.starts_with('\t') || indent.strip_prefix(blanks).is_some_and(|rest| rest.starts_with('\t')) {
             mended.push_str(rest.get(kept..read)?);
             mended.push_str(&indent.replace('\t', "  "));
@@ -255,7 +255,8 @@ fn indentation(line: &str) -> &str {
     line.get(..line.len() - text.len()).unwrap_or_default()
 }
 
-/// The value in the line of a byte, where the line is `key: value` in block style and the byte is inside the value.
+/// The value in the line of a byte, if the line is `key: value` in block style and the byte is
+/// inside the value.
 fn value_of_line(text: &str, at: usize) -> Option<(Span, &str)> {
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(start..)?.split(['\n', '\r']).next()?;

@@ -1,4 +1,4 @@
-//! What a YAML scalar is worth by the core schema, and what its tag makes of it.
+//! The value of a YAML scalar by the core schema and its tag.
 
 use super::super::problems::{excerpt, problem};
 use super::super::{NodeKind, Span, number};
@@ -7,20 +7,20 @@ use crate::syntax::code::SyntaxCode;
 use crate::value::{Number, Text};
 use granit_parser::{ScalarStyle, Tag};
 
-/// A scalar as it stands in the text.
+/// A scalar in the text.
 pub(super) struct Scalar<'a> {
-    /// Its characters, escapes resolved.
+    /// Its characters, with escapes resolved.
     pub(super) value: &'a str,
     pub(super) style: ScalarStyle,
     pub(super) span: Span,
 }
 
-/// What a tag asks for.
+/// The type that a tag asks for.
 #[derive(Clone, Copy)]
 pub(super) enum Tagged<'a> {
     /// There is no tag.
     Not,
-    /// `!`: a text, whatever it looks like.
+    /// `!`: always a text.
     Text,
     /// A tag of the core schema: `null`, `bool`, `int`, `float`, `str`, `seq` or `map`.
     Core(&'a str),
@@ -38,20 +38,20 @@ impl<'a> Tagged<'a> {
     }
 }
 
-/// What a text without quotes is.
+/// The value of a text without quotes.
 enum Plain {
     Null,
     Bool(bool),
-    /// An integer or a float, as JSON writes it.
+    /// An integer or a float, in JSON's form.
     Number(String),
-    /// An infinity or no number.
+    /// An infinity or NaN.
     NotFinite,
     Text,
 }
 
 impl Scalar<'_> {
-    /// The place, the value, and what is wrong with it. `tag` is where the tag stands, `before` the end of what came
-    /// before.
+    /// The place, the value, and its problem. `tag` is the place of the tag, `before` the end of
+    /// the preceding text.
     pub(super) fn resolve(
         &self,
         tagged: Tagged<'_>,
@@ -79,7 +79,7 @@ impl Scalar<'_> {
         }
     }
 
-    /// Where it stands: a block from its `|` or `>` on, without the line breaks at its end.
+    /// Its place: a block from its `|` or `>` on, without the line breaks at its end.
     fn place(&self, text: &str, before: usize) -> Span {
         if !matches!(self.style, ScalarStyle::Literal | ScalarStyle::Folded) {
             return self.span;
@@ -100,7 +100,7 @@ impl Scalar<'_> {
     }
 
     fn plain(&self, span: Span) -> (NodeKind, Option<Diagnostic<SyntaxCode>>) {
-        // The parser writes `~` for a value that is not there.
+        // The parser writes `~` for a missing value.
         match resolve(self.value) {
             Plain::Null => (NodeKind::Null, None),
             Plain::Bool(value) => (NodeKind::Bool(value), None),
@@ -125,7 +125,7 @@ impl Scalar<'_> {
         }
     }
 
-    /// The value a tag of the core schema asks for, if it is one.
+    /// The value that a tag of the core schema asks for, if the scalar has it.
     fn as_core(&self, name: &str) -> Option<NodeKind> {
         match (name, resolve(self.value)) {
             ("null", Plain::Null) => Some(NodeKind::Null),
@@ -141,8 +141,8 @@ impl Scalar<'_> {
         }
     }
 
-    /// A text with a tag that is not known. A tag that begins with no letter was hardly meant as one: it then belongs
-    /// to the text, as in `condition: !($.done == true)`.
+    /// A text with an unknown tag. A tag that does not begin with a letter is hardly meant as a
+    /// tag, so it belongs to the text, as in `condition: !($.done == true)`.
     fn unknown(&self, span: Span, tag: Span, text: &str) -> (Span, NodeKind, Option<Diagnostic<SyntaxCode>>) {
         let written = text.get(tag.start..tag.end).unwrap_or_default();
         let name = written.trim_start_matches(['!', '<']);
@@ -176,7 +176,7 @@ impl Scalar<'_> {
     }
 }
 
-/// A text of one line in YAML's quotes, the simplest that will do.
+/// A text of one line in the simplest YAML quotes that work.
 pub(super) fn quoted(text: &str) -> Option<String> {
     if text.contains(char::is_control) {
         None

@@ -1,4 +1,4 @@
-//! What YAML is read as, and what is said about a text that is none.
+//! The results of reading YAML, and the messages for text that is not YAML.
 
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::syntax::code::SyntaxCode;
@@ -107,8 +107,8 @@ fn spans_hold_the_text_of_each_value() {
     assert_eq!(&text[key.start..key.end], "é");
 }
 
-/// Texts with one problem: the tree, the code, the pointer, the text at its place, and the text mended (empty: not
-/// mechanical).
+/// Texts with one problem: the tree, the code, the pointer, the text at its place, and the fixed
+/// text (empty: no mechanical fix).
 const ONE_PROBLEM: &[(&str, &str, SyntaxCode, &str, &str, &str)] = &[
     ("", "", SyntaxCode::Empty, "", "", ""),
     ("# x\n", "", SyntaxCode::Empty, "", "", ""),
@@ -363,7 +363,8 @@ fn collections_nest_to_the_limit_and_no_deeper() {
     }
 }
 
-/// One fix mends all lines: the reader stops at the first, so the others would come up one by one.
+/// One fix corrects all lines: the reader stops at the first, so the others would be reported one
+/// by one.
 #[test]
 fn tabs_are_mended_in_all_lines() {
     for (text, mended) in [
@@ -381,7 +382,7 @@ fn tabs_are_mended_in_all_lines() {
             "a:\r\n\tb: 1\r\n\tc: |\r\n\t\tx\r\n",
             "a:\r\n  b: 1\r\n  c: |\r\n    x\r\n",
         ),
-        // A tab behind the blanks of a block is part of its text.
+        // A tab after the blanks of a block is part of its text.
         ("a:\n\tb: 1\nc: |\n  \tx\n", "a:\n  b: 1\nc: |\n  \tx\n"),
     ] {
         let parsed = read(text);

@@ -7,9 +7,9 @@ use crate::table::table;
 use clap::Args;
 use starbridge_flow::value::Object;
 
-/// Most entries the server puts on a page.
+/// The largest number of entries on a page of the server.
 const PAGE_ITEMS: u64 = 1_000;
-/// So many are shown where nobody says.
+/// The number of entries shown by default.
 const DEFAULT_LIMIT: u64 = 100;
 
 /// How much of a list is shown.
@@ -28,12 +28,12 @@ pub struct Paged<'a> {
     pub path: &'a [&'a str],
     pub query: &'a [(&'a str, String)],
     pub heads: &'a [&'a str],
-    /// What is said where the server has further pages.
+    /// The hint if the server has further pages.
     pub more: &'a str,
 }
 
 impl Paged<'_> {
-    /// Shows it: a table, or the server's pages, one a line.
+    /// Shows it: a table, or the server's pages, one per line.
     pub fn show(&self, client: &Client, most: ListLimit, row: impl Fn(&Object) -> Vec<String>) -> Result<(), Exit> {
         let output = client.output();
         let mut left = match most.all {
@@ -73,7 +73,7 @@ impl Paged<'_> {
     }
 }
 
-/// Shows a whole list: a table, or the server's pages, one a line; `none` where it is empty.
+/// Shows a whole list: a table, or the server's pages, one per line; `none` if it is empty.
 pub fn whole(
     client: &Client,
     path: &[&str],

@@ -1,4 +1,4 @@
-//! What a server has of a name that is near to one it does not have.
+//! Suggests existing names of a server that are similar to an unknown one.
 
 use super::{Client, Problem};
 use crate::views::text;
@@ -6,11 +6,12 @@ use starbridge_flow::diagnostics::nearest;
 use starbridge_flow::value::Object;
 use starbridge_node::escaping::escaped;
 
-/// So many entries are looked at.
+/// How many entries are looked at.
 const PAGE_ITEMS: &str = "1000";
 
 impl Client {
-    /// Asks whether something of a similar name was meant. `path` is what was asked for, `flow` the flow its body names.
+    /// Asks whether something with a similar name was meant. `path` is the requested path, `flow`
+    /// the flow in the body.
     pub(super) fn near(&self, problem: &Problem, path: &[&str], flow: Option<&str>) -> Option<String> {
         match (problem.code(), path) {
             ("NoSuchFlow", ["flows", wanted, ..]) => self.near_in(&["flows"], wanted),
@@ -26,7 +27,7 @@ impl Client {
         }
     }
 
-    /// A flow that is not there has no executions either, so that is looked at first.
+    /// A flow that does not exist has no executions either, so the flow is checked first.
     fn near_execution(&self, flow: &str, wanted: &str) -> Option<String> {
         let flows = self.names(&["flows"], &[])?;
         if !flows.iter().any(|name| name == flow) {

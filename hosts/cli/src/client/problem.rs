@@ -1,4 +1,4 @@
-//! What a server says where it does not do what was asked.
+//! The errors that a server answers.
 
 use super::Answer;
 use crate::exit::Exit;
@@ -19,7 +19,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Reads an answer that is none.
+    /// Reads an error answer.
     pub(super) fn read(answer: &Answer) -> Self {
         Self {
             status: answer.status,
@@ -27,12 +27,12 @@ impl Problem {
         }
     }
 
-    /// What kind of problem it is.
+    /// The code of the problem.
     pub fn code(&self) -> &str {
         self.member("code").unwrap_or_default()
     }
 
-    /// What it is about, in words.
+    /// The detail, in words.
     pub fn detail(&self) -> Option<&str> {
         self.member("detail")
     }
@@ -41,7 +41,7 @@ impl Problem {
         self.body.get(key).and_then(Value::as_str)
     }
 
-    /// The exit it leads to: asked wrongly, or not to be done just now.
+    /// The exit for it: a bad request, or a temporary failure.
     pub fn exit(&self) -> Exit {
         match self.status {
             429 => Exit::Fault,
@@ -50,10 +50,10 @@ impl Problem {
         }
     }
 
-    /// Says it, and what may help: before all, what is there of a name that is near.
+    /// Prints it with advice: first of all, existing things with similar names.
     pub(super) fn say(&self, output: Output, with_token: bool, near: Option<&str>) -> Exit {
         let message = match self.detail() {
-            // What a server quotes of others has no line breaks of its own.
+            // Text that a server quotes from others has no line breaks of its own.
             Some(detail) => escaped_lines(detail).into_owned(),
             None => format!("the server answered with status {}", self.status),
         };
@@ -86,7 +86,7 @@ impl Problem {
         output.fail_as(self.exit(), code, &message, (!help.is_empty()).then_some(&help))
     }
 
-    /// Says it as `validate` would, if it is about this text.
+    /// Prints it in the form of `validate`, if it is about this text.
     pub fn say_about(&self, source: &Source, output: Output) -> Option<Exit> {
         let diagnostics = diagnostics(source, &self.body);
         if diagnostics.is_empty() {
@@ -99,7 +99,7 @@ impl Problem {
     }
 }
 
-/// Shows what a server found in a text, as `validate` would.
+/// Shows a server's diagnostics of a text in the form of `validate`.
 pub fn show(source: &Source, diagnostics: Vec<Diagnostic>, output: Output) {
     let report = Report {
         source: source.clone(),
@@ -154,7 +154,7 @@ struct Region {
     end_column: usize,
 }
 
-/// Where lines begin in a text.
+/// The starts of the lines in a text.
 struct Places<'a> {
     source: &'a Source,
     lines: Vec<usize>,
@@ -169,7 +169,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The byte at a line and column, both from 1, columns in characters.
+    /// The byte at a line and column. Both count from 1, and columns count characters.
     fn byte(&self, line: usize, column: usize) -> usize {
         let text = self.source.text();
         let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(text.len());
@@ -243,7 +243,7 @@ mod tests {
             assert!(!found.is_empty(), "{text}");
             let list = serde_json::json!({"diagnostics": diagnosed(&source, &found).to_list()});
             let body: Object = serde_json::from_str(&list.to_string()).unwrap();
-            // A server's fixes are shown, and made by nobody.
+            // A server's fixes are shown, but not applied.
             let fixes = found.iter_mut().filter_map(|found| found.fix.as_mut());
             fixes.for_each(|fix| fix.sure = false);
             assert_eq!(diagnostics(&source, &body), found, "{text}");

@@ -1,4 +1,5 @@
-//! The server itself: several things can be asked of it at once, and nothing is said about what comes of it.
+//! The server itself. It takes several requests at once, and this code prints nothing about the
+//! results.
 
 use super::token::Token;
 use super::{Answer, Body, Problem, root};
@@ -6,7 +7,7 @@ use reqwest::{Method, RequestBuilder, Url};
 use starbridge_flow::value::{Object, Value};
 use std::time::Duration;
 
-/// A server and who asks it.
+/// A server, and the identity of the caller.
 #[derive(Clone)]
 pub struct Remote {
     pub(super) http: reqwest::Client,
@@ -15,12 +16,12 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> &str {
         self.server.as_str().trim_end_matches('/')
     }
 
-    /// Does something, and waits so long for the answer. An error says why there is none.
+    /// Starts an action, and waits this long for the answer. An error says why there is none.
     pub async fn post(
         &self,
         path: &[&str],
@@ -33,7 +34,7 @@ impl Remote {
         exchanged.map_err(|error| root(&error))
     }
 
-    /// A request. An error is the part of the path that would lead elsewhere.
+    /// A request. The error is the part of the path that would lead elsewhere.
     pub(super) fn request(
         &self,
         method: Method,
@@ -59,7 +60,7 @@ impl Remote {
     }
 }
 
-/// Sends a request; what comes is an answer or a problem.
+/// Sends a request. The result is an answer or a problem.
 pub(super) async fn exchange(
     request: RequestBuilder,
     body: Body<'_>,

@@ -1,4 +1,4 @@
-//! Following a history: an event at a time, over restarts of the server.
+//! Follows a history event by event, across restarts of the server.
 
 use super::{Answer, Client, Problem, SILENCE, root, unreached};
 use crate::exit::Exit;
@@ -7,11 +7,11 @@ use starbridge_flow::value::Object;
 use starbridge_node::escaping::escaped;
 use std::time::Duration;
 
-/// How long a server that went away is waited for, and how often it is asked.
+/// How often a server that went away is asked again, which limits how long it is waited for.
 const PATIENCE: u32 = 600;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What a stream says.
+/// A block of a stream.
 enum Piece {
     /// An event of the history: its number and its text.
     Event(u64, String),
@@ -21,36 +21,36 @@ enum Piece {
     Other,
 }
 
-/// Sees the events of a history.
+/// Receives the events of a history.
 type Followed<'a> = dyn FnMut(&str, &Object) -> Result<(), Exit> + 'a;
 
 /// How far a follower has come.
 struct StreamCursor {
     next: u64,
-    /// Whether the server has answered at all.
+    /// Whether the server has answered before.
     met: bool,
 }
 
-/// How a connection came to its end.
+/// How a connection ended.
 enum Broken {
     Ended,
     Stopped(Exit),
     Away(Away),
 }
 
-/// Why a server tells nothing more.
+/// Why a server sends nothing more.
 enum Away {
     Refused(Problem),
     Lost(String),
 }
 
 impl Away {
-    /// Whether it would answer the same again.
+    /// Whether it would give the same answer again.
     fn is_final(&self) -> bool {
         matches!(self, Self::Refused(problem) if problem.status != 503)
     }
 
-    /// What is said where it is asked again.
+    /// The note when it is asked again.
     fn note(&self) -> String {
         match self {
             Self::Refused(problem) if problem.code() != "Stopping" => {
@@ -64,7 +64,7 @@ impl Away {
         }
     }
 
-    /// What is said where that is the end.
+    /// The message when this is the end.
     fn say(&self, client: &Client) -> Exit {
         match self {
             Self::Refused(problem) => client.say(problem),
@@ -73,7 +73,8 @@ impl Away {
     }
 }
 
-/// Follows the history of an execution from an event on until it has ended, whatever becomes of the connection meanwhile.
+/// Follows the history of an execution from an event on until it has ended, even if the connection
+/// breaks meanwhile.
 pub fn follow(client: &Client, execution: &str, from: u64, see: &mut Followed<'_>) -> Result<(), Exit> {
     let mut place = StreamCursor {
         next: from.max(1),
@@ -88,7 +89,7 @@ pub fn follow(client: &Client, execution: &str, from: u64, see: &mut Followed<'_
                 Broken::Stopped(exit) => return Err(exit),
                 Broken::Away(away) => away,
             };
-            // It was never there: who asks may have the wrong address, or there is no room.
+            // It was never there: the address may be wrong, or there is no room.
             if !place.met || away.is_final() {
                 return Err(away.say(client));
             }

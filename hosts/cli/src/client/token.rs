@@ -1,4 +1,4 @@
-//! The token a server is asked with. It is sent, and otherwise never shown.
+//! The token for a server. It is sent to the server, and never shown.
 
 use crate::definitions::read_text;
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ impl Token {
         }
     }
 
-    /// Whether a header can hold it.
+    /// Whether a header can contain it.
     pub(super) fn can_be_sent(&self) -> bool {
         self.0.bytes().all(|byte| byte.is_ascii_graphic())
     }

@@ -1,4 +1,4 @@
-//! `bulk`: the same to many executions of a server.
+//! `bulk`: one action on many executions of a server.
 
 use super::start::split_label;
 use crate::arguments::read_time;
@@ -187,7 +187,7 @@ struct Chosen {
     rate: Option<u64>,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let change = |job: &str, to: &str| show(&client, &client.post(&["bulk", job, to], &[], &Object::new())?);
@@ -207,7 +207,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         Action::Redrive { chosen } => begin(&client, "redrive", Object::new(), chosen),
         Action::Skip { cause, chosen } => begin(&client, "skip", texts(&[("cause", cause)]), chosen),
         Action::Pause { cause, chosen } => begin(&client, "pause", texts(&[("cause", cause)]), chosen),
-        // `resume` of the program is for a job.
+        // The program's `resume` is for a job.
         Action::Unpause { chosen } => begin(&client, "resume", Object::new(), chosen),
         Action::Resolve(options) => resolve(&client, options),
         Action::Delete { chosen } => begin(&client, "delete", Object::new(), chosen),
@@ -243,7 +243,7 @@ fn resolve(client: &Client, options: &ResolveOptions) -> Result<(), Exit> {
     begin(client, "resolve", arguments, &options.chosen)
 }
 
-/// Makes a job, or says what it would be for.
+/// Makes a job, or prints how many executions it would be for.
 fn begin(client: &Client, action: &str, arguments: Object, chosen: &Chosen) -> Result<(), Exit> {
     let mut body = Object::new();
     body.insert("action".into(), action.into());

@@ -1,4 +1,4 @@
-//! `exec`: runs a flow in this process and prints what came of it.
+//! `exec`: runs a flow in this process and prints the result.
 
 mod durable;
 mod operator;
@@ -98,7 +98,7 @@ pub struct Options {
     pub callback_listen: SocketAddr,
 }
 
-/// What answers in a run of this process.
+/// The resources that a run of this process can call.
 fn reach(options: &Options, resources: &ResourceMap, optional_connectors: &OptionalConnectors) -> SupportedResources {
     let mut reach =
         SupportedResources::of(resources.clone()).without("queue", "worker queues need a server (`starbridge serve`)");
@@ -111,7 +111,7 @@ fn reach(options: &Options, resources: &ResourceMap, optional_connectors: &Optio
     reach
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let prepared = prepare(options, output)?;
     if options.mock.is_some() {
@@ -121,13 +121,13 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
 }
 
-/// A flow and the name it goes by.
+/// A flow and its name.
 struct LoadedFlow {
     name: String,
     flow: Arc<starbridge_flow::graph::Flow>,
 }
 
-/// Reads a flow; one that is to run here calls nothing that nobody answers.
+/// Reads a flow. If it runs here, all its resources must be answered.
 fn load(path: &std::path::Path, reach: Option<&SupportedResources>, output: Output) -> Result<LoadedFlow, Exit> {
     let (source, flow) = load_flow(path, output)?;
     let name = flow_name(&source);
@@ -137,7 +137,7 @@ fn load(path: &std::path::Path, reach: Option<&SupportedResources>, output: Outp
     Ok(LoadedFlow { name, flow })
 }
 
-/// What a run needs, checked.
+/// The checked parts of a run.
 struct Prepared {
     main: LoadedFlow,
     children: BTreeMap<String, Arc<starbridge_flow::graph::Flow>>,
@@ -152,7 +152,7 @@ fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
         Config::optional_connectors_of(std::env::vars()).map_err(|error| bad(output, &error, ""))?;
     let mut resources = ResourceMap::default();
     definitions::add_resources(&mut resources, &options.resources, output)?;
-    // A mock answers in place of resources, and a run that is kept may have ended already.
+    // A mock answers in place of resources, and a run in a store may have ended already.
     let asked = options.mock.is_none() && options.db.is_none();
     let reach = asked.then(|| reach(options, &resources, &optional_connectors));
     let main = load(&options.flow, reach.as_ref(), output)?;
@@ -178,13 +178,13 @@ fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
     })
 }
 
-/// Where the history goes, and what is shown of the run.
+/// The target of the history, and the view of the run.
 struct Watch {
     main: Option<Text>,
     history: Option<Box<dyn Write + Send>>,
     progress: Progress,
     report_hints: ReportHints,
-    /// Whoever decides for steps that wait for an operator.
+    /// Decides for steps that wait for an operator.
     operator: Option<Operator>,
     failed: Option<std::io::Error>,
 }
@@ -203,7 +203,7 @@ impl Watch {
                         self.failed.get_or_insert(error);
                     }
                 }
-                // A run that is killed leaves the history up to here.
+                // A killed run leaves the history up to here.
                 if let Err(error) = history.flush() {
                     self.failed.get_or_insert(error);
                 }
@@ -275,12 +275,12 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         )),
         Err(error) => Err(refused(output, &error)),
     };
-    // Calls that are still out when the flow ends are given up, not waited for.
+    // Calls that are still out when the flow ends are cancelled, not waited for.
     runtime.shutdown_background();
     exit
 }
 
-/// How local programs are run: in the flow's folder; with `--verbose` what they print on stderr is shown.
+/// How local programs are run: in the flow's folder; with `--verbose`, their stderr is shown.
 fn commands(options: &Options, watch: &Arc<Mutex<Watch>>) -> CommandSettings {
     let file = flow_file(&options.flow);
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -333,7 +333,7 @@ async fn stop_on_interrupt(commands: tokio::sync::mpsc::Sender<Command>, executi
         signal: Box::new(stop),
         reply: None,
     };
-    // An engine that is gone has nothing left to stop.
+    // An engine that has ended has nothing to stop.
     let _ = commands.send(stop).await;
     if tokio::signal::ctrl_c().await.is_ok() {
         std::process::exit(130);
@@ -370,7 +370,7 @@ async fn drive(
     } else {
         None
     };
-    // From here on an interrupt is heard, not only once the run is under way.
+    // Interrupts are received from here on, not only once the run has begun.
     let mut interrupts = durable::interrupts(options.db.is_some(), output)?;
     locked().operator = operator::is_there(options).then(|| Operator::new(run.commands(), output, watch.clone()));
     let begun = begin(&mut run, options, output, &main.name, input)?;
@@ -418,7 +418,7 @@ async fn drive(
     exit
 }
 
-/// Starts the execution, or finds the one that was begun before, and redrives that where it is asked for.
+/// Starts the execution, or finds the one that began before, and redrives it if requested.
 fn begin(
     run: &mut LocalRun,
     options: &Options,
@@ -474,7 +474,7 @@ fn refused(output: Output, error: &LocalError) -> Exit {
     }
 }
 
-/// What was done, and what would be done instead.
+/// The recorded event, and the event of the other definition.
 fn difference(divergence: &Divergence) -> String {
     let event = |event: &Option<Object>| {
         let Some(event) = event else {
@@ -497,7 +497,7 @@ fn difference(divergence: &Divergence) -> String {
     }
 }
 
-/// The output on stdout, or what went wrong.
+/// Prints the output on stdout, or the error.
 fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Flow) -> Result<(), Exit> {
     if state.status() == Status::Succeeded {
         let result = state.output().cloned().unwrap_or_else(Value::empty_object);

@@ -21,7 +21,7 @@ pub struct Options {
     code: Option<String>,
 }
 
-/// Takes any word, and tells shells the codes there are.
+/// Accepts any word, and gives shells the existing codes.
 #[derive(Clone)]
 struct Codes;
 
@@ -90,15 +90,15 @@ fn list(json: bool) -> String {
     text
 }
 
-/// The code somebody means who may leave out letters and leading zeros.
+/// The code of a word, which may lack letters and leading zeros.
 fn code_of(word: &str) -> Option<Code> {
     Code::parse(&normalized(word))
 }
 
-/// A number so far from every code was not mistyped.
+/// A number that differs from every code by more than this is not a typing mistake.
 const FAR: u16 = 100;
 
-/// The code nearest to one that is none: by its number, else by its letters.
+/// The code nearest to an unknown one: by its number, or else by its letters.
 fn near(word: &str) -> Option<Code> {
     let number = |text: &str| text.strip_prefix("FDL").and_then(|digits| digits.parse::<u16>().ok());
     let word = normalized(word);

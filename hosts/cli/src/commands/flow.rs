@@ -75,7 +75,7 @@ struct SetOptions {
     resume: bool,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {

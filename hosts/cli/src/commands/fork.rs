@@ -38,7 +38,7 @@ pub struct Options {
     server: ServerOptions,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let id = id_of(&client, &options.execution)?;

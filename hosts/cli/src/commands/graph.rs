@@ -52,7 +52,7 @@ pub enum Form {
     Dot,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let (flow, status) = drawn(options, output)?;
     let picture = match options.format {
@@ -72,7 +72,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
 }
 
-/// What is drawn, and what happened where that is known.
+/// The flow to draw, and its history if there is one.
 fn drawn(options: &Options, output: Output) -> Result<(Arc<Flow>, Option<FlowStatus>), Exit> {
     let of = |history: ExportedHistory| {
         let at = options.at.unwrap_or(u64::MAX);
@@ -86,7 +86,7 @@ fn drawn(options: &Options, output: Output) -> Result<(Arc<Flow>, Option<FlowSta
         None => None,
     };
     let Some(meant) = &options.flow else {
-        // One of them is there.
+        // One of the two exists.
         return history.map(of).ok_or(Exit::Bad);
     };
     if let (None, Some(execution)) = (&history, execution(meant)) {
@@ -107,7 +107,7 @@ fn drawn(options: &Options, output: Output) -> Result<(Arc<Flow>, Option<FlowSta
     Ok(of(history))
 }
 
-/// The execution that is meant, where it is no file.
+/// The execution that is named, if the word is not a file.
 fn execution(meant: &Path) -> Option<&str> {
     let text = meant.to_str().filter(|text| *text != STDIN && !meant.exists())?;
     let is_id = text.len() == 36 && text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');

@@ -1,4 +1,4 @@
-//! `history`: what happened in an execution of a server, event for event.
+//! `history`: shows the events of an execution of a server.
 
 use crate::arguments::read_time;
 use crate::client::{Client, ServerOptions, follow};
@@ -17,7 +17,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most events the server puts on a page.
+/// The largest number of events on a page of the server.
 const PAGE_EVENTS: u64 = 1_000;
 
 /// Shows the history of an execution of a server
@@ -74,7 +74,7 @@ pub enum Order {
     Desc,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     if let Some(file) = &options.export {
@@ -111,7 +111,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     })
 }
 
-/// Sees the pages of a history: the text of each, and its events.
+/// Receives the pages of a history: the text of each, and its events.
 type Seen<'a> = dyn FnMut(&str, &[Object]) -> Result<(), Exit> + 'a;
 
 fn pages(
@@ -131,7 +131,7 @@ fn pages(
         let (events, next) = answer.page();
         see(&answer.text, &events)?;
         left = left.saturating_sub(events.len() as u64);
-        // A page of some events may be empty and have others after it.
+        // A page of selected events may be empty although others follow.
         if next.is_none() || left == 0 {
             return Ok(());
         }
@@ -139,7 +139,7 @@ fn pages(
     }
 }
 
-/// Writes the history as `exec --history` does.
+/// Writes the history in the form of `exec --history`.
 fn export(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
     let output = client.output();
     let execution = views::execution(client, meant)?.object();
@@ -160,7 +160,7 @@ fn export(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
     let mut write = |lines: Vec<String>| {
         let written = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
         match written.and_then(|()| out.flush()) {
-            // Whoever reads it has read all they wanted.
+            // The reader has read all it wanted.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 gone = true;
                 Err(Exit::Found)
@@ -187,7 +187,7 @@ fn export(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
     Ok(())
 }
 
-/// The whole history of an execution, as it is written to a file.
+/// The whole history of an execution, in the form of a file.
 pub(super) fn exported(client: &Client, meant: &str) -> Result<String, Exit> {
     let execution = views::execution(client, meant)?.object();
     let id = plain(&execution, "id");
@@ -200,7 +200,7 @@ pub(super) fn exported(client: &Client, meant: &str) -> Result<String, Exit> {
     Ok(text)
 }
 
-/// The first line: which execution, and the definition it runs.
+/// The first line: the execution, and the definition that it runs.
 fn head(client: &Client, execution: &Object, id: &str) -> Result<String, Exit> {
     let flow = definition(client, execution)?;
     let state = client.look(&["executions", id, "state"], &[]);

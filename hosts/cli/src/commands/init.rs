@@ -1,4 +1,4 @@
-//! `init`: a small flow to begin with.
+//! `init`: makes a small flow to begin with.
 
 use crate::exit::Exit;
 use crate::output::Output;

@@ -51,7 +51,7 @@ struct KeyName {
     key: String,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     if let Action::Show(name) | Action::Set { name, .. } | Action::Unset(name) = &options.action {
@@ -72,7 +72,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
 }
 
-/// An address can't have what stands for a folder, or a line break: it would be that of another key.
+/// A path can't contain a name that means a folder, or a line break: it would be the path of
+/// another key.
 fn check(name: &KeyName, output: Output) -> Result<(), Exit> {
     for (what, text) in [("pool", &name.pool), ("key", &name.key)] {
         if text.is_empty() || matches!(text.as_str(), "." | "..") || text.contains(char::is_control) {

@@ -71,12 +71,12 @@ pub struct Options {
     server: ServerOptions,
 }
 
-/// The words for how an execution stands.
+/// The words for statuses.
 fn statuses() -> PossibleValuesParser {
     PossibleValuesParser::new(Status::ALL.map(Status::as_str))
 }
 
-/// A status as servers write it, however it was written here.
+/// A status in the server's form, from any form on the command line.
 fn canonical(word: &str) -> &str {
     let statuses = Status::ALL.into_iter().map(Status::as_str);
     statuses
@@ -85,7 +85,7 @@ fn canonical(word: &str) -> &str {
         .unwrap_or(word)
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     if options.counts {

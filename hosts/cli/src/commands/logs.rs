@@ -1,4 +1,4 @@
-//! `logs`: what the programs of an execution printed on stderr.
+//! `logs`: shows the stderr of the programs of an execution.
 
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
@@ -9,7 +9,7 @@ use clap::Args;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
 
-/// Most logs the server puts on a page.
+/// The largest number of logs on a page of the server.
 const PAGE_LOGS: &str = "100";
 
 /// Shows what the programs of an execution printed on stderr
@@ -28,7 +28,7 @@ pub struct Options {
     server: ServerOptions,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let id = id_of(&client, &options.execution)?;

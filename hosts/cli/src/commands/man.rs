@@ -48,7 +48,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 
 const VERSION: &str = concat!("starbridge ", env!("CARGO_PKG_VERSION"));
 
-/// What every command's exit codes mean.
+/// The meaning of every command's exit codes.
 const EXITS: [(&str, &str); 5] = [
     ("0", "all went well"),
     ("1", "the flow ended unsuccessfully, or a check found something"),
@@ -57,7 +57,7 @@ const EXITS: [(&str, &str); 5] = [
     ("130", "interrupted"),
 ];
 
-/// What stands below a command's options: how it is used, and what else there is to say.
+/// The parts below a command's options: usage and further text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Below {
     examples: Vec<String>,
@@ -104,14 +104,14 @@ fn page(command: clap::Command) -> String {
         let _ = man.render_version_section(&mut text);
     }
     let text = String::from_utf8_lossy(&text);
-    // Each part begins with it, and once is enough.
+    // Each part begins with it, but one is enough.
     match text.split_once(PREAMBLE) {
         Some((before, rest)) => format!("{before}{PREAMBLE}{}", rest.replace(PREAMBLE, "")),
         None => text.into_owned(),
     }
 }
 
-/// How pages tell quotation marks of programs from those of texts.
+/// Makes pages use the quotation marks of programs, not those of texts.
 const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
 fn sections(below: &Below) -> Roff {

@@ -9,7 +9,7 @@ use clap::Args;
 #[command(after_help = "Example:\n  starbridge openapi > openapi.json")]
 pub struct Options {}
 
-/// Does it.
+/// Runs the command.
 pub fn run(_: &Options, output: Output) -> Result<(), Exit> {
     let document = serde_json::to_string_pretty(&starbridge_server::openapi()).unwrap_or_default();
     finish(output, &document, Ok(()))

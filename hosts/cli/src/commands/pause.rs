@@ -1,4 +1,4 @@
-//! `pause`: lets nothing new begin in an execution of a server.
+//! `pause`: pauses an execution of a server.
 
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ pub struct Options {
     server: ServerOptions,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let id = id_of(&client, &options.execution)?;

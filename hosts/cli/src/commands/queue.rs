@@ -79,7 +79,7 @@ struct SetOptions {
     redeliver: Option<u64>,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {
@@ -135,7 +135,7 @@ fn change(client: &Client, name: &str, changes: Vec<(&str, Value)>) -> Result<()
                 }
             }
         }
-        // A setting may come before the first task; a name that was mistyped looks the same.
+        // A setting may come before the first task, and a mistyped name looks the same.
         Err(problem) if problem.code() == "NoSuchQueue" => {
             let new = format!("`{name}` is new: it has no task yet; `starbridge queue list` shows the others");
             client.output().note(&new);
@@ -166,7 +166,7 @@ fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
         ("paused", "paused"),
         ("redeliver", "redeliver"),
     ];
-    // What answers a change has the settings alone.
+    // The answer to a change has only the settings.
     let there = rows.into_iter().filter(|(_, key)| queue.contains_key(key));
     let entries: Vec<(&str, String)> = there.map(|(name, key)| (name, cell(&queue, key))).collect();
     output.print(&listing(&entries))

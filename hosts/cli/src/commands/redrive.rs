@@ -1,4 +1,4 @@
-//! `redrive`: lets an execution that ended unsuccessfully go on.
+//! `redrive`: continues an execution that ended unsuccessfully.
 
 use crate::client::{Client, ServerOptions};
 use crate::definitions::read_given;
@@ -42,7 +42,7 @@ fn read_version(text: &str) -> Result<String, String> {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let input = match options.input.as_deref() {
         None => None,
@@ -70,7 +70,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     show_going(&client, &answer)
 }
 
-/// The event that entered a step when the execution was last in it.
+/// The event of the last time that the execution entered a step.
 fn failed(client: &Client, id: &str, step: Option<&str>) -> Result<u64, Exit> {
     let output = client.output();
     let Some(name) = step else {

@@ -1,4 +1,4 @@
-//! `replay`: folds a history, looks into it, or feeds its signals to another definition.
+//! `replay`: folds a history, shows its state, or feeds its signals to another definition.
 
 use crate::definitions::{STDIN, load_flow, read_text};
 use crate::exit::Exit;
@@ -38,7 +38,7 @@ pub struct Options {
     pub against: Option<PathBuf>,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let history = history(options, output)?;
     if let Some(until) = options.until {
@@ -67,7 +67,7 @@ fn history(options: &Options, output: Output) -> Result<ExportedHistory, Exit> {
 
 /// The history of an execution in a store.
 fn stored(db: &Path, execution: &str, output: Output) -> Result<ExportedHistory, Exit> {
-    // Opening it would make one.
+    // Opening it would create one.
     if !db.exists() {
         return Err(bad(output, &format!("there is no store `{}`", db.display()), ""));
     }
@@ -82,7 +82,7 @@ fn stored(db: &Path, execution: &str, output: Output) -> Result<ExportedHistory,
     })
 }
 
-/// What stands at the end of the turn an event belongs to.
+/// The state at the end of the turn that an event belongs to.
 fn look(history: &ExportedHistory, until: u64, output: Output) -> Result<(), Exit> {
     let last = history.events.len() as u64;
     if until == 0 || until > last {
@@ -138,7 +138,7 @@ fn divergence_value(divergence: &Divergence) -> Value {
     ])
 }
 
-/// The two events, member by member, what differs marked.
+/// The two events, member by member, with differences marked.
 fn side_by_side(divergence: &Divergence, parted: &str) -> String {
     let mut text = format!("{parted} at event {}\n", divergence.event);
     if let Some(refused) = &divergence.refused {

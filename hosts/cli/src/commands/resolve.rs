@@ -65,7 +65,7 @@ impl Action {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let mut body = Object::new();
     body.insert("action".into(), options.action.word().into());
@@ -92,7 +92,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     show_going(&client, &answer)
 }
 
-/// The event of the one step that waits for an operator, or of the step of that name.
+/// The event of the only step that waits for an operator, or of the step with that name.
 fn waiting(client: &Client, id: &str, name: Option<&str>) -> Result<String, Exit> {
     let output = client.output();
     let named = |row: &Object| name.is_none_or(|name| text(row, "step") == Some(name));
@@ -102,7 +102,7 @@ fn waiting(client: &Client, id: &str, name: Option<&str>) -> Result<String, Exit
     let found: Vec<&Object> = rows.iter().filter(|row| named(row)).collect();
     match (found.as_slice(), name) {
         ([row], _) => Ok(plain(row, "event")),
-        // The server knows who decided for it before.
+        // The server knows who decided for it earlier.
         ([], Some(name)) => {
             let (rows, _) = client.get(&["executions", id, "steps"], &[])?.page();
             let last = rows.iter().rev().find(|row| named(row));

@@ -1,4 +1,4 @@
-//! `resume`: lets an execution of a server go on after a pause.
+//! `resume`: continues an execution of a server after a pause.
 
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ pub struct Options {
     server: ServerOptions,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let id = id_of(&client, &options.execution)?;

@@ -1,4 +1,4 @@
-//! `schedule`: what a server starts by the clock.
+//! `schedule`: the schedules of a server.
 
 use crate::client::lists::whole;
 use crate::client::{Answer, Body, Client, ServerOptions};
@@ -104,7 +104,7 @@ enum CatchUp {
     Last,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {

@@ -1,4 +1,4 @@
-//! `schema`: the JSON Schemas of the files people write and read.
+//! `schema`: prints the JSON Schemas of the files that people write and read.
 
 use crate::exit::Exit;
 use crate::output::Output;

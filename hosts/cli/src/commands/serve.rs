@@ -29,9 +29,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use voice::Voice;
 
-/// What a flush under way may take beyond the patience with calls.
+/// The time for a flush in progress, in addition to the drain time for calls.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
-/// Threads for what reads much of the store: more of them would only wait for one another.
+/// The threads for work that reads much of the store. More of them would only wait for one another.
 const BLOCKING_THREADS: usize = 64;
 
 /// Serves flows over HTTP, and loses none
@@ -65,7 +65,7 @@ pub struct Options {
     pub print_config: bool,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     keep_to_itself();
     let config = configuration(options, output)?;
@@ -113,7 +113,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     change_of_keys(config, options, output)?;
     let files = Files::raise(config.server.connections, config.owners() * config.runtime.calls);
     let server = bind(config, files, output).await?;
-    // A mistake in the settings is found before a store is made.
+    // A mistake in the settings is found before a store is created.
     let mut settings = config.node(in_memory()).map_err(|error| bad(output, &error, ""))?;
     if config.serves_only_this_machine() {
         settings.http.guard = settings.http.guard.with_loopback();
@@ -143,7 +143,8 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     for source in replies {
         tokio::spawn(node.clone().keep_replies(source));
     }
-    // Of what operators delete, long histories go little by little, however long others are kept.
+    // Long histories that operators delete are removed gradually, regardless of the retention of
+    // others.
     let days = |days: u64| if days == 0 { u64::MAX } else { days };
     tokio::spawn(node.clone().clear_periodically(days(config.retention.days)));
     tokio::spawn(node.clone().clear_audit_periodically(days(config.audit.days)));
@@ -158,14 +159,15 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         voice,
     )
     .await;
-    // A server that has ended by itself needs no word.
+    // A server that has ended by itself needs no signal.
     let _ = end.send(());
-    // Streams may still be open; who reads them begins again elsewhere.
+    // Streams may still be open; their readers continue elsewhere.
     let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
     over
 }
 
-/// Whether the keys of the store are to be changed as long as they are those that sign, or no longer.
+/// Whether the keys of the store must be changed, checked against the configuration: they must
+/// sign, or must not sign any more.
 fn change_of_keys(config: &Config, options: &Options, output: Output) -> Result<(), Exit> {
     let configured = !config.server.token_key.is_empty();
     if configured && options.rotate_token_keys {
@@ -229,7 +231,7 @@ fn connections_of(config: &Config, files: Files) -> ConnectionSettings {
     }
 }
 
-/// Until somebody stops the process, or the node fails.
+/// Waits until the process is stopped or the node fails.
 async fn until_the_end(
     node: &Node,
     drain: Drain,
@@ -274,7 +276,7 @@ async fn until_the_end(
         }
         Ok(Err(error)) => {
             let help = match error {
-                // It says what to do.
+                // The message says what to do.
                 NodeError::Store(StoreError::Corrupt(_)) => "",
                 _ => "nothing that was acknowledged is lost: see to the cause and start again",
             };

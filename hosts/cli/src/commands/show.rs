@@ -54,7 +54,7 @@ pub struct Options {
     server: ServerOptions,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     if options.steps {
@@ -84,7 +84,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     outcome(&answer.object()).unwrap_or(Ok(()))
 }
 
-/// Shows what happens as `exec` does. What can't be read so, because the server is of a later version, is shown as it is.
+/// Shows progress like `exec`. Events that can't be read, because the server is of a later version,
+/// are shown unchanged.
 fn follow_live(client: &Client, execution: &Object, id: &str) -> Result<(), Exit> {
     let output = client.output();
     let flow = definition(client, execution)?;

@@ -1,4 +1,4 @@
-//! `skip`: lets a rollback go on without the undo that failed.
+//! `skip`: continues a rollback without the undo that failed.
 
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
@@ -23,7 +23,7 @@ pub struct Options {
     server: ServerOptions,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let id = id_of(&client, &options.execution)?;

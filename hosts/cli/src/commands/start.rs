@@ -9,7 +9,7 @@ use clap::Args;
 use starbridge_flow::value::{Object, Value};
 use std::path::PathBuf;
 
-/// The server answers who waits after so many seconds at most.
+/// The longest time, in seconds, that the server lets a request wait.
 const TURN_SECONDS: u64 = 60;
 
 /// Starts an execution at a server
@@ -72,7 +72,7 @@ pub struct Options {
     server: ServerOptions,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let body = request(options, output)?;
@@ -126,7 +126,7 @@ fn waiting(left: u64) -> Vec<(&'static str, String)> {
     }
 }
 
-/// What an execution that has not succeeded prints, as `exec` prints it.
+/// The output for an execution that has not succeeded, in the form of `exec`.
 fn failed(execution: &Object) -> Value {
     let mut shape = Object::new();
     shape.insert("status".into(), plain(execution, "status").into());

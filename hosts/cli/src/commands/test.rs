@@ -99,7 +99,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     report(cases, output)
 }
 
-/// Prints what came of the cases.
+/// Prints the results of the cases.
 fn report(cases: Vec<CaseReport>, output: Output) -> Result<(), Exit> {
     let failed = cases.iter().filter(|case| !case.ok).count();
     let report = Report {
@@ -133,7 +133,7 @@ fn report(cases: Vec<CaseReport>, output: Output) -> Result<(), Exit> {
     finish(output, &text, outcome)
 }
 
-/// Names the cases.
+/// Prints the names of the cases.
 fn list(files: &[PathBuf], output: Output) -> Result<(), Exit> {
     let mut names = String::new();
     for file in files {
@@ -185,7 +185,7 @@ fn read_file(path: &Path, output: Output) -> Result<Read<'_>, Exit> {
     Ok(Read { path, file })
 }
 
-/// Runs the cases of those names; all where none is named.
+/// Runs the cases with these names; all cases if there are no names.
 fn run_file(read: Read<'_>, wanted: &[String], output: Output) -> Result<Vec<CaseReport>, Exit> {
     let Read { path, file } = read;
     let flows = load(&file, path, output)?;

@@ -46,7 +46,8 @@ pub struct Options {
     fix: bool,
 }
 
-/// Checks all files, shows what is found in the asked format. What can't be read outweighs what is found.
+/// Checks all files, and shows the diagnostics in the requested format. An unreadable file
+/// outweighs diagnostics.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let format = format(options, output)?;
     if options.fix && options.files.iter().any(|file| file == Path::new(STDIN)) {
@@ -76,7 +77,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     outcome
 }
 
-/// The asked format; `--json` asks for one too.
+/// The requested format; `--json` requests one too.
 fn format(options: &Options, output: Output) -> Result<Format, Exit> {
     match (output.json(), options.format) {
         (true, Some(other)) if other != Format::Json => {
@@ -88,7 +89,7 @@ fn format(options: &Options, output: Output) -> Result<Format, Exit> {
     }
 }
 
-/// The files meant, folders replaced by the flows in them, none twice.
+/// The named files; folders are replaced by the flows in them, and no file is listed twice.
 fn files(options: &Options, output: Output) -> (Vec<PathBuf>, Result<(), Exit>) {
     let mut files: Vec<PathBuf> = Vec::new();
     let mut outcome = Ok(());
@@ -137,7 +138,7 @@ fn check(file: &Path, fix: bool, reach: Option<&SupportedResources>, output: Out
     Ok(Report { source, diagnostics })
 }
 
-/// What is known of resources, if anything is given.
+/// The knowledge about resources, if the options give any.
 fn reach(options: &Options, output: Output) -> Result<Option<SupportedResources>, Exit> {
     if options.entries.is_empty() && options.resources.is_none() {
         return Ok(None);
@@ -150,14 +151,14 @@ fn reach(options: &Options, output: Output) -> Result<Option<SupportedResources>
     Ok(Some(SupportedResources::of(map)))
 }
 
-/// Shows what is found to people, and sums it up.
+/// Shows the diagnostics to people, with a summary.
 fn human(reports: &[Report], output: Output) {
     output.say(&render::human(reports, output.columns()));
     if reports.is_empty() {
         return;
     }
     output.note(&render::summary(reports));
-    // Errors come before warnings, and of both the first.
+    // Errors come before warnings; of each, the first counts.
     let worst = reports
         .iter()
         .flat_map(|report| &report.diagnostics)

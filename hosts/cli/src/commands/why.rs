@@ -1,4 +1,4 @@
-//! `why`: why an execution of a server does not go on.
+//! `why`: explains why an execution of a server does not go on.
 
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ pub struct Options {
     server: ServerOptions,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let id = id_of(&client, &options.execution)?;

@@ -18,9 +18,10 @@ use std::path::Path;
 use std::time::Duration;
 use worker_loop::WorkerLoop;
 
-/// Most tasks at a time: what a server hands out at once.
+/// The largest number of tasks at a time: the server hands out no more at once.
 const MAX_TASKS: u64 = 1_000;
-/// Variables that programs do not inherit: what is said of their task has these names, and so has the server's token.
+/// The prefix of variables that programs do not inherit: the variables about their task have it,
+/// and so does the server's token.
 const OWN: &str = "STARBRIDGE_";
 
 /// Runs a program for each task of a server's queues
@@ -60,7 +61,7 @@ pub struct Options {
     pub command: Vec<String>,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     keep_to_itself();
     let client = Client::new(&options.server, output)?;
@@ -79,7 +80,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     client.block_on(async { WorkerLoop::new(options, &client, programs)?.work().await })
 }
 
-/// A program that is not there would fail every task.
+/// A missing program would fail every task.
 fn find_program(command: &[String], output: Output) -> Result<(), Exit> {
     let name = command.first().map(String::as_str).unwrap_or_default();
     let found = match name.contains('/') {
@@ -97,7 +98,7 @@ fn find_program(command: &[String], output: Output) -> Result<(), Exit> {
 }
 
 impl Options {
-    /// Who takes the tasks.
+    /// The name of the worker that takes the tasks.
     fn worker(&self) -> String {
         let own = || {
             let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();

@@ -1,15 +1,15 @@
-//! How far the iterations of a foreach have come.
+//! The progress of the iterations of a foreach.
 
 use crate::table::distance_words;
 use starbridge_flow::time::{Millis, Timestamp};
 
-/// From so many iterations on the rest is estimated.
+/// From this many iterations on, the remaining time is estimated.
 const MIN_FOR_ESTIMATE: u64 = 3;
 
 /// The iterations of a foreach.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// How many there are, where that is known.
+    /// The number of iterations, if it is known.
     pub(super) total: Option<u64>,
     pub(super) done: u64,
     pub(super) failed: u64,
@@ -31,7 +31,7 @@ impl Counts {
         format!("{} iteration{plural}", self.done)
     }
 
-    /// `, 1 failed`; nothing where none has.
+    /// `, 1 failed`; empty if none has.
     pub(super) fn failed_words(self) -> String {
         match self.failed {
             0 => String::new(),
@@ -39,7 +39,7 @@ impl Counts {
         }
     }
 
-    /// How long the rest takes if it goes on so: `, about 25 s left`.
+    /// The estimated remaining time: `, about 25 s left`.
     pub(super) fn left(self, since: Timestamp, now: Timestamp) -> String {
         let Some(total) = self
             .total

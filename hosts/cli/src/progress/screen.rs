@@ -1,4 +1,4 @@
-//! Where progress is shown: a live tree on a terminal, plain lines elsewhere, or nowhere.
+//! The output of progress: a live tree on a terminal, plain lines elsewhere, or nothing.
 
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,12 +9,12 @@ use std::time::Duration;
 /// How often a bar turns.
 const TICK: Duration = Duration::from_millis(120);
 
-/// What is drawn on.
+/// The target of the drawing.
 pub(super) struct Screen {
     live: Option<MultiProgress>,
     quiet: bool,
     colours: bool,
-    /// Steps that are open, by their keys, in the order they were opened.
+    /// Open steps by their keys, in the order in which they were opened.
     bars: BTreeMap<String, ProgressBar>,
 }
 
@@ -35,12 +35,13 @@ impl Screen {
         self.quiet
     }
 
-    /// Whether somebody looks on while it happens.
+    /// Whether a person watches the progress live.
     pub(super) fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Shows a line of its own; of what a terminal would obey only colours, and those only where they are wanted.
+    /// Shows a line of its own, without control sequences other than colours, and with colours only
+    /// if they are wanted.
     pub(super) fn line(&self, line: &str) {
         let line = &*escaped_but_colours(line);
         match &self.live {
@@ -55,7 +56,7 @@ impl Screen {
         }
     }
 
-    /// Shows something that goes on.
+    /// Shows an open step.
     pub(super) fn open(&mut self, key: &str, message: String) {
         let Some(live) = &self.live else {
             return;
@@ -69,21 +70,21 @@ impl Screen {
         self.bars.insert(key.to_owned(), bar);
     }
 
-    /// Says something else of what goes on.
+    /// Changes the text of an open step.
     pub(super) fn update(&self, key: &str, message: String) {
         if let Some(bar) = self.bars.get(key) {
             bar.set_message(message);
         }
     }
 
-    /// It goes on no longer.
+    /// Closes an open step.
     pub(super) fn close(&mut self, key: &str) {
         if let Some(bar) = self.bars.remove(key) {
             bar.finish_and_clear();
         }
     }
 
-    /// Takes the live part away.
+    /// Removes the live part.
     pub(super) fn clear(&mut self) {
         for bar in std::mem::take(&mut self.bars).into_values() {
             bar.finish_and_clear();

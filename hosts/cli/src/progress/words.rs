@@ -1,4 +1,4 @@
-//! What progress says, in words and colours.
+//! The texts of progress, with colours.
 
 use crate::table::distance_words;
 use starbridge_fdl::expression::Condition;
@@ -8,11 +8,11 @@ use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Child, Failure, StepPath};
 use starbridge_node::escaping::escaped;
 
-/// Characters of a condition that are shown.
+/// The number of characters of a condition that are shown.
 const CONDITION_CHARS: usize = 80;
-/// Characters of data that are shown.
+/// The number of characters of data that are shown.
 const DATA_CHARS: usize = 2_000;
-/// Targets that are named.
+/// The number of targets that are named.
 const MAX_TARGETS: usize = 5;
 
 const RED: &str = "31";
@@ -31,7 +31,7 @@ pub(super) fn mark(mark: char) -> String {
     format!("\x1b[{colour}m{mark}\x1b[0m")
 }
 
-/// The condition of the arm that was taken.
+/// The condition of the chosen arm.
 pub(super) fn arm(choice: Option<&Choice>, arm: Option<Option<u32>>) -> String {
     match arm {
         None => "no condition holds".to_owned(),
@@ -43,7 +43,7 @@ pub(super) fn arm(choice: Option<&Choice>, arm: Option<Option<u32>>) -> String {
     }
 }
 
-/// Paths of the conditions that were looked at which found nothing in that input.
+/// Paths in the evaluated conditions that found nothing in that input.
 pub(super) fn unfound(choice: &Choice, taken: Option<Option<u32>>, input: &Value) -> Vec<Text> {
     let tried = match taken {
         Some(Some(number)) => number as usize + 1,
@@ -63,12 +63,12 @@ pub(super) fn unfound(choice: &Choice, taken: Option<Option<u32>>, input: &Value
     unfound
 }
 
-/// That some targets are not set because nothing was found for them, if so: ` (not set: t, u)`.
+/// A note about targets that are not set because nothing was found for them: ` (not set: t, u)`.
 pub(super) fn not_set(targets: &[Text]) -> String {
     in_brackets("not set", targets)
 }
 
-/// That some paths of conditions found nothing, if so: ` (not found: $.a)`.
+/// A note about paths of conditions that found nothing: ` (not found: $.a)`.
 pub(super) fn not_found(paths: &[Text]) -> String {
     in_brackets("not found", paths)
 }
@@ -95,12 +95,12 @@ pub(super) fn failure(failure: &Failure) -> String {
     escaped(&text).into_owned()
 }
 
-/// Data as JSON, not too much of it.
+/// Data as JSON, shortened.
 pub(super) fn data(value: &Value) -> String {
     short(&value.to_json(), DATA_CHARS)
 }
 
-/// The text without what a terminal would obey, and its beginning alone if it is long.
+/// The text without control sequences, cut if it is long.
 fn short(text: &str, characters: usize) -> String {
     let cut = match text.char_indices().nth(characters) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -109,7 +109,7 @@ fn short(text: &str, characters: usize) -> String {
     escaped(&cut).into_owned()
 }
 
-/// Where in iterations and branches a step stands: ` (each[3])`.
+/// The place of a step in iterations and branches: ` (each[3])`.
 pub fn place(flow: &Flow, path: &StepPath) -> String {
     let parts: Vec<String> = path
         .items()
@@ -130,7 +130,7 @@ pub fn place(flow: &Flow, path: &StepPath) -> String {
     }
 }
 
-/// How long something waits: from now for those who look on, until when for those who read it later.
+/// The end of a wait: the remaining time for live viewers, the point in time for later readers.
 pub(super) fn wait(now: Timestamp, until: Timestamp, live: bool) -> String {
     if !live {
         return format!("waits until {until}");

@@ -4,7 +4,7 @@ use super::Report;
 use starbridge_node::escaping::escaped;
 use std::fmt::Write;
 
-/// One command a line.
+/// One command per line.
 pub fn github(reports: &[Report]) -> String {
     let mut text = String::new();
     for report in reports {

@@ -1,4 +1,4 @@
-//! The lines concerned, underlined, with what to do: for people.
+//! The lines concerned, underlined, with advice: the form for people.
 
 use super::Report;
 use annotate_snippets::renderer::DecorStyle;
@@ -11,14 +11,14 @@ use std::ops::Range;
 
 /// Places no further apart than this many lines are shown in one piece.
 const NEAR: usize = 20;
-/// A place of more lines than this is shown by its first line.
+/// Of a place with more lines than this, only the first line is shown.
 const TALL: usize = 12;
 /// Of a very long line only so many bytes on either side of a place are shown,
 const WIDE: usize = 400;
 /// and of one with a fix, which is shown twice and never folded, so many.
 const WIDE_FIX: usize = 50;
 
-/// Everything that was found, with colours, in so many columns.
+/// All diagnostics, with colours, in this many columns.
 pub fn human(reports: &[Report], columns: usize) -> String {
     let renderer = Renderer::styled().term_width(columns).decor_style(DecorStyle::Ascii);
     let mut text = String::new();
@@ -31,7 +31,7 @@ pub fn human(reports: &[Report], columns: usize) -> String {
     text
 }
 
-/// A diagnostic and, where there is one, its fix.
+/// A diagnostic and, if there is one, its fix.
 fn groups<'a>(source: &'a Source, found: &'a Diagnostic) -> Vec<Group<'a>> {
     let level = match found.severity {
         Severity::Error => Level::ERROR,
@@ -51,7 +51,7 @@ fn groups<'a>(source: &'a Source, found: &'a Diagnostic) -> Vec<Group<'a>> {
     }
 }
 
-/// A place with what is said about it.
+/// A place with its message.
 struct Mark<'a> {
     span: Span,
     kind: AnnotationKind,
@@ -59,7 +59,8 @@ struct Mark<'a> {
     lines: Range<usize>,
 }
 
-/// The pieces of the text that the diagnostic is about, the piece with the problem itself first.
+/// The pieces of the text that the diagnostic is about; the piece with the problem itself comes
+/// first.
 fn pieces<'a>(source: &'a Source, found: &'a Diagnostic) -> Vec<Element<'a>> {
     if source.text().is_empty() {
         return vec![origin(source, found.span).into()];
@@ -91,7 +92,8 @@ fn pieces<'a>(source: &'a Source, found: &'a Diagnostic) -> Vec<Element<'a>> {
     clusters.iter().flat_map(|cluster| piece(source, cluster)).collect()
 }
 
-/// Whether a place is shown in one piece with an earlier one: near by lines, and within a long line by bytes.
+/// Whether a place is shown in one piece with an earlier one: if it is near by lines and, within a
+/// long line, by bytes.
 fn is_near(mark: &Mark<'_>, earlier: &Mark<'_>) -> bool {
     let in_another_line = mark.lines.start > earlier.lines.end;
     mark.lines.start <= earlier.lines.end + NEAR && (in_another_line || mark.span.start <= earlier.span.end + 2 * WIDE)
@@ -114,7 +116,7 @@ fn piece<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Vec<Element<'a>> {
     if source.line_column(window.start).column == 1 {
         return vec![snippet.path(source.name()).into()];
     }
-    // Of a line without its beginning the column is not to be seen.
+    // If the beginning of a line is cut off, the column is not visible.
     vec![origin(source, place).into(), snippet.into()]
 }
 
@@ -128,7 +130,7 @@ fn origin(source: &Source, span: Span) -> Origin<'_> {
     Origin::path(source.name()).line(place.line).char_column(place.column)
 }
 
-/// The fix as the lines before and after it, below a few words.
+/// The fix as the lines before and after it, below a short text.
 fn suggestion<'a>(source: &'a Source, fix: &'a Fix, words: &str) -> Group<'a> {
     let window = window(source, fix.span, WIDE_FIX);
     let range = fix.span.start.saturating_sub(window.start)..fix.span.end.saturating_sub(window.start);
@@ -140,7 +142,7 @@ fn suggestion<'a>(source: &'a Source, fix: &'a Fix, words: &str) -> Group<'a> {
         .element(snippet)
 }
 
-/// The part of a place that is underlined: within the text, and of a tall one its first line.
+/// The part of a place that is underlined: within the text, and only the first line of a tall one.
 fn within(source: &Source, span: Span) -> Span {
     let text = source.text();
     let start = text.floor_char_boundary(span.start.min(text.len()));
@@ -156,13 +158,14 @@ fn within(source: &Source, span: Span) -> Span {
     }
 }
 
-/// The whole lines of a place; of those that are longer than any terminal only what is near it.
+/// The whole lines of a place. Of lines that are longer than any terminal, only the part near the
+/// place.
 fn window(source: &Source, span: Span, wide: usize) -> Span {
     const LONG: usize = 2 * WIDE;
     let text = source.text();
     let before = text.get(..span.start).unwrap_or_default();
     let after = text.get(span.end..).unwrap_or_default();
-    // A byte order mark belongs to no line.
+    // A byte order mark is not part of a line.
     let mark = if text.starts_with('\u{FEFF}') {
         '\u{FEFF}'.len_utf8()
     } else {

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, the form that code scanners and editors exchange findings in.
+//! SARIF 2.1.0, the format in which code scanners and editors exchange findings.
 
 use super::Report;
 use serde_json::{Value, json};
@@ -115,7 +115,8 @@ fn artifact(source: &Source) -> Value {
     json!({"uri": uri(source.name())})
 }
 
-/// A file's name as a URI reference: what has a meaning there, or none, as percent and two digits a byte.
+/// A file's name as a URI reference: each byte that is reserved or not allowed becomes a percent
+/// sign and two digits.
 fn uri(name: &str) -> String {
     let mut uri = if name.starts_with('/') {
         "file://".to_owned()

@@ -1,36 +1,36 @@
-//! Where the messages of a flow go, and the reports come from.
+//! The target of a flow's messages, and the source of the reports.
 
 use serde_json::{Value, json};
 use starbridge_services::{Kind, Service};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A message as its consumer has it.
+/// A message as its consumer receives it.
 pub struct Message {
     pub key: String,
     pub body: Value,
 }
 
-/// What stands between a flow and its carrier.
+/// The broker between a flow and its carrier.
 pub trait Broker {
     fn service(&mut self) -> &mut Service;
-    /// What the steps' resources begin with.
+    /// The prefix of the steps' resources.
     fn scheme(&self) -> &'static str;
-    /// What a server is configured with.
+    /// The configuration of a server.
     fn config(&self) -> String;
-    /// What a server finds in its environment.
+    /// The environment of a server.
     fn environment(&self) -> Vec<(&'static str, String)>;
     /// How many messages there are.
     fn waiting(&self) -> usize;
     /// Takes a message, if there is one.
     fn take(&self) -> Option<Message>;
-    /// Puts a report where reports are taken from.
+    /// Puts a report into the reply queue.
     fn reply(&self, report: &Value);
     /// How many reports have not been taken.
     fn replies(&self) -> usize;
 }
 
-/// What a command prints; it must go well.
+/// The output of a command that must succeed.
 pub fn printed(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");

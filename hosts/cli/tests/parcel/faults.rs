@@ -1,14 +1,15 @@
-//! What goes wrong out there, as its user meets it: the flow fails within the task's time, and `show` says why.
+//! External faults from the user's view: the flow fails within the task's time, and `show` says
+//! why.
 
 use crate::broker::{Broker, Sqs};
 use crate::world::World;
 use serde_json::{Value, json};
 use starbridge_services::{Kind, Service};
 
-/// Seconds the task has.
+/// The task's timeout, in seconds.
 const TIMEOUT: u64 = 20;
 
-/// A flow that sends something fails so.
+/// A flow that sends something fails with this error.
 fn fails(world: &World, name: &str, resource: &str, params: Option<Value>, error: &str, cause: &str) {
     let mut step = json!({"type": "task", "name": "send", "resourceArn": resource, "timeoutSeconds": TIMEOUT});
     if let Some(params) = params {
@@ -49,7 +50,7 @@ fn queues_that_can_t_be_sent_to() {
     let elsewhere = "arn:aws:sqs:eu-west-1:000000000000:shipping";
     let cause = "queue `shipping` in `eu-west-1`: there is no such queue";
     fails(&world, "elsewhere", elsewhere, None, no_queue, cause);
-    // A step's data has room for less than a message, but a message may say it several times.
+    // A step's data is smaller than a message may be, but a message may contain it several times.
     let much = json!({"MessageBody": {"a": "$", "b": "$", "c": "$", "d": "$", "e": "$", "f": "$"}});
     let too_large = "SQS.MessageTooLarge";
     fails(

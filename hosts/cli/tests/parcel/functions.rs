@@ -5,7 +5,7 @@ use starbridge_services::{Answering, Heard, Said};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// The functions, and who called them.
+/// The functions, and their calls.
 pub struct Functions {
     server: Answering,
     shared: Arc<Shared>,
@@ -37,7 +37,7 @@ impl Functions {
         self.server.url()
     }
 
-    /// From now on calls of this path wait; of none with "".
+    /// From now on calls of this path wait; with "", none do.
     pub fn hold(&self, path: &str) {
         path.clone_into(&mut self.shared.state.lock().unwrap().held);
         self.shared.opened.notify_all();

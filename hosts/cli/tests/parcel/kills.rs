@@ -1,4 +1,4 @@
-//! Servers and services are killed at each moment of a flow, and it comes to the same end.
+//! Servers and services are killed at each moment of a flow, and the result is the same.
 
 use crate::broker::{Broker, Redis, Sqs};
 use crate::functions::Functions;
@@ -26,7 +26,8 @@ const MOMENTS: [Moment; 6] = [
     Moment::Reply,
 ];
 
-/// A message of an order as soon as there is one; its report, and its key. Messages of others are reported too: late ones.
+/// Waits for a message of an order. Returns its report and its key. Messages of other orders are
+/// reported too, as late ones.
 fn carry(broker: &dyn Broker, order: u64) -> (Value, String) {
     let mut found = None;
     wait_for("the message", || {
@@ -43,21 +44,21 @@ fn carry(broker: &dyn Broker, order: u64) -> (Value, String) {
     found.unwrap()
 }
 
-/// The keys of the messages that are left, of one order.
+/// The keys of the remaining messages of one order.
 fn keys_left(broker: &dyn Broker, order: u64) -> BTreeSet<String> {
     let messages = std::iter::from_fn(|| broker.take());
     let messages = messages.filter(|message| message.body["order"] == order);
     messages.map(|message| message.key).collect()
 }
 
-/// Reports over HTTP; what is said against it.
+/// Reports over HTTP. Returns the error, if there is one.
 fn reported(world: &World, report: &Value) -> String {
     let (token, output) = (report["token"].as_str().unwrap(), report["output"].to_string());
     let mut callback = world.command(&["callback", token, "succeed", "--output", &output]);
     String::from_utf8(callback.output().unwrap().stderr).unwrap()
 }
 
-/// An order from its start to its end, and the server killed in between.
+/// An order from its start to its end, with the server killed in between.
 fn order(world: &mut World, broker: &dyn Broker, number: u64, moment: Moment) {
     let called = |functions: &Functions, path: &str| functions.calls(path, number) > 0;
     match moment {
@@ -94,7 +95,8 @@ fn order(world: &mut World, broker: &dyn Broker, number: u64, moment: Moment) {
         broker.reply(&report);
         broker.reply(&report);
     } else {
-        // What the killed server still waited for would be held back from the next one for a minute.
+        // A message for which the killed server still waited would be withheld from the next one
+        // for a minute.
         assert_eq!(reported(world, &report).trim(), "reported");
         let refusal = reported(world, &report);
         assert!(refusal.contains("another report came first"), "{refusal}");
@@ -119,7 +121,7 @@ fn order(world: &mut World, broker: &dyn Broker, number: u64, moment: Moment) {
     wait_for("the last report's end", || broker.replies() == 0);
 }
 
-/// Each task was called under one key, and of its reports one counts.
+/// Each task was called under one key, and one of its reports counts.
 fn counted_once(world: &World, number: u64, messages: &BTreeSet<String>) {
     let events = world.history(&format!("parcel/p-{number}"));
     for step in ["price", "pack", "ship", "invoice"] {

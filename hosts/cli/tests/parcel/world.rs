@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is waited for comes within this time.
+/// The time limit for everything that the test waits for.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Packs, and says so; waits as long as the file `hold` is there.
+/// Packs, and records it; waits as long as the file `hold` exists.
 const PACK: &str = r#"
 order=$(sed 's/.*"order":\([0-9]*\).*/\1/')
 echo "$order" >> packed
@@ -44,7 +44,7 @@ impl Drop for Running {
     }
 }
 
-/// A folder with what a server needs.
+/// A folder with the files of a server.
 pub struct World {
     pub functions: Functions,
     folder: tempfile::TempDir,
@@ -54,7 +54,7 @@ pub struct World {
 }
 
 impl World {
-    /// A server that runs, configured so.
+    /// A running server with this configuration.
     pub fn start(config: &str, environment: Vec<(&'static str, String)>) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut world = Self {
@@ -117,7 +117,7 @@ impl World {
         command
             .args(arguments)
             .env_clear()
-            // Nobody asks for a machine's role here, nor for somebody's own profile.
+            // Neither a machine's role nor a user's own profile is used here.
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .env("HOME", self.folder.path())
             .env("STARBRIDGE_SERVER", format!("http://{}", self.address))
@@ -127,7 +127,7 @@ impl World {
         command
     }
 
-    /// What a command prints; it must go well.
+    /// The output of a command that must succeed.
     pub fn run(&self, arguments: &[&str]) -> String {
         printed(&mut self.command(arguments))
     }
@@ -142,7 +142,7 @@ impl World {
         self.server = None;
     }
 
-    /// Starts the server, after it was killed as well.
+    /// Starts the server, also after it was killed.
     pub fn serve(&mut self) {
         self.kill();
         let arguments = [
@@ -161,7 +161,7 @@ impl World {
         self.server = Some(Running(server));
         let listens = said.any(|line| line.is_ok_and(|line| line.starts_with("listening on")));
         assert!(listens, "the server does not listen");
-        // Somebody reads on, so that it can say more.
+        // The rest of the output is read, so that the server does not block.
         std::thread::spawn(move || said.count());
     }
 
@@ -171,7 +171,7 @@ impl World {
         self.run(&["start", "parcel", "--name", &name, "--input", &input]);
     }
 
-    /// An execution as it is.
+    /// An execution in its current state.
     pub fn show(&self, execution: &str) -> Value {
         serde_json::from_str(&self.run(&["show", execution, "--json"])).unwrap()
     }

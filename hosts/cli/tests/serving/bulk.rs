@@ -1,13 +1,13 @@
-//! Bulk jobs: of a server that is killed again and again, and their words in the program.
+//! Bulk jobs: on a server that is killed repeatedly, and their messages in the program.
 
 use crate::server::Server;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-/// So many executions the jobs are for.
+/// The number of executions of a job.
 const EXECUTIONS: usize = 1_500;
-/// So many more are dealt with before the next kill.
+/// The number of further executions that are handled before the next kill.
 const STEP: u64 = 100;
 
 fn post(server: &Server, path: &str, body: &str) -> String {
@@ -36,7 +36,7 @@ fn newest(server: &Server, member: &str) -> serde_json::Value {
     page["items"][0][member].clone()
 }
 
-/// Makes a job, and kills the server again and again, each time it has gone on, until the job is over.
+/// Makes a job, and kills the server each time it has made progress, until the job is over.
 fn over_kills(here: &Path, mut server: Server, words: &[&str]) -> Server {
     let made = server.ask(here, words);
     assert!(made.status.success(), "{made:?}");
@@ -79,7 +79,7 @@ fn a_bulk_job_deals_with_each_execution_once_over_kills() {
     let redrive = ["bulk", "redrive", "--flow", "fails", "--status", "failed"];
     let server = over_kills(here, server, &stop);
     let server = over_kills(here, server, &redrive);
-    // Whoever is done twice has two entries, or is refused the second time.
+    // An execution that was handled twice has two entries, or is refused the second time.
     let done = "SELECT count(*) FROM bulk_items WHERE result = 'done'";
     assert_eq!(number(here, done), 2 * EXECUTIONS);
     for action in ["stop", "redrive"] {

@@ -1,4 +1,4 @@
-//! The children of an execution, as `show` names them.
+//! The children of an execution in the output of `show`.
 
 use crate::server::Server;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The pages on operations say what the program does.
+//! The pages on operations match the program.
 
 use crate::server::{Server, starbridge};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The rows of a page's tables whose first cell is code: that, and the cells after it.
+/// The rows of a page's tables whose first cell is code: that cell, and the cells after it.
 fn rows(page: &str) -> BTreeMap<String, Vec<String>> {
     page.lines()
         .filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"))
@@ -41,7 +41,7 @@ fn every_setting_has_a_row_with_its_default() {
     let documented = rows(&page("configuration.md"))
         .into_iter()
         .map(|(setting, cells)| (setting, cells[0].clone()));
-    // What is not set is not printed: empty, it would mean something else.
+    // Unset settings are not printed, because an empty value would mean something else.
     let (unset, documented): (BTreeMap<_, _>, BTreeMap<_, _>) = documented.partition(|(_, usual)| usual == "not set");
     assert_eq!(documented, expected);
     assert_eq!(unset.into_keys().collect::<Vec<_>>(), ["secrets.use"]);

@@ -1,4 +1,4 @@
-//! Following what runs at a server that has no room for it.
+//! Following an execution of a server that has no room for it.
 
 use crate::server::Server;
 use serde_json::Value;

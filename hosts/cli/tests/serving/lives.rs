@@ -1,4 +1,4 @@
-//! What becomes of a server that is sent signals, and whose store somebody takes apart.
+//! A server that gets signals, and a server whose store is taken apart.
 
 use crate::server::{PATIENCE, Server, starbridge};
 use std::fs::OpenOptions;
@@ -14,7 +14,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// A start that is refused: the exit code and what is said.
+/// A start that is refused: the exit code and the message.
 fn refused(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
     let output = starbridge()
         .args(["serve", "--listen", "127.0.0.1:0"])
@@ -79,7 +79,7 @@ fn a_new_store_is_told_from_one_that_was_there() {
         let mode = std::fs::metadata(here.join(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
-    // The lock is on the file, whatever becomes of the one beside it.
+    // The lock is on the file, regardless of the file beside it.
     std::fs::remove_file(here.join("flows.db.lock")).unwrap();
     std::fs::hard_link(here.join("flows.db"), here.join("other.db")).unwrap();
     let process = format!("in use by process {}", server.child.id());

@@ -1,4 +1,4 @@
-//! What the log of a server says at `info`, and in which form.
+//! The content and the form of a server's log at `info`.
 
 use crate::server::Server;
 use serde_json::Value;
@@ -35,7 +35,7 @@ fn folder(format: &str) -> tempfile::TempDir {
     folder
 }
 
-/// All that two servers say of which the first is killed.
+/// The logs of two servers, the first of which is killed.
 fn said(here: &Path) -> String {
     let start = || Server::start(here, &["--config", "server.toml"]);
     let first = start();

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Longest that something that is to come is waited for.
+/// The time limit for everything that the test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn starbridge() -> Command {
@@ -20,7 +20,7 @@ pub(crate) fn starbridge() -> Command {
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) address: String,
-    /// What it said before it listened.
+    /// Its output before it listened.
     pub(crate) before: String,
     pub(crate) lines: Receiver<String>,
 }
@@ -55,7 +55,7 @@ impl Server {
         server
     }
 
-    /// Everything up to the line that has this in it.
+    /// The output up to the line that contains this.
     pub(crate) fn says(&self, part: &str) -> String {
         let mut said = String::new();
         loop {
@@ -88,7 +88,7 @@ impl Server {
             .unwrap()
     }
 
-    /// A request of an own connection: the answer with its head.
+    /// A request over its own connection: the answer with its head.
     pub(crate) fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.address.trim_start_matches("http://")).unwrap();
         write!(
@@ -101,7 +101,7 @@ impl Server {
         answer
     }
 
-    /// Its exit code, and what it said last.
+    /// Its exit code, and its last output.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         (code, self.lines.iter().collect::<Vec<_>>().join("\n"))

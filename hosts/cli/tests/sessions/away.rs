@@ -1,4 +1,4 @@
-//! Peers and readers that go away.
+//! Peers and readers that disconnect.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ fn starbridge(arguments: &[&str]) -> Command {
     command
 }
 
-/// What is said of a server that takes a request and goes away without an answer.
+/// The message about a server that accepts a request and disconnects without an answer.
 fn said_of_one_that_goes(arguments: &[&str]) -> String {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", server.local_addr().unwrap());

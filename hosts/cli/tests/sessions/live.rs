@@ -1,4 +1,4 @@
-//! What goes on beside a session: servers and other commands in the background, and what was taken down of them.
+//! The background of a session: servers and other commands, and the names recorded from them.
 
 use super::words;
 use regex::Regex;
@@ -11,14 +11,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What is waited for comes within this time.
+/// The time limit for everything that the test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What goes on beside a session.
+/// The background of a session.
 #[derive(Default)]
 pub struct Live {
-    /// Whether anything ever did: only then there are names for what changes from run to run.
+    /// Whether there ever was any: only then are there names for changing values.
     pub used: bool,
     background: Vec<Background>,
     address: Option<String>,
@@ -32,7 +32,7 @@ struct Background {
     stderr: JoinHandle<String>,
 }
 
-/// What came of a command in the background.
+/// The result of a command in the background.
 pub struct Over {
     pub exit: String,
     pub stdout: String,
@@ -49,7 +49,7 @@ impl Drop for Live {
 }
 
 impl Live {
-    /// Starts a command, and waits until it says something.
+    /// Starts a command, and waits until it prints something.
     pub fn begin(&mut self, line: &str, place: &Path) -> Result<(), String> {
         let lines = self.start(line, place, &[])?;
         let said = lines.recv_timeout(PATIENCE);
@@ -99,7 +99,7 @@ impl Live {
         Ok(lines)
     }
 
-    /// The command of a line, with what has been taken down in place of its names.
+    /// The command of a line, with the recorded values in place of their names.
     pub fn command(&mut self, line: &str, place: &Path) -> Result<Command, String> {
         let mut line = line.to_owned();
         for (name, text) in &self.taken {
@@ -129,7 +129,8 @@ impl Live {
         Ok(command)
     }
 
-    /// Ends what was started last by a signal: a command before a server, unless `server` says which; 0 is no signal.
+    /// Ends the command that was started last by a signal, or a server if there is none or `server`
+    /// is set; 0 is no signal.
     pub fn end(&mut self, how: &str) -> Result<Over, String> {
         let (signal, server) = how
             .strip_suffix(" server")
@@ -161,7 +162,7 @@ impl Live {
         })
     }
 
-    /// Waits for a file with text and takes it down under a name.
+    /// Waits for a file with text, and records it under a name.
     pub fn take(&mut self, name: &str, file: &Path) -> Result<(), String> {
         let begun = Instant::now();
         loop {
@@ -178,7 +179,7 @@ impl Live {
         }
     }
 
-    /// A text with names for what changes from run to run.
+    /// A text with names for values that change from run to run.
     pub fn named(&mut self, text: &str) -> String {
         if !self.used {
             return text.to_owned();
@@ -208,7 +209,7 @@ fn pause() {
     std::thread::sleep(PAUSE);
 }
 
-/// Reads a stream to its end; each line is told at once.
+/// Reads a stream to its end, and passes each line on at once.
 fn listen(stream: Option<impl Read + Send + 'static>, said: Sender<String>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = String::new();
@@ -262,7 +263,7 @@ fn steady(line: &str) -> String {
     let line = patterns.process.replace_all(&line, "process [PID]");
     let line = patterns.took.replace_all(&line, "$1[TIME]");
     let timed = patterns.time.replace_all(&line, "[TIMESTAMP]");
-    // Columns are as wide as what changes from run to run.
+    // Columns are as wide as the values that change from run to run.
     if *timed != *line || patterns.heads.is_match(&line) {
         return patterns.space.replace_all(&timed, "$1  ").into_owned();
     }

@@ -1,12 +1,12 @@
-//! A session: files, commands, and what they say.
+//! A session: files, commands, and their output.
 //!
 //! Text before the first block is a comment. A block is a line `=== WORD …` and the lines below it:
 //!
 //! - `file NAME`: a file with this text; `bytes NAME`: one in which `\xFF` is that byte;
 //! - `copy PATH NAME`: a copy of a file or folder of the repository;
-//! - `run [NAME=VALUE…] starbridge WORD…`: a command, words in quotes as shells have them, no other expansion;
-//!   `stdin` after it: what it reads;
-//! - `exit N`, `stdout`, `stderr`: what came of it; a stream that stayed empty is left out;
+//! - `run [NAME=VALUE…] starbridge WORD…`: a command, with words in quotes as in shells, and no
+//!   other expansion; `stdin` after it: its input;
+//! - `exit N`, `stdout`, `stderr`: its result; an empty stream is left out;
 //! - `serve starbridge serve WORD…`: a server on a port of its own, which later commands ask; `begin starbridge WORD…`:
 //!   a command that goes on meanwhile; `end SIGNAL`: ends the one that was started last, `end SIGNAL server` the
 //!   server, `end 0` waits for its end;
@@ -46,7 +46,7 @@ enum Block {
     Gone { name: String },
 }
 
-/// A command and what came of it, or what came of the one that was ended by the signal of that name.
+/// A command and its result, or the result of a command that was ended by a signal.
 #[derive(Debug, Default)]
 struct Run {
     line: String,
@@ -98,7 +98,7 @@ impl Session {
         Ok(Self { comment, blocks })
     }
 
-    /// Plays the session in an empty folder and takes down what is said.
+    /// Plays the session in an empty folder and records the output.
     pub fn play(&mut self, place: &Path, root: &Path) -> Result<(), String> {
         let mut live = Live::default();
         for block in &mut self.blocks {
@@ -148,7 +148,7 @@ impl Run {
             .spawn()
             .map_err(|error| error.to_string())?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A program that does not read is free to go away first.
+            // A program that does not read may end first.
             let _ = stdin.write_all(self.stdin.as_deref().unwrap_or_default().as_bytes());
         }
         let output = child.wait_with_output().map_err(|error| error.to_string())?;
@@ -203,7 +203,7 @@ impl Run {
     }
 }
 
-/// The text without what changes from run to run, escapes made visible.
+/// The text without values that change from run to run, with visible escapes.
 fn steady(text: &str, place: &Path) -> String {
     let canonical = place.canonicalize().unwrap_or_default();
     let mut text = text
@@ -288,7 +288,7 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Writes a file; one that names its interpreter is a program.
+/// Writes a file, and makes it executable if it names its interpreter.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)

@@ -13,7 +13,8 @@ fn starbridge(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs with a reader that goes away before anything, or after so many bytes, and gives the exit code and stderr.
+/// Runs with a reader that closes the stream at once or after this many bytes. Returns the exit
+/// code and stderr.
 fn with_a_reader_of(bytes: usize, arguments: &[&str]) -> (Option<i32>, String) {
     let mut child = starbridge(arguments).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();

@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// What is waited for comes within this time.
+/// The time limit for everything that the test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A terminal of a hundred columns with a command on it.
@@ -20,12 +20,12 @@ pub struct Terminal {
     raw: Vec<u8>,
 }
 
-/// What came of a command.
+/// The result of a command.
 pub struct Over {
     pub code: Option<i32>,
-    /// What the terminal got.
+    /// The bytes that the terminal received.
     pub raw: String,
-    /// The same without escapes, lines as they are elsewhere.
+    /// The same without escapes, with ordinary line ends.
     pub said: String,
 }
 
@@ -60,7 +60,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until the command has said that, and gives all it has said.
+    /// Waits until the command has printed this, and returns all its output.
     pub fn until(&mut self, wanted: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -119,7 +119,7 @@ fn pair() -> (File, File) {
     (File::from(master), slave)
 }
 
-/// Reads until nobody has the other side any more.
+/// Reads until the other side is closed everywhere.
 fn listen(mut master: File) -> Receiver<Vec<u8>> {
     let (said, heard) = channel();
     std::thread::spawn(move || {

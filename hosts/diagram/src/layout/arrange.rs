@@ -31,7 +31,7 @@ pub(super) fn arrange(items: &[Item]) -> Arranged {
         column.x = x + gutters.width(number, Side::Left);
         x = column.x + column.w + gutters.width(number, Side::Right);
         width = x;
-        // The line up to the next column has a lane of its own.
+        // The line to the next column has a lane of its own.
         column.turn = x + BESIDE;
         x += 2 * BESIDE;
     }

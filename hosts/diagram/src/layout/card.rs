@@ -136,7 +136,7 @@ impl Rows {
                 self.text(w / 2, 15, Anchor::Middle, Font::Small, Tone::Quiet, text);
             }
             Row::Exit(when, to, exit) => {
-                // Where it leads matters more than when.
+                // The target matters more than the occasion.
                 let to = cut(to, Font::Small, room * 2 / 3);
                 let text = cut(when, Font::Small, room - width(&to, Font::Small)) + &to;
                 let (x, anchor) = match exit.map(|exit| exit.side) {

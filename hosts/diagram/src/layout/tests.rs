@@ -1,4 +1,4 @@
-//! What holds for every picture: nothing overlaps, nothing is cut off, no line runs through a box.
+//! Properties of every picture: nothing overlaps, nothing is cut off, no line runs through a box.
 
 mod random;
 
@@ -196,7 +196,7 @@ fn the_same_flow_gives_the_same_picture() {
     }
 }
 
-/// A way that passes only narrow boxes runs close to them, however wide the column is elsewhere.
+/// A way that passes only narrow boxes runs close to them, even if the column is wide elsewhere.
 #[test]
 fn ways_run_close_to_the_boxes_they_pass() {
     let task = |name: &str, rest: &str| {

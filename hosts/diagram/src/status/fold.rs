@@ -1,4 +1,4 @@
-//! Folds a history into what is known about each step.
+//! Folds a history into the status of each step.
 
 use super::{FlowStatus, Marks, Status, Way};
 use crate::labels;
@@ -13,19 +13,19 @@ use std::ops::Bound;
 /// The composites around a step, from outside in.
 type Around = Vec<(StepId, Child)>;
 
-/// A step in one place, with what happened there last.
+/// A step in one place, with its latest state.
 #[derive(Clone, Debug, Default)]
 struct StepPlace {
     status: Status,
     error: Option<Text>,
     waits: Option<&'static str>,
-    /// When it was come to.
+    /// When the list came to it.
     entered: Option<Timestamp>,
     /// The arm that its choice took last.
     arm: Option<Option<u32>>,
 }
 
-/// What is known after the events so far.
+/// The status after the events so far.
 #[derive(Clone, Default)]
 pub(super) struct Fold {
     places: BTreeMap<(Around, StepId), StepPlace>,
@@ -45,7 +45,7 @@ impl Fold {
         fold
     }
 
-    /// About how much memory it takes.
+    /// The approximate memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         const PLACE: usize = 64;
         let around = |around: &Around| around.len() * size_of::<(StepId, Child)>();
@@ -73,7 +73,8 @@ impl Fold {
                 self.cancel_inside(&[], None);
                 self.ends(event, "Stopped", Some((failure, None)));
             }
-            // What is out may still end. Where that completes the flow, its success replaces this.
+            // Calls that are out may still end. If that completes the flow, its success replaces
+            // this.
             EventKind::ExecutionTimedOut { drain: true } => self.ends(event, "TimedOut", None),
             EventKind::ExecutionTimedOut { drain: false } => {
                 self.cancel_inside(&[], None);
@@ -84,7 +85,7 @@ impl Fold {
                 let step = step.and_then(|step| flow.step(step)).map(|step| clean(&step.name));
                 let undone = self.places.values().any(|place| place.status == Status::UndoFailed);
                 let status = if undone { "RollbackFailed" } else { "Failed" };
-                // What ended it before says so itself.
+                // An earlier end has already recorded itself.
                 if undone || self.status.ending.is_none() {
                     self.ends(event, status, Some((failure, step)));
                 }
@@ -227,7 +228,8 @@ impl Fold {
         }
     }
 
-    /// Marks what still runs there as cancelled: everything below the path, or only what is inside one step.
+    /// Marks running steps there as cancelled: everything below the path, or only what is inside
+    /// one step.
     fn cancel_inside(&mut self, path: &[(StepId, Child)], step: Option<StepId>) {
         let mut from = path.to_vec();
         from.extend(step.map(|step| (step, Child::Branch(0))));

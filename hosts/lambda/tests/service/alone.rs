@@ -161,7 +161,7 @@ fn lines_and_figures_are_json() {
     assert_eq!(failed.unwrap_or_else(|| panic!("{said}"))["error"], "No");
 }
 
-/// What a panic does: this signal ends the process in the middle of an invocation.
+/// Does the same as a panic: this signal ends the process in the middle of an invocation.
 #[test]
 fn one_that_is_aborted_fails_the_event_and_is_there_again() {
     let slow = flow(json!([{"type": "wait", "name": "w", "duration": 4}]));

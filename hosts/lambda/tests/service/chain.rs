@@ -104,7 +104,7 @@ fn zipped(folder: &Path, flows: &[(&str, Value)]) -> Vec<u8> {
     std::fs::read(folder.join("code.zip")).unwrap()
 }
 
-/// A flow that fails now and then where it is retried, waits for a callback through the queue, and ends.
+/// A flow that fails now and then and is retried, waits for a callback through the queue, and ends.
 fn definition(url: &str) -> Value {
     flow(json!([
         {"type": "task", "name": "tried", "resourceArn": format!("{url}/tried"), "inputMappings": [{"target": "try", "source": true}],
@@ -116,7 +116,7 @@ fn definition(url: &str) -> Value {
     ]))
 }
 
-/// What functions answer. One that gets a token reports with it, through the queue.
+/// The answers of functions. A function that gets a token reports with it, through the queue.
 fn said(endpoint: &str, queue: &str, number: usize, asked: &Value) -> (u16, Value) {
     if let Some(token) = asked["token"].as_str() {
         let report = json!({"token": token, "output": {"answer": 42}}).to_string();
@@ -173,7 +173,8 @@ fn flows_come_to_their_ends_while_the_function_is_killed() {
         );
     }
     assert!(killed >= 3, "{killed} killed");
-    // Calls are sent again under their keys: of each execution at most nine tries, and three further calls.
+    // Calls are sent again under their keys: each execution has at most nine tries and three
+    // further calls.
     let mut keys = heard.lock().unwrap().clone();
     keys.sort();
     keys.dedup();

@@ -43,7 +43,7 @@ fn run(kill_at: usize, after: bool) -> (Vec<String>, BTreeMap<String, usize>, us
         3,
         &[("STARBRIDGE_LAMBDA_LINGER_MS", "100")],
     );
-    // What is read and written only at the first event is not tested here.
+    // Reads and writes that only happen at the first event are not tested here.
     function.invoke(&request("GET", "/v1/flows", &Value::Null));
     stand.counted();
     let kill = function.killer();

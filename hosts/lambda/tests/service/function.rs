@@ -79,7 +79,7 @@ impl Function {
             .unwrap_or_else(|| panic!("no answer; it said:\n{}", self.said()))
     }
 
-    /// What it has written to its log.
+    /// The text of its log.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.service.folder().join("log")).unwrap_or_default()
     }
@@ -131,7 +131,7 @@ impl Function {
             return Vec::new();
         }
         let failed = self.invoked(&batch(&messages)).map(|answer| failures(&answer));
-        // If it was killed, nothing is known.
+        // If it was killed, its result is unknown.
         let Some(failed) = failed.flatten() else {
             return messages.into_iter().map(|message| message.id).collect();
         };

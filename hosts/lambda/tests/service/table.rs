@@ -1,4 +1,4 @@
-//! Over a table and a queue: what does not end within an invocation goes on in another one.
+//! Over a table and a queue: work that does not end within an invocation goes on in another one.
 
 use crate::alone::flow;
 use crate::function::{Function, batch, body, pause, request, sweep};

@@ -1,15 +1,16 @@
-//! How admission chooses.
+//! How admission selects executions.
 
 use serde::{Deserialize, Serialize};
 use starbridge_runtime::AdmissionSettings;
 
-/// How admission chooses among those that wait.
+/// How admission selects among waiting executions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdmissionConfig {
-    /// After so many admissions through a key, the one that waits longest in its line is next; 0: never.
+    /// After this many admissions through a key, the execution that has waited longest in its line
+    /// is next; 0: never.
     pub fair_share: u32,
-    /// When so many executions wait to be admitted, starts that may have to are refused.
+    /// At this many executions that wait to be admitted, starts that may have to wait are refused.
     pub max_waiting: u64,
 }
 

@@ -52,7 +52,7 @@ impl RedisConfig {
         self.password.strip_prefix("secret://").filter(|name| !name.is_empty())
     }
 
-    /// These settings without the password, to be shown.
+    /// These settings without the password, for display.
     pub(super) fn shown(&self) -> Self {
         let mut shown = self.clone();
         if let Some((scheme, rest)) = self.url.split_once("://")

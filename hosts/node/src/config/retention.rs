@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// How many days; 0: for ever.
+    /// How many days; 0: forever.
     pub days: u64,
 }
 
@@ -16,11 +16,11 @@ impl Default for RetentionConfig {
     }
 }
 
-/// How long the list of what operators did is kept.
+/// How long the audit list is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditConfig {
-    /// How many days; 0: for ever.
+    /// How many days; 0: forever.
     pub days: u64,
 }
 

@@ -16,8 +16,8 @@ pub struct SecretsConfig {
     /// A folder with a file for each secret that the environment does not have; empty: none.
     pub folder: PathBuf,
     /// Which flows may use which secrets: patterns of flow names, each with patterns of secret names. If it is not
-    /// set, each flow may use all except those that the configuration itself uses. If it is empty, no flow may use
-    /// any.
+    /// set, each flow may use all secrets except those that the configuration itself uses. If it is
+    /// empty, no flow may use any.
     #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
     pub uses: Option<BTreeMap<String, Vec<String>>>,
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use starbridge_ports::ReplySource;
 use std::sync::Arc;
 
-/// Settings for the queue of SQS through which reports arrive. Region and credentials are configured in the ways of
-/// AWS.
+/// Settings for the queue of SQS through which reports arrive. Region and credentials are
+/// configured as usual for AWS.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SqsConfig {

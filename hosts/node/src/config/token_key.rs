@@ -1,4 +1,4 @@
-//! A key for task tokens that is a secret and not in the store.
+//! A key for task tokens from a secret instead of the store.
 
 use super::Config;
 use crate::node::read_keys;

@@ -131,10 +131,10 @@ fn too_slow() -> Problem {
 #[derive(Debug)]
 pub struct Sent {
     bytes: Bytes,
-    /// How many bytes it had.
+    /// Its size in bytes.
     length: usize,
     charge: Option<Charge>,
-    /// The value read from it. It is dropped last, where dropping it delays nobody.
+    /// The value read from it. It is dropped last, where dropping it delays no request.
     value: Value,
 }
 
@@ -149,7 +149,7 @@ impl Sent {
         std::mem::take(&mut self.bytes)
     }
 
-    /// How many bytes it had.
+    /// Its size in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
@@ -158,7 +158,8 @@ impl Sent {
     ///
     /// # Errors
     ///
-    /// The problem to answer with, if it is no object, has unknown members, or needs more memory than there is.
+    /// The problem to answer with, if it is not an object, has unknown members, or needs more
+    /// memory than there is.
     pub async fn read(&mut self, known: &'static [&'static str]) -> Answer<reading::Body> {
         if self.bytes.is_empty() {
             return reading::Body::of(Object::new(), known);
@@ -176,7 +177,7 @@ impl Sent {
     ///
     /// # Errors
     ///
-    /// The problem to answer with, if it is no JSON, or needs more memory than there is.
+    /// The problem to answer with, if it is not JSON or needs more memory than there is.
     pub async fn value(&mut self) -> Answer<Value> {
         self.parse("the body is no JSON").await
     }
@@ -309,7 +310,8 @@ impl Pace {
     }
 }
 
-/// Reads the body of a sender whose tokens are in it. Its connection may be closed if others need the room.
+/// Reads the body of a sender whose tokens are in it. Its connection may be closed if others need
+/// the space.
 ///
 /// # Errors
 ///

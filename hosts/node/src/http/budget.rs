@@ -23,11 +23,12 @@ pub struct Share {
 /// How much of a budget a share may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Everything, and more if no other share has any. So whatever is allowed by itself succeeds at some time.
+    /// Everything, and more if no other share holds any. So every allowed request succeeds at some
+    /// time.
     Whole,
-    /// Everything that is not reserved. A share that is alone may take more.
+    /// Everything that is not reserved. A single share may take more.
     Common,
-    /// Never more than there is, even if it is alone.
+    /// Never more than there is, even if it is the only share.
     Strict,
 }
 
@@ -76,7 +77,7 @@ impl Share {
         taken
     }
 
-    /// Sets how many bytes the share holds in total, whether there is room or not.
+    /// Sets how many bytes the share holds in total, even if there is no room.
     pub fn force(&mut self, bytes: usize) {
         // A sum that overflows would count bytes that can't exist.
         self.budget

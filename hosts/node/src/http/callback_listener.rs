@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What senders of reports may take.
+/// Limits for senders of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallbackSettings {
     /// How many bytes one request may have.
@@ -81,7 +81,7 @@ impl CallbackListener {
 
 fn router(reports: EngineReports, settings: CallbackSettings) -> Router {
     let bodies = Bodies::new(settings.bodies);
-    // Nobody has shown a token before the body is read.
+    // No token is known before the body is read.
     let check = move |request: Request, next: Next| {
         let bodies = Arc::clone(&bodies);
         async move {
@@ -127,10 +127,10 @@ mod tests {
         stream
     }
 
-    /// What a connection still says until it is closed from the other side.
+    /// Everything that a connection still sends until the other side closes it.
     async fn last_words(mut stream: TcpStream) -> String {
         let mut said = Vec::new();
-        // A connection that is reset is closed, too.
+        // A reset connection is closed, too.
         let _ = stream.read_to_end(&mut said).await;
         String::from_utf8(said).unwrap()
     }
@@ -181,7 +181,7 @@ mod tests {
             silent.push(say(&listener, "").await);
         }
         let said = last_words(say(&listener, &post(2, "{}")).await).await;
-        // Where no place is free yet, the sender is told so.
+        // If no place is free yet, the answer to the sender says so.
         assert!(
             said.contains("InvalidToken") || said.starts_with("HTTP/1.1 503"),
             "{said}"

@@ -1,8 +1,8 @@
 //! Connections: how many there may be, and how long each may take. Health checks are answered even if there are too
 //! many.
 //!
-//! Behind a proxy all clients have one address, so there is no limit for an address. Instead, connections that ask
-//! nothing make room for new ones.
+//! Behind a proxy all clients have one address, so there is no limit for each address. Instead,
+//! idle connections make room for new ones.
 
 mod seats;
 mod serving;
@@ -23,7 +23,7 @@ use watch::Patience;
 /// How many connections there may be, and how long each may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionSettings {
-    /// How many. Some more are accepted, to be told so and to answer health checks.
+    /// How many. Some more are accepted, to tell them so and to answer health checks.
     pub most: usize,
     /// For the head of a request.
     pub head: Duration,
@@ -78,14 +78,14 @@ pub async fn serve(
     loop {
         let accepted = tokio::select! {
             biased;
-            // A sender that is gone means the same.
+            // A sender that was dropped means the same.
             _ = &mut end => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, from)) => {
                 failures.reset();
-                // Without any room, the connection is closed by dropping it.
+                // Without any room, dropping the connection closes it.
                 if let Some(seat) = seats.seat() {
                     let connection = serving::Connection {
                         stream,
@@ -121,8 +121,8 @@ fn is_of_one(error: &std::io::Error) -> bool {
     )
 }
 
-/// How long, and how much, is read from a client that was answered early. If its connection were closed at once, it
-/// would be reset and the answer lost.
+/// How long, and how much, is read from a client that was answered early. An immediate close would
+/// reset the connection and lose the answer.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const MAX_LINGER_BYTES: usize = 4 * 1024 * 1024;
 
@@ -142,6 +142,6 @@ async fn close(mut stream: TcpStream) {
             }
         }
     };
-    // If the client has not closed it by now, it had the time.
+    // A client that has not closed it by now had enough time.
     let _ = tokio::time::timeout(LAST_WORDS, last).await;
 }

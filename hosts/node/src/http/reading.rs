@@ -6,7 +6,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use std::collections::BTreeMap;
 
-/// The members of a body, to be read by name.
+/// The members of a body, readable by name.
 #[derive(Debug)]
 pub struct Body {
     members: Object,

@@ -1,4 +1,4 @@
-//! What the body of a report takes in memory, before its value is read.
+//! The memory for the body of a report, counted before its value is read.
 
 use super::body::{Charge, Sent};
 use crate::problem::Answer;

@@ -1,4 +1,5 @@
-//! The diagnostics of a definition, for scripts. The form is a contract: members are added, never changed.
+//! The diagnostics of a definition, for scripts. The form is stable: members are added, never
+//! changed.
 
 use serde::Serialize;
 use starbridge_fdl::diagnostics::{Diagnostic, Fix, Label};

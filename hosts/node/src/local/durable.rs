@@ -88,7 +88,7 @@ impl RunStore {
         }
     }
 
-    /// The flow that an execution runs, and the one that was given under its name.
+    /// The flow that an execution runs, and the given flow with its name.
     fn ran_and_given(&self, record: &ExecutionRecord) -> Result<(Arc<Flow>, Arc<Flow>), LocalError> {
         let ran = self.flows.running(&record.flow, record.version);
         let given = self.given.get(&record.flow, None);
@@ -99,8 +99,8 @@ impl RunStore {
         Ok((ran, given))
     }
 
-    /// Checks that an execution was started with the flow and the input that are given now; to be redriven it may have been
-    /// started with another flow.
+    /// Checks that an execution was started with the given flow and input. For a redrive, the flow
+    /// may be another one.
     fn check(
         &self,
         id: &Text,
@@ -191,8 +191,8 @@ impl LocalRun {
         }))
     }
 
-    /// The request to redrive an execution with the definition that is given, where that is another one than its own. The
-    /// definition is stored if it fits.
+    /// The request to redrive an execution with the given definition, if that differs from its own.
+    /// The definition is stored if it fits.
     pub(super) fn redefinition(&mut self, execution: &Text) -> Result<Option<RedefineRequest>, LocalError> {
         let now = self.engine.as_ref().ok_or_else(super::given_up)?.now();
         let Some(kept) = &self.kept else {

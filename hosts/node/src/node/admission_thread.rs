@@ -1,4 +1,4 @@
-//! The thread of admission: what it begins with, and how it tells owners.
+//! The thread of admission: its initial state, and its messages to owners.
 
 use starbridge_ports::{Admissions, History, Message, Store, StoreError, owner_index};
 use starbridge_runtime::{
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-/// What owners and admission of a node share.
+/// The state that owners and admission of a node share.
 pub(super) struct SharedAdmission {
     pub(super) handle: AdmissionHandle,
     inbox: mpsc::UnboundedReceiver<AdmissionCommand>,
@@ -35,7 +35,8 @@ impl SharedAdmission {
     }
 }
 
-/// Tells the owner of an execution. Gives the message back if the owner has no room now.
+/// Sends a message to the owner of an execution. Gives the message back if the owner has no room
+/// now.
 fn deliver(owners: &[mpsc::Sender<Command>], message: Message) -> Option<Message> {
     let owner = owners.get(owner_index(&message.id.to, owners.len()))?;
     match owner.try_send(Command::Deliver(Box::new(message))) {

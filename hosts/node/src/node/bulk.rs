@@ -1,5 +1,6 @@
-//! Bulk jobs: an act of an operator on many executions. What a job is for is collected once, and each execution of it is
-//! asked until it has a result; the append that carries out an item also writes its result.
+//! Bulk jobs: an act of an operator on many executions. The executions of a job are collected once,
+//! and each is asked until it has a result. The append that carries out an item also writes its
+//! result.
 
 mod action;
 
@@ -28,41 +29,41 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// So many executions are read at a time when they are collected.
+/// How many executions are read at a time when they are collected.
 const PAGE: usize = 10_000;
-/// So many executions of a job are asked at a time.
+/// How many executions of a job are asked at a time.
 const AT_ONCE: usize = 64;
-/// So many executions of a preview are shown.
+/// How many executions of a preview are shown.
 const EXAMPLES: usize = 20;
-/// How long to wait before an execution is asked again that can't take anything just now.
+/// How long to wait before asking an execution again that can't take anything at the moment.
 const AGAIN: Duration = Duration::from_millis(200);
 /// How often an execution is asked.
 const TRIES: u32 = 150;
 /// How long to wait after the store failed.
 const AFTER_FAULT: Duration = Duration::from_secs(5);
 
-/// What wakes the node's bulk jobs.
+/// Wakes the node's bulk jobs.
 #[derive(Debug, Default)]
 pub(super) struct Bulk {
     changed: Notify,
 }
 
-/// A bulk job that an operator wants.
+/// A bulk job that an operator requests.
 #[derive(Clone, Debug, Default)]
 pub struct WantedBulk {
     /// What is done, in one word.
     pub action: Text,
-    /// What else the act needs.
+    /// The other arguments of the act.
     pub arguments: Object,
-    /// Which executions it is done to.
+    /// The filter for the executions.
     pub filter: Object,
     /// The ids of those executions, in place of a filter.
     pub executions: Option<Vec<Text>>,
-    /// How many executions are asked in a second at most.
+    /// The largest number of executions asked in a second.
     pub rate: Option<u32>,
 }
 
-/// Why a bulk job is not made, or not changed.
+/// Why a bulk job is not made or changed.
 #[derive(Debug)]
 pub enum BulkRefusal {
     /// The store has no bulk jobs.
@@ -71,7 +72,7 @@ pub enum BulkRefusal {
     NoSuchJob,
     /// The job is in another state.
     State(BulkState),
-    /// The request makes no sense, for this reason.
+    /// The request is invalid, for this reason.
     Bad(String),
     /// The store failed.
     Store(StoreError),
@@ -83,7 +84,7 @@ impl From<StoreError> for BulkRefusal {
     }
 }
 
-/// What a bulk job would be for.
+/// The executions of a possible bulk job.
 #[derive(Clone, Debug, Default)]
 pub struct BulkPreview {
     /// How many executions match.
@@ -94,11 +95,11 @@ pub struct BulkPreview {
     pub examples: Vec<Listed>,
 }
 
-/// What became of asking an execution.
+/// The answer of an execution.
 enum Answer {
     /// It was carried out, and the result is written.
     Taken,
-    /// It can't be asked just now.
+    /// It can't take anything at the moment.
     Later,
     /// It was not carried out.
     Not(BulkResult),
@@ -214,7 +215,7 @@ impl Node {
         Ok(self.bulk_jobs()?.items(&job.id, which, after, limit)?)
     }
 
-    /// What a bulk job would be for.
+    /// The executions that a bulk job would be for.
     ///
     /// # Errors
     ///
@@ -240,7 +241,7 @@ impl Node {
         Ok(preview)
     }
 
-    /// Calls `see` with what matched at a time, in pages, until it returns false.
+    /// Calls `see` with the executions that matched at a time, in pages, until it returns false.
     fn each_page(
         &self,
         filter: &BulkFilter,
@@ -277,14 +278,14 @@ impl Node {
         let changed = jobs.change_job(id, from, to, self.now(), Some(&audit))?;
         self.bulk.changed.notify_one();
         let job = jobs.job(id)?.ok_or(BulkRefusal::NoSuchJob)?;
-        // Asking for what is so already changes nothing.
+        // A request for the current state changes nothing.
         match changed || job.state == to {
             true => Ok(job),
             false => Err(BulkRefusal::State(job.state)),
         }
     }
 
-    /// Goes on with the bulk jobs, for ever.
+    /// Runs the bulk jobs forever.
     pub async fn keep_bulk(self: Arc<Self>) {
         if self.store.bulk_jobs().is_none() {
             return;
@@ -308,7 +309,8 @@ impl Node {
                 }
                 Err(_) => return,
             }
-            // A job that came to rest may have been resumed meanwhile, so all are looked at again.
+            // A job that came to rest may have been resumed meanwhile, so all jobs are looked at
+            // again.
             tokio::select! {
                 () = self.bulk.changed.notified() => {}
                 Some(rested) = running.join_next() => {
@@ -352,7 +354,8 @@ impl Node {
         }
     }
 
-    /// Collects what a job is for, and returns the next of its items; `None` if there is nothing to do for it.
+    /// Collects the executions of a job, and returns its next items; `None` if there is nothing to
+    /// do for it.
     fn next_of_bulk(&self, id: &str) -> Result<Option<(BulkJob, Vec<BulkItem>)>, BulkRefusal> {
         let jobs = self.bulk_jobs()?;
         let Some(mut job) = jobs.job(id)? else {
@@ -392,7 +395,7 @@ impl Node {
         Ok(())
     }
 
-    /// Asks these executions, and writes the results of those that did not take it.
+    /// Asks these executions, and writes the results of those that did not carry it out.
     async fn deal_with(self: &Arc<Self>, job: &BulkJob, items: Vec<BulkItem>) -> Result<(), BulkRefusal> {
         let action = BulkAction::read(&job.action, &job.arguments).map_err(BulkRefusal::Bad)?;
         let mut asking = JoinSet::new();
@@ -523,7 +526,7 @@ fn cut_texts(arguments: &Object) -> Object {
     arguments.iter().map(short).collect()
 }
 
-/// What the audit list says of arguments: not what is data of executions.
+/// The arguments as the audit list has them, without data of executions.
 fn told(arguments: &Object) -> Object {
     let told = cut_texts(arguments);
     let told = told.iter().filter(|(key, _)| key.as_str() != "output");

@@ -1,4 +1,4 @@
-//! Parts of histories in the form in which they are streamed, kept while several followers may want them.
+//! Parts of histories in their streamed form, kept while several followers may need them.
 
 use axum::body::Bytes;
 use starbridge_flow::value::Text;
@@ -76,7 +76,7 @@ impl Chunks {
         }
     }
 
-    /// Drops the chunks of an execution that nobody follows any more.
+    /// Drops the chunks of an execution without followers.
     pub(super) fn forget(&mut self, execution: &Text) {
         let places = (execution.clone(), 0)..=(execution.clone(), u64::MAX);
         let places: Vec<(Text, u64)> = self.kept.range(places).map(|(place, _)| place.clone()).collect();

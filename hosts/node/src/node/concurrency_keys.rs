@@ -1,4 +1,4 @@
-//! The concurrency keys of a node: what operators see and set of them, and of flows.
+//! The concurrency keys of a node and of its flows: the views and the settings of operators.
 
 use super::{Node, NotTaken, Operator};
 use starbridge_flow::value::{Text, Value};
@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 /// How many holders of a key are shown.
 const HOLDERS: usize = 10;
 
-/// A key as it is shown.
+/// The view of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownKey {
-    /// How it stands.
+    /// Its state.
     pub view: KeyView,
-    /// The ids of those who hold slots of it; ten at most.
+    /// The ids of executions that hold slots of it; ten at most.
     pub holders: Vec<Text>,
 }
 
@@ -34,7 +34,7 @@ impl Node {
         kept.iter().map(|kept: &KeptKey| self.store.key(&kept.key)).collect()
     }
 
-    /// How a key stands.
+    /// The state of a key.
     ///
     /// # Errors
     ///
@@ -68,8 +68,8 @@ impl Node {
         self.change_key(key, change).await
     }
 
-    /// Sets how many executions of a flow may run at a time, and whether none is to begin. What is `None` stays as it is;
-    /// `Some(None)` ends the limit. Waits until it is durable.
+    /// Sets how many executions of a flow may run at a time, and whether new ones may begin. `None`
+    /// leaves a setting unchanged; `Some(None)` removes the limit. Waits until it is durable.
     ///
     /// # Errors
     ///

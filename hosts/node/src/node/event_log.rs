@@ -1,4 +1,4 @@
-//! What a node logs about executions: names, ids and names of errors. Never data of a flow.
+//! What a node logs about executions: names, ids and names of errors, never data of a flow.
 
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventKind, Status};
@@ -10,7 +10,7 @@ fn ended(shard: &Shard, execution: &Text, status: Status) {
     let failure = record.failure.unwrap_or_default();
     let (error, step) = (failure.error.as_str(), failure.step.as_str());
     match status {
-        // Somebody has to look: what was done is neither kept nor undone.
+        // A person has to look: the effects are neither kept nor undone.
         Status::RollbackFailed => {
             let undo = record.rollback.unwrap_or_default();
             let (failed, why, left) = (undo.step.as_str(), undo.error.as_str(), undo.left.join(", "));
@@ -26,7 +26,7 @@ fn ended(shard: &Shard, execution: &Text, status: Status) {
     }
 }
 
-/// Logs what leaves a shard.
+/// Logs the output of a shard.
 pub(super) fn log_outgoing(shard: &Shard, outgoing: &Outgoing) {
     match outgoing {
         Outgoing::Started { execution, .. } => {

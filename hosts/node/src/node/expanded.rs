@@ -1,4 +1,4 @@
-//! Histories in full: each event with the data that it had to do with and does not carry.
+//! Histories in full: each event with the data that it concerns but does not carry.
 
 use super::Node;
 use super::queries::QueryResult;
@@ -8,10 +8,11 @@ use starbridge_machine::history::write_event;
 use starbridge_machine::{Event, EventData, EventId, State};
 use std::collections::VecDeque;
 
-/// How many bytes of expanded events are given at once. One event is given whatever its size is.
+/// How many bytes of expanded events are returned at once. At least one event is returned,
+/// regardless of its size.
 const EXPANDED_BYTES: usize = 16 << 20;
 
-/// Expanded events in the order asked for, and their size.
+/// Expanded events in the requested order, and their size.
 #[derive(Debug, Default)]
 pub struct ExpandedEvents {
     /// The events.
@@ -21,8 +22,8 @@ pub struct ExpandedEvents {
 }
 
 impl Node {
-    /// At most `limit` events of an execution from one on, each with what a fold of the history up to it knows of its step: fewer
-    /// where they are large.
+    /// At most `limit` events of an execution from one on, or fewer if they are large. Each has the
+    /// data of its step from a fold of the history up to it.
     ///
     /// # Errors
     ///
@@ -71,7 +72,7 @@ impl Node {
     }
 }
 
-/// The exported form of an event, with this data where it says nothing of it itself.
+/// The exported form of an event, with this data where the event has none itself.
 fn expanded(flow: &Flow, event: &Event, data: EventData) -> Object {
     let mut written = write_event(flow, event);
     let mut detail = written

@@ -20,8 +20,8 @@ use tokio::time::Instant;
 /// How many events are read at a time, and after how many bytes a chunk gets no further event.
 const READ_EVENTS: u32 = 100;
 const CHUNK_BYTES: usize = 64 << 10;
-/// After this time a history is checked although no change was announced, and its followers hear that the connection
-/// is alive.
+/// After this time a history is checked even without an announced change, and its followers get a
+/// sign that the connection is alive.
 const SWEEP: Duration = Duration::from_secs(15);
 /// How many histories are read at a time, for all followers.
 pub(super) const MAX_CONCURRENT_READS: usize = 8;
@@ -35,14 +35,14 @@ pub enum FollowError {
     NoWaitPermit(NoWaitPermit),
 }
 
-/// What a follower hears.
+/// The next message to a follower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// Further events as `text/event-stream`: their numbers and their JSON.
     Events(Bytes),
     /// There is nothing new.
     Nothing,
-    /// The execution has ended, and the follower has heard all its events.
+    /// The execution has ended, and the follower has received all its events.
     Ended,
 }
 
@@ -51,7 +51,7 @@ pub struct Follower {
     node: Arc<Node>,
     watch: Watch,
     next: u64,
-    /// What was read to find out whether the execution exists.
+    /// The events read while checking whether the execution exists.
     read: Option<Arc<Chunk>>,
     _permit: WaitPermit,
 }
@@ -92,13 +92,14 @@ impl Follower {
         self.watch.feed().edge(turns, SWEEP)
     }
 
-    /// How many bytes of the next events have been read already.
+    /// How many bytes of the next events are already in memory.
     pub fn at_hand(&self) -> usize {
         let read = self.read.clone().or_else(|| self.watch.at_hand(self.next));
         read.map_or(0, |chunk| chunk.from(self.next).len())
     }
 
-    /// Waits for the next events. Returns [`Heard::Nothing`] often enough to keep the connection alive.
+    /// Waits for the next events. Returns [`Heard::Nothing`] often enough to keep the connection
+    /// open.
     ///
     /// # Errors
     ///
@@ -131,8 +132,8 @@ impl Follower {
         Heard::Events(events)
     }
 
-    /// Reads the next events for all followers. `None` if another follower has done so meanwhile, or there is nothing
-    /// new.
+    /// Reads the next events for all followers. `None` if another follower has read them meanwhile,
+    /// or there is nothing new.
     async fn read(&mut self) -> QueryResult<Option<Arc<Chunk>>> {
         let feed = self.watch.feed().clone();
         let _reading = feed.reading.lock().await;

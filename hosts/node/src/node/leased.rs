@@ -1,4 +1,5 @@
-//! A node with leases: it has executions for a time only, and other nodes have the rest of the same store.
+//! A node with leases: it has executions only for a time, and other nodes have other executions of
+//! the same store.
 
 use super::{Node, NotTaken};
 use crate::flow_loading;
@@ -20,8 +21,8 @@ pub struct LeaseSettings {
 }
 
 impl Node {
-    /// Loads an execution and goes on with it. The reply says whether it does, there is none, or another process has
-    /// it.
+    /// Loads an execution and goes on with it. The reply tells whether it does, the execution does
+    /// not exist, or another process has it.
     ///
     /// # Errors
     ///
@@ -36,7 +37,7 @@ impl Node {
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
-    /// Makes the node only decide, and make durable what it decides, until [`Node::quiesce`] has returned.
+    /// Until [`Node::quiesce`] has returned, the node only decides and makes its decisions durable.
     ///
     /// # Errors
     ///
@@ -45,9 +46,9 @@ impl Node {
         self.owners.anyone(Command::PauseDispatch)
     }
 
-    /// Waits until nothing more can be done here now, at most until a time, and gives executions back. Timers due
-    /// within `grace` are waited for. Returns what was given back, and when to go on with each. For nodes with one
-    /// owner.
+    /// Waits until nothing more can be done here now, at most until a time, and gives executions
+    /// back. It also waits for timers due within `grace`. Returns the executions given back, and
+    /// when to go on with each. For nodes with one owner.
     ///
     /// # Errors
     ///
@@ -68,7 +69,7 @@ impl Node {
         flow_loading::refresh_all(self.store.as_ref(), &self.flows, &self.limits)
     }
 
-    /// Loads a flow of the store, which others may have changed.
+    /// Loads a flow of the store, which other processes may have changed.
     ///
     /// # Errors
     ///

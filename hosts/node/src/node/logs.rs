@@ -1,4 +1,4 @@
-//! What attempts logged, with the events that say whose it is.
+//! The logs of attempts, with the events that they belong to.
 
 use super::Node;
 use super::queries::{QueryError, QueryResult};
@@ -6,7 +6,7 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_machine::EventId;
 use starbridge_ports::AttemptLog;
 
-/// What attempts of an execution logged. The size is known before the events are read.
+/// The logs of an execution's attempts. The size is known before the events are read.
 #[derive(Debug)]
 pub struct StoredLogs {
     execution: String,
@@ -36,7 +36,8 @@ impl StoredLogs {
 }
 
 impl Node {
-    /// What attempts of an execution logged, in order of the events that ended them; `None` if the store keeps no logs.
+    /// The logs of an execution's attempts, in the order of the events that ended them; `None` if
+    /// the store keeps no logs.
     ///
     /// # Errors
     ///
@@ -50,7 +51,7 @@ impl Node {
         }))
     }
 
-    /// The logs with time, step and attempt: those of this step, or all.
+    /// The logs with time, step and attempt, for this step or for all.
     ///
     /// # Errors
     ///

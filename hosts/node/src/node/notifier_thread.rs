@@ -81,7 +81,7 @@ impl Notifications {
         }
     }
 
-    /// Notes that there is a new notice.
+    /// Wakes the notifier if the output is a new notice.
     pub(super) fn see(&self, outgoing: &Outgoing) {
         if matches!(outgoing, Outgoing::Noticed { .. }) && self.stored.note_news() {
             self.notifier.wake();
@@ -112,7 +112,7 @@ impl Notifications {
                 _ = stop.wait_for(|stop| *stop) => self.stored.write_all(),
             }
         });
-        // A delivery in progress is repeated at the next start, unless its target was quick.
+        // A delivery in progress is repeated at the next start, unless its target answers in time.
         runtime.shutdown_background();
         told.map_err(NodeError::Store)
     }

@@ -1,4 +1,4 @@
-//! What the acts of operators need to know of an execution before they are carried out.
+//! The data of an execution that acts of operators need before they are carried out.
 
 use super::flows::PutError;
 use super::queries::{QueryError, QueryResult};
@@ -13,7 +13,7 @@ use starbridge_machine::{Event, EventId, EventKind, ResolutionAction, StepPath};
 use starbridge_runtime::{ForkRequest, stored_events};
 use std::sync::Arc;
 
-/// The fork that an operator wants.
+/// The fork that an operator requests.
 #[derive(Clone, Debug, Default)]
 pub struct WantedFork {
     /// The event to go on from.
@@ -26,11 +26,11 @@ pub struct WantedFork {
     pub definition: Option<Arc<Flow>>,
     /// The input that it is as if started with; `None`: that of the old execution.
     pub input: Option<Value>,
-    /// The name of the operator, where it is known.
+    /// The name of the operator, if it is known.
     pub by: Option<Text>,
 }
 
-/// Why a fork can't be asked for.
+/// Why a fork can't be requested.
 #[derive(Debug)]
 pub enum ForkRefusal {
     /// The execution can't be read, or it has no such event.
@@ -39,10 +39,10 @@ pub enum ForkRefusal {
     NoSuchVersion {
         /// The name of the flow.
         flow: Text,
-        /// The version asked for.
+        /// The requested version.
         version: u64,
     },
-    /// With that version or input something else would have been done before the event.
+    /// That version or input would have done something else before the event.
     DoesNotFit(Box<Divergence>),
     /// A concurrency key of that version can't be made of the execution's input. The text says why.
     InvalidKey(String),
@@ -80,11 +80,11 @@ impl From<QueryError> for ForkRefusal {
 pub struct ResolvedStep {
     /// The number of its event.
     pub event: EventId,
-    /// What was decided.
+    /// The decision.
     pub action: ResolutionAction,
-    /// Who decided.
+    /// The operator.
     pub by: Text,
-    /// When.
+    /// The time of the decision.
     pub time: Timestamp,
 }
 
@@ -153,12 +153,13 @@ impl Node {
         Ok(decisions.found)
     }
 
-    /// The request to fork an execution. With another version or input the same must be done up to the event.
+    /// The request to fork an execution. With another version or input, the events up to the given
+    /// one must be the same.
     ///
     /// # Errors
     ///
-    /// [`ForkRefusal`] if the execution, the event or the version is not there, version or input do not fit, or the store
-    /// fails.
+    /// [`ForkRefusal`] if the execution, the event or the version does not exist, version or input
+    /// do not fit, or the store fails.
     pub fn fork_request(&self, id: &str, wanted: WantedFork) -> Result<ForkRequest, ForkRefusal> {
         let record = self.store.record(id).map_err(QueryError::from)?;
         let record = record.ok_or(QueryError::NoSuchExecution)?;
@@ -248,7 +249,8 @@ fn was_started_with_another(events: &[Event], version: u64) -> bool {
     })
 }
 
-/// Puts another input into the first event of a history. References to tokens in the old one are gone with it.
+/// Puts another input into the first event of a history. References to tokens in the old input are
+/// removed with it.
 fn start_with(events: &mut [Event], input: Value) {
     if let Some(first) = events.first_mut()
         && let EventKind::ExecutionStarted(started) = &mut first.detail
@@ -258,7 +260,7 @@ fn start_with(events: &mut [Event], input: Value) {
     }
 }
 
-/// Whether the flow of a fork does what is in the old history.
+/// Whether the flow of a fork repeats the old history.
 fn check_fit(request: &ForkRequest, limits: &Limits) -> Result<(), ForkRefusal> {
     let history = ExportedHistory {
         execution: request.of.clone(),

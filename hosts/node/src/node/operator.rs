@@ -1,4 +1,4 @@
-//! Operators: who asks for something, and how the audit list tells of it.
+//! Operators: the sender of a request, and its entry in the audit list.
 
 use super::queries::QueryResult;
 use super::{Node, NotTaken};
@@ -7,7 +7,7 @@ use starbridge_ports::{AuditEntry, AuditKind, LOCAL_OPERATOR};
 use starbridge_runtime::{Command, Reply};
 use tokio::sync::oneshot;
 
-/// Who asks for something.
+/// The sender of an operator's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operator {
     /// The name of the token, or [`LOCAL_OPERATOR`].
@@ -26,7 +26,7 @@ impl Default for Operator {
 }
 
 impl Node {
-    /// The entry of the audit list for what an operator does now.
+    /// The audit entry for the current act of an operator.
     pub fn audit_entry(&self, operator: &Operator, action: &str, kind: AuditKind, name: &str) -> AuditEntry {
         AuditEntry {
             time: self.now(),
@@ -50,7 +50,7 @@ impl Node {
         self.delete_audited(execution, audit).await
     }
 
-    /// Whether the execution that started this one has not ended: it may have to undo it.
+    /// Whether the parent execution has not ended: it may have to undo this one.
     ///
     /// # Errors
     ///

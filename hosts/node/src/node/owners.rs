@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// What owners are started with.
+/// The dependencies of owners at their start.
 pub(super) struct OwnerDeps {
     pub(super) settings: NodeSettings,
     pub(super) flows: FlowTable,
@@ -63,7 +63,7 @@ impl Owners {
             false => crate::stores::in_memory(),
         };
         let queues = shared.engine(&queues_of, start.settings.clock.clone(), &writer, inboxes.clone())?;
-        // Where several processes share a store, nobody is always there to decide.
+        // If several processes share a store, no process is always there to decide.
         let admission_of = match start.settings.leased {
             None => start.settings.store.clone(),
             Some(_) => crate::stores::in_memory(),
@@ -139,17 +139,18 @@ impl Owners {
         }
     }
 
-    /// Drains the owners first, then the queues, so that workers are answered until then. Others hear of it last.
+    /// Drains the owners first, then the queues, so that workers are answered until then. Other
+    /// threads are told last.
     pub(super) async fn drain(&self, until: Timestamp, queues: &QueueHandle) -> Result<(), NodeError> {
         for inbox in &self.inboxes {
-            // An owner that has ended is drained.
+            // An owner that has ended is already drained.
             let _ = inbox.send(Command::Drain { until }).await;
         }
         let mut ended = self.ended.clone();
         let end = ended.wait_for(Option::is_some).await.map(|end| end.clone());
         queues.send(QueueCommand::Stop);
         self.admission.send(AdmissionCommand::Stop);
-        // If a thread has ended, nobody sends.
+        // If a thread has ended, it sends nothing.
         for over in [&self.queues_over, &self.admission_over] {
             let _ = over.clone().wait_for(|over| *over).await;
         }
@@ -160,7 +161,7 @@ impl Owners {
     }
 }
 
-/// Starts a thread that serves beside the owners. The receiver gets `true` when it has ended.
+/// Starts a thread that runs beside the owners. The receiver gets `true` when it has ended.
 fn spawn_beside<F: Future<Output = Result<(), StoreError>>>(
     name: &str,
     end: watch::Sender<End>,
@@ -244,7 +245,8 @@ fn history(settings: &NodeSettings) -> Arc<dyn History> {
     }
 }
 
-/// A new execution belongs to the owner that starts it. A child belongs to its parent's owner anyway.
+/// A new execution belongs to the owner that starts it. A child belongs to its parent's owner in
+/// any case.
 fn of_share(mut seed: ExecutionSeed, (which, of): (u8, u8)) -> ExecutionSeed {
     let shard = shard_of(&seed.id);
     if shard % of != which && seed.id.len() == 36 {

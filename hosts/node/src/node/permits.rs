@@ -14,7 +14,7 @@ pub(super) struct WaitPermits {
     setting: &'static str,
 }
 
-/// A permit. It is free again when this is dropped.
+/// A permit. Dropping it returns it.
 #[derive(Debug)]
 pub struct WaitPermit(#[expect(dead_code, reason = "what counts is that it is kept")] OwnedSemaphorePermit);
 

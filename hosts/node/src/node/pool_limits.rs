@@ -15,7 +15,7 @@ pub struct PoolLimits {
     pub other: (String, u64),
 }
 
-/// A limit that a definition gives keys of a pool.
+/// A limit that a definition gives to keys of a pool.
 struct Given {
     pool: Text,
     /// The key as the definition has it.
@@ -35,15 +35,16 @@ fn given(name: &str, flow: &Flow) -> Vec<Given> {
     keys.collect()
 }
 
-/// The limit that a definition gives all keys of a pool, if it gives only one.
+/// The limit that a definition gives to all keys of a pool, if there is only one.
 fn single(all: &[Given], pool: &Text) -> Option<u64> {
     let mut limits = all.iter().filter(|given| given.pool == *pool).map(|given| given.limit);
     let first = limits.next()?;
     limits.all(|limit| limit == first).then_some(first)
 }
 
-/// The first limit of a definition that another flow gives otherwise. A definition may have several kinds of keys in one pool,
-/// with a limit each: then those are compared that are written in the same way.
+/// The first limit of a definition that another flow sets differently. A definition may have
+/// several kinds of keys in one pool, each with its own limit; in that case, keys with the same
+/// text are compared.
 pub(super) fn conflict(name: &str, flow: &Flow, others: &[(String, Arc<Flow>)]) -> Option<PoolLimits> {
     let own = given(name, flow);
     if own.is_empty() {

@@ -1,4 +1,4 @@
-//! Queries of a node's store. Everything they show is durable.
+//! Queries of a node's store. They show only durable data.
 
 use super::Node;
 use crate::json::{describe_state, describe_waiting};
@@ -44,7 +44,7 @@ impl std::fmt::Display for QueryError {
 
 impl std::error::Error for QueryError {}
 
-/// A stored execution. The size of its data is known before they are read.
+/// A stored execution. The size of its data is known before it is read.
 #[derive(Debug)]
 pub struct StoredExecution {
     /// The id of the execution.
@@ -57,7 +57,7 @@ pub struct StoredExecution {
     first: Option<Turn>,
     /// The last turn, if it is not the first one.
     last: Option<Turn>,
-    /// How it begins or goes on, if it waits to.
+    /// How it begins or goes on, if it waits for that.
     request: Option<String>,
 }
 
@@ -349,7 +349,7 @@ impl Node {
         found.ok_or_else(|| corrupt(id, "its history has a gap"))
     }
 
-    /// The first event that came at this time or later; one after the last, where none did.
+    /// The first event at this time or later; one after the last event if there is none.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The thread of worker queues: what it begins with, and how it notifies owners.
+//! The thread of worker queues: its initial state, and its notifications to owners.
 
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Object, Text};
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 /// The kind under which the store keeps settings of queues.
 pub(super) const KIND: &str = "queue";
 
-/// What owners and queues of a node share.
+/// The state that owners and queues of a node share.
 pub(super) struct Shared {
     pub(super) queue_handle: QueueHandle,
     pub(super) fair_queue: Arc<FairQueue>,

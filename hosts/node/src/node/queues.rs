@@ -1,4 +1,4 @@
-//! The worker queues of a node: what workers ask, and what operators set and see.
+//! The worker queues of a node: requests of workers, and settings and views of operators.
 
 use super::queue_thread::KIND;
 use super::task_message::task_message;
@@ -32,13 +32,14 @@ impl From<QueueView> for ShownQueue {
 pub struct BulkOutcome {
     /// For how many tasks it was done.
     pub done: u64,
-    /// For how many it was not: their executions go on already, or are gone.
+    /// For how many tasks it was not done: their executions already go on, or do not exist any
+    /// more.
     pub not_done: u64,
 }
 
 impl Node {
-    /// Polls for tasks for a worker. Returns each as JSON; none if none came in time. The worker holds them durably
-    /// until their leases end.
+    /// Polls for tasks for a worker. Returns each as JSON; empty if none came in time. The worker
+    /// holds them durably until their leases end.
     ///
     /// # Errors
     ///
@@ -60,7 +61,7 @@ impl Node {
         matches!(answer.await, Ok(Some(_)))
     }
 
-    /// Sets an operator's settings of a queue, also for later starts.
+    /// Sets an operator's settings of a queue. They stay in force after a restart.
     ///
     /// # Errors
     ///
@@ -105,7 +106,8 @@ impl Node {
         Ok(shown.into_values().take(most).collect())
     }
 
-    /// How the first so many queues stand that have tasks, settings or workers, without their dead tasks.
+    /// The state of the first queues, at most this many, that have tasks, settings or workers;
+    /// without their dead tasks.
     pub async fn queue_views(&self, most: usize) -> Vec<QueueView> {
         self.listed_queues(Text::default(), most).await
     }
@@ -142,7 +144,8 @@ impl Node {
         answer.blocking_recv().unwrap_or_default()
     }
 
-    /// How a queue stands, without its dead tasks. It blocks, so it is for threads that may.
+    /// The state of a queue, without its dead tasks. It blocks, so call it only on threads that may
+    /// block.
     pub fn queue_now(&self, name: &Text) -> QueueView {
         let (reply, answer) = oneshot::channel();
         self.queues.send(QueueCommand::Describe(name.clone(), reply));
@@ -150,8 +153,8 @@ impl Node {
         view.unwrap_or_else(|| QueueView::of_nothing(name.clone()))
     }
 
-    /// When the lease of a task ends, or its time if that is earlier; `None` if no worker holds it. It blocks, so it is for threads
-    /// that may.
+    /// When the lease of a task ends, or its time if that is earlier; `None` if no worker holds it.
+    /// It blocks, so call it only on threads that may block.
     pub fn lease_until(&self, task: TaskKey) -> Option<Timestamp> {
         let (reply, answer) = oneshot::channel();
         self.queues.send(QueueCommand::LeaseLeft(task, reply));
@@ -200,7 +203,7 @@ impl Node {
         Ok(outcome)
     }
 
-    /// Lists these dead tasks no longer. Their executions do not change.
+    /// Removes these tasks from the list of dead tasks. Their executions do not change.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Redrives with another version of the flow: whether it fits what was done.
+//! Redrives with another version of the flow: checks whether it fits the history.
 
 use super::operating::ForkRefusal;
 use super::queries::QueryError;
@@ -12,35 +12,37 @@ use starbridge_ports::AuditEntry;
 use starbridge_runtime::{Command, RedefineRequest, Reply, check_keys};
 use tokio::sync::oneshot;
 
-/// The redrive with another version that an operator wants.
+/// The redrive with another version that an operator requests.
 #[derive(Clone, Debug, Default)]
 pub struct WantedRedrive {
     /// The version of the flow; `None`: the latest.
     pub version: Option<u64>,
     /// Inputs for steps that are entered again.
     pub inputs: Vec<EditedInput>,
-    /// The name of the operator, where it is known.
+    /// The name of the operator, if it is known.
     pub by: Option<String>,
-    /// What the audit list says of it.
+    /// The audit entry.
     pub audit: Option<AuditEntry>,
 }
 
-/// A redrive that may be asked for.
+/// A redrive that may be requested.
 #[derive(Debug)]
 pub enum Redrive {
     /// The execution runs that version, or begins with it: this one.
     Same(Signal, u64),
-    /// It goes on with another one.
+    /// It goes on with another version.
     Other(Box<RedefineRequest>),
 }
 
 impl Node {
-    /// The request to redrive an execution with another version of its flow. Before the first step that is entered again, the
-    /// same must have been done, and what comes after must be something that version knows.
+    /// The request to redrive an execution with another version of its flow. Before the first step
+    /// that is entered again, both versions must have done the same; the later events must be known
+    /// to the new version.
     ///
     /// # Errors
     ///
-    /// [`ForkRefusal`] if the execution or the version is not there, the version does not fit, or the store fails.
+    /// [`ForkRefusal`] if the execution or the version does not exist, the version does not fit, or
+    /// the store fails.
     pub fn redrive_request(&self, id: &str, wanted: WantedRedrive) -> Result<Redrive, ForkRefusal> {
         let record = self.store.record(id).map_err(QueryError::from)?;
         let record = record.ok_or(QueryError::NoSuchExecution)?;

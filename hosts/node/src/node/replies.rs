@@ -1,5 +1,5 @@
-//! Reports from reply queues: each is handled like a report over HTTP, and acknowledged only when what it says is
-//! durable.
+//! Reports from reply queues: each is handled like a report over HTTP, and acknowledged only when
+//! it is durable.
 
 use super::{Node, NotTaken};
 use crate::problem::{INVALID_TOKEN, SET_ASIDE};
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 /// The pauses after failures of a source.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// How long messages wait for which an owner had no room.
+/// How long messages wait if an owner has no room for them.
 const BUSY: Duration = Duration::from_millis(200);
 
 impl Node {
@@ -35,14 +35,14 @@ impl Node {
         }
     }
 
-    /// Handles messages in their order. What can't be handled now arrives again. An error means that the node is
-    /// stopping.
+    /// Handles messages in their order. A message that can't be handled now arrives again. An error
+    /// means that the node is stopping.
     async fn take_replies(&self, source: &dyn ReplySource, messages: Vec<ReplyMessage>) -> Result<(), NotTaken> {
         let mut under_way = Vec::new();
         for message in messages {
             let outcome = match self.hand_in_reply(&message).await {
                 Ok(outcome) => outcome,
-                // The rest waits too, so that each execution hears its reports in order.
+                // The rest waits too, so that each execution gets its reports in order.
                 Err(NotTaken::Busy) => {
                     tokio::time::sleep(BUSY).await;
                     break;
@@ -83,7 +83,7 @@ impl Node {
         match outcome {
             Err(reason) => ReplyOutcome::Bad(reason),
             Ok(answer) => match answer.await {
-                // A message that comes twice or too late changes nothing, however often it comes.
+                // A message that comes twice or too late changes nothing.
                 Ok(Reply::Taken | Reply::AlreadyCompleted | Reply::TimedOut) => ReplyOutcome::Done,
                 Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_)) => {
                     ReplyOutcome::Bad(INVALID_TOKEN.to_owned())
@@ -105,11 +105,11 @@ impl Node {
     }
 }
 
-/// The receiver for what became of a report, or what is wrong with the message.
+/// The receiver for the result of a report, or the error in the message.
 type Outcome = Result<oneshot::Receiver<Reply>, String>;
 
 enum ReplyOutcome {
-    /// It counts, or can't change anything any more.
+    /// It was taken, or can't change anything any more.
     Done,
     /// It can never be handled.
     Bad(String),

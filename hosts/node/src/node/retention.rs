@@ -7,22 +7,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Executions deleted at a time, at most: a store takes fewer if their histories are long, so that nobody else waits for it long.
+/// The largest number of executions deleted at a time. A store takes fewer if their histories are
+/// long, so that others do not wait for it long.
 const DELETE_BATCH: usize = 1_024;
-/// The least time after that. What ended meanwhile is deleted together.
+/// The minimum pause after that. Executions that ended meanwhile are deleted together.
 const BATCH_PAUSE: Duration = Duration::from_millis(10);
-/// What part of the time that it took is left to others beyond that, where it took long.
+/// After a long deletion, the additional pause is this part of the time that it took.
 const PAUSE_SHARE: u32 = 8;
 /// How long to wait after some entries of the audit list were deleted.
 const AUDIT_PAUSE: Duration = Duration::from_millis(50);
 /// How long to wait if nothing is left to delete.
 const IDLE_PAUSE: Duration = Duration::from_secs(60);
-/// The same right after something was deleted, and twice as long each time after that: what has piled up meanwhile takes no
-/// longer to delete than the wait.
+/// The same right after a deletion, doubled each time after that: executions that pile up meanwhile
+/// take no longer to delete than the wait.
 const FIRST_IDLE_PAUSE: Duration = Duration::from_millis(250);
 
 impl Node {
-    /// Deletes, for ever, what ended more than `days` days ago.
+    /// Deletes, forever, executions that ended more than `days` days ago.
     pub async fn clear_periodically(self: Arc<Self>, days: u64) {
         let mut idle = FIRST_IDLE_PAUSE;
         loop {
@@ -47,7 +48,7 @@ impl Node {
         }
     }
 
-    /// Deletes, for ever, entries of the audit list that are older than `days` days.
+    /// Deletes, forever, entries of the audit list that are older than `days` days.
     pub async fn clear_audit_periodically(self: Arc<Self>, days: u64) {
         loop {
             let before = self.now().minus(Millis::from_days(days));
@@ -74,8 +75,8 @@ impl Node {
         cleared.unwrap_or_else(|_| Err(StoreError::Unavailable("clearing away was broken off".to_owned())))
     }
 
-    /// Deletes a few executions and bulk jobs that ended before a time, the earliest first. Returns on how many it worked; 0 means
-    /// that nothing is left.
+    /// Deletes a few executions and bulk jobs that ended before a time, the earliest first. Returns
+    /// how many it handled; 0 means that nothing is left.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Schedules: stored, and handled when they are due.
 //!
-//! They follow the wall clock: what happens at a time of day happens when the machine shows that time. The name of a
-//! started execution contains the schedule's name and the instant, so a trigger that is handled twice starts one
-//! execution.
+//! They follow the wall clock: a trigger at a time of day comes when the machine shows that time.
+//! The name of a started execution contains the schedule's name and the instant, so a trigger that
+//! is handled twice starts one execution.
 
 mod line;
 mod next_times;
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const KIND: &str = "schedule";
 /// The kind under which the store keeps how far schedules are handled.
 const PLACE: &str = "schedule-place";
-/// Where there is no admission, so many triggers may wait for earlier executions. Later ones are dropped.
+/// How many triggers may wait for earlier executions without admission. Later ones are dropped.
 const MAX_QUEUED_TRIGGERS: usize = 1_000;
 /// The highest priority.
 const PRIORITIES: u64 = 9;
@@ -44,22 +44,23 @@ pub struct Scheduled {
     pub next: Option<Timestamp>,
     /// The id of the execution that it started last.
     pub latest: Option<Text>,
-    /// What came of its last trigger.
+    /// The result of its last trigger.
     outcome: Option<Outcome>,
-    /// Triggers that wait for earlier executions, where there is no admission in which their executions wait.
+    /// Triggers that wait for earlier executions. With admission, the executions wait in admission
+    /// instead.
     queued: VecDeque<Timestamp>,
     /// Whether the execution that it started last needs a slot of the schedule's key.
     keyed: bool,
-    /// An execution that it started without its key, and for which those with the key wait.
+    /// An execution that it started without its key. Executions with the key wait for it.
     before: Option<Text>,
 }
 
-/// What came of a trigger.
+/// The result of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outcome {
     /// The trigger's time.
     time: Timestamp,
-    /// Why nothing was started, if nothing was.
+    /// Why nothing was started; `None` if it started an execution.
     error: Option<String>,
 }
 
@@ -75,7 +76,7 @@ pub(super) struct Schedules {
 /// Why a schedule was not stored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScheduleError {
-    /// The members are wrong, for this reason.
+    /// The members are wrong; the text says why.
     Bad(String),
     /// There is no such flow.
     NoSuchFlow,
@@ -169,7 +170,7 @@ fn write(schedule: &Schedule) -> Object {
     members
 }
 
-/// What the audit list says of a schedule: not what its executions get.
+/// A schedule as the audit list has it, without the payload of its executions.
 fn without_payload(members: &Object) -> Object {
     let told = members.iter().filter(|(key, _)| key.as_str() != "payload");
     told.map(|(key, value): (&Text, &Value)| (key.clone(), value.clone()))
@@ -277,8 +278,8 @@ impl Node {
         self.keep_schedule(name, scheduled, &audit, operator)
     }
 
-    /// Changes what is named of a schedule, and leaves the rest as it is. With another time, or when it is resumed, it triggers
-    /// from now on.
+    /// Changes the given members of a schedule, and leaves the rest unchanged. With another time,
+    /// or when it is resumed, it triggers from now on.
     ///
     /// # Errors
     ///
@@ -321,8 +322,9 @@ impl Node {
         self.keep_schedule(name, scheduled, &audit, operator)
     }
 
-    /// Starts now what a schedule starts, also one that is paused; its triggers come as before. The execution has no name of its
-    /// own. It counts as started by the schedule: overlap is about it too. It waits for none that the schedule started before.
+    /// Starts the execution of a schedule now, even if the schedule is paused; its triggers stay
+    /// unchanged. The execution has no name of its own. It counts as started by the schedule, also
+    /// for overlap. It does not wait for executions that the schedule started before.
     ///
     /// # Errors
     ///
@@ -342,7 +344,7 @@ impl Node {
             kept.keyed = false;
             let audit = self.audit_entry(operator, "run", AuditKind::Schedule, name);
             let audit = audit.with("execution", started.snapshot.execution.clone());
-            // The execution runs whatever the store says of its schedule now.
+            // The execution runs, no matter what the store says of its schedule now.
             let _ = self.store.put_value(PLACE, name, &kept.place(), Some(&audit));
             self.schedules.lock().insert(name.to_owned(), kept);
         }
@@ -399,7 +401,7 @@ impl Node {
         self.schedules.lock().get(name).cloned()
     }
 
-    /// Starts what is due, once: for nodes that do not run all the time.
+    /// Starts the executions that are due, once: for nodes that do not run all the time.
     ///
     /// # Errors
     ///
@@ -418,7 +420,7 @@ impl Node {
         Ok(())
     }
 
-    /// Starts what is due, for ever.
+    /// Starts the executions that are due, forever.
     pub async fn keep_schedules(self: Arc<Self>) {
         loop {
             let set = self.clock.set();
@@ -493,8 +495,8 @@ impl Node {
         self.keep_fired(scheduled);
     }
 
-    /// Keeps what came of triggers. Where the schedule was changed meanwhile, its new times stand; where it was deleted, nothing
-    /// is kept.
+    /// Keeps the results of triggers. If the schedule was changed meanwhile, its new times hold; if
+    /// it was deleted, nothing is kept.
     fn keep_fired(&self, mut fired: Scheduled) {
         let name = fired.schedule.name.to_string();
         let _changing = self.schedules.change();
@@ -509,7 +511,7 @@ impl Node {
         }
     }
 
-    /// Starts what a trigger says. Answers the execution, or why none could be started at all; `Err(())`: not now.
+    /// Starts a trigger's execution. Returns it, or why none can be started; `Err(())`: not now.
     async fn start_trigger(
         &self,
         schedule: &Schedule,
@@ -526,7 +528,7 @@ impl Node {
         }
     }
 
-    /// The execution that has the name of a trigger's, if the same trigger started it; else why nothing was started.
+    /// The execution that the same trigger started before, or why nothing was started.
     async fn started_before(
         &self,
         schedule: &Schedule,
@@ -556,7 +558,7 @@ impl Node {
 
     fn refused(&self, schedule: &Schedule, error: String) -> String {
         self.counters.schedule_refusals.fetch_add(1, Ordering::Relaxed);
-        // The error may hold data of the payload, and the log holds none.
+        // The error may contain data of the payload, which must not be logged.
         tracing::warn!(
             schedule = %schedule.name,
             flow = %schedule.flow,
@@ -566,7 +568,7 @@ impl Node {
     }
 }
 
-/// What starts what a trigger says.
+/// The start request of a trigger.
 fn start_of(schedule: &Schedule, trigger: &Trigger) -> StartRequest {
     StartRequest {
         flow: schedule.flow.clone(),

@@ -8,7 +8,8 @@ use starbridge_ports::QueuedTask;
 use starbridge_runtime::{HeldTask, Revealing, TokenKeys, Vault, read_references};
 use std::borrow::Cow;
 
-/// The task as JSON: what is known only now, and the stored message with its references replaced.
+/// The task as JSON: the members that are known only now, and the stored message with its
+/// references replaced.
 pub(super) fn task_message(held: &HeldTask, tokens: &TokenKeys, vault: &Vault) -> String {
     let HeldTask { task, lease } = held;
     let mut told: Object = [("token".into(), Value::from(tokens.sign(&task.execution, task.call)))]
@@ -61,7 +62,7 @@ fn members<'a>(task: &'a QueuedTask, tokens: &TokenKeys, vault: &Vault) -> Cow<'
         flow: message.get("flow").and_then(Value::as_str).unwrap_or_default(),
     };
     let places = references.iter().map(|(at, reference)| (at, reference));
-    // What can't be replaced stays a reference, so the worker sees which secret is missing.
+    // A reference that can't be replaced stays, so the worker sees which secret is missing.
     let input = revealing.reveal(input.clone(), places).unwrap_or(input);
     let shown = message.iter().filter(|(key, _)| key.as_str() != "references");
     let mut shown: Object = shown.map(|(key, value)| (key.clone(), value.clone())).collect();

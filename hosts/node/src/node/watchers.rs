@@ -32,7 +32,7 @@ struct Watched {
     feed: Arc<Feed>,
 }
 
-/// What the watchers of an execution share.
+/// The state that the watchers of an execution share.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
     /// Held by the watcher that reads the store for all.
@@ -114,7 +114,7 @@ impl Shared {
 impl Watch {
     /// Waits for the next turn.
     pub async fn changed(&mut self) {
-        // The sender lives as long as somebody watches.
+        // The sender lives as long as there is a watcher.
         let _ = self.turns.changed().await;
     }
 
@@ -132,7 +132,7 @@ impl Watch {
         &self.feed
     }
 
-    /// The part of the history from that event on that need not be read.
+    /// The part of the history from that event on that is already in memory.
     pub(super) fn at_hand(&self, from: u64) -> Option<Arc<Chunk>> {
         self.shared.chunks().find(&self.execution, from)
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(600)).with_jitter(20);
 
-/// The pause after this many failures. Its jitter follows from the notice and the try, so it differs between notices.
+/// The pause after this many failures. Its jitter is computed from the notice and the try, so it
+/// differs between notices.
 pub(super) fn delay(id: &str, failures: u32) -> Duration {
     let chance = fnv1a_64(id.bytes().chain(failures.to_be_bytes()));
     BACKOFF.pause_after(failures, chance)

@@ -25,24 +25,24 @@ pub struct Notice {
     pub status: Status,
     /// The failure that is the reason, if there is one.
     pub failure: Option<RecordedFailure>,
-    /// What could not be undone, where the execution ended for that.
+    /// What could not be undone, if the execution ended for that reason.
     pub rollback: Option<FailedUndo>,
-    /// The event of a step that it is about, instead of a change of status.
+    /// The event of a step that it reports instead of a change of status.
     pub of_step: Option<StepNotice>,
     /// When the change happened.
     pub time: Timestamp,
 }
 
-/// What a notice about a step says beside the failure.
+/// The content of a notice about a step, in addition to the failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepNotice {
     /// The type of the event.
     pub event: String,
     /// The name of the step.
     pub step: String,
-    /// The attempt, where the event says it.
+    /// The attempt, if the event has one.
     pub attempt: Option<u32>,
-    /// Whether it is of an undo.
+    /// Whether it belongs to an undo.
     pub undo: bool,
 }
 
@@ -59,7 +59,8 @@ pub const STEP_EVENTS: [&str; 9] = [
     "RollbackFailed",
 ];
 
-/// What could not be undone, as notifications and the API say it: `{step, error, cause, left}`.
+/// What could not be undone, in the form of notifications and the API: `{step, error, cause,
+/// left}`.
 pub fn failed_undo(undo: &FailedUndo) -> Value {
     let left: Array = undo.left.iter().cloned().map(Value::from).collect();
     object([
@@ -70,7 +71,7 @@ pub fn failed_undo(undo: &FailedUndo) -> Value {
     ])
 }
 
-/// The same, read.
+/// Reads this form.
 fn read_undo(undo: &Object) -> Option<FailedUndo> {
     let text = |name: &str| undo.get(name).and_then(Value::as_text).cloned();
     let left = undo.get("left")?.as_array()?;
@@ -125,7 +126,8 @@ impl Notice {
                 cause: failure.cause.clone(),
                 step: told.step.clone(),
             }),
-            // A target that asks for both is told once: with the event, and with what the change of status says.
+            // A target that wants both gets one notice, with the event and with the members of the
+            // status change.
             rollback: match &event.detail {
                 EventKind::RollbackFailed { .. } => record.rollback.clone(),
                 _ => None,

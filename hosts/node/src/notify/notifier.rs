@@ -11,8 +11,8 @@ use tokio::task::JoinSet;
 
 /// Delivers notices to targets.
 ///
-/// Call [`Notifier::new`], then poll [`Notifier::run`] for as long as notices are to be delivered. [`Notifier::wake`]
-/// says that there is a new one.
+/// Call [`Notifier::new`], then poll [`Notifier::run`] for as long as notices must be delivered.
+/// [`Notifier::wake`] signals a new one.
 pub struct Notifier {
     outlets: Vec<Arc<TargetWorker>>,
 }
@@ -58,7 +58,7 @@ impl Notifier {
             .any(|event| self.wanting_event(event).next().is_some())
     }
 
-    /// Says that there is a new notice.
+    /// Signals that there is a new notice.
     pub fn wake(&self) {
         for outlet in &self.outlets {
             outlet.wake.notify_one();

@@ -6,7 +6,7 @@ use starbridge_flow::hex;
 use starbridge_flow::time::Timestamp;
 
 /// The value of `Starbridge-Signature`: `t=<seconds since 1970>,v1=<HMAC-SHA256 of "t.body", in hexadecimal digits>`.
-/// A receiver should refuse a `t` that is minutes old, so that nobody can send the message again later.
+/// A receiver should refuse a `t` that is minutes old, so that the message can't be replayed later.
 pub fn signature(secret: &str, now: Timestamp, body: &str) -> String {
     let seconds = now.0.div_euclid(1_000);
     let mut signed = format!("t={seconds},v1=");

@@ -21,7 +21,7 @@ const READ_BATCH: usize = 256;
 /// How many results are written together, and after how long the first of them is written in any case.
 const WRITE_BATCH: usize = 1_024;
 const WRITE_DELAY: Duration = Duration::from_millis(100);
-/// The least time between two reads of new notices, however fast they come.
+/// The minimum time between two reads of new notices, even if they come faster.
 const POLL_PAUSE: Duration = Duration::from_millis(5);
 
 /// The target, execution and event of a notice.
@@ -49,7 +49,7 @@ struct Desk {
     looked: Option<Instant>,
 }
 
-/// What is known about a target.
+/// The state of a target.
 struct Outbox {
     /// Notices that were due when they were read, without those that have a result since.
     due: VecDeque<(EventId, Pending)>,
@@ -87,7 +87,8 @@ impl StoredNotices {
         }
     }
 
-    /// Says that something was appended. Returns whether to wake the targets: false if they know already.
+    /// Records that something was appended. Returns whether to wake the targets: false if they know
+    /// already.
     pub fn note_news(&self) -> bool {
         !self.news.swap(true, Ordering::AcqRel)
     }
@@ -185,7 +186,7 @@ impl StoredNotices {
         }
     }
 
-    /// Only what ends this thread panics while the lock is held.
+    /// Only a panic that ends this thread can happen while the lock is held.
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,14 +9,15 @@ use starbridge_machine::Status;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetConfig {
-    /// The name of the target, for people and for its stored notices. Under another name it is another target.
+    /// The name of the target, for people and for its stored notices. A new name makes a new
+    /// target.
     pub name: String,
     /// Where notices go: an `http:` or `https:` URL, `sqs:QUEUE`, `redis:STREAM`.
     pub to: String,
     /// The wanted statuses; empty: all.
     #[serde(default)]
     pub statuses: Vec<String>,
-    /// The wanted events of steps; if there are any and no `statuses`, no status is told.
+    /// The wanted events of steps. If there are any, and no `statuses`, statuses are not reported.
     #[serde(default)]
     pub events: Vec<String>,
     /// The secret that signs webhooks: `secret://NAME`; empty: they are not signed.

@@ -40,8 +40,9 @@ pub(super) struct TargetWorker {
     pub wake: Notify,
 }
 
-/// With each failure in a row, the pause between deliveries to a target grows by this much, up to a limit. So it
-/// costs little to find out whether the target answers again, however many notices are stored for it.
+/// With each failure in a row, the pause between deliveries to a target grows by this much, up to a
+/// limit. So checking whether the target answers again costs little, even if many notices are
+/// stored for it.
 const SLOWDOWN_STEP: Duration = Duration::from_millis(20);
 const MAX_SLOWDOWN: Duration = Duration::from_secs(1);
 
@@ -88,8 +89,9 @@ impl TargetWorker {
         self.deps.notices.due(&self.target.name, now, self.settings.at_once)
     }
 
-    /// Starts deliveries of due notices that are not out. A slow target never gets more at once than it takes. A
-    /// notice that is too old is given up if the target fails at present. Returns how many were given up.
+    /// Starts deliveries of due notices that are not out. A slow target never gets more at once
+    /// than it can take. A notice that is too old is given up if the target is failing now. Returns
+    /// how many were given up.
     fn send(
         self: &Arc<Self>,
         due: Due,
@@ -137,7 +139,7 @@ impl TargetWorker {
         }
     }
 
-    /// Until when a notice is tried.
+    /// Until when delivery of a notice is tried.
     fn keeps_until(&self, notice: &Notice) -> Timestamp {
         notice.time.plus(self.settings.keep.into())
     }
@@ -197,7 +199,8 @@ impl TargetWorker {
         if again > self.keeps_until(&pending.notice) {
             return self.give_up(&pending.notice, failures, &format!("{error}: {cause}"));
         }
-        // Logged once until a delivery succeeds, however many notices are stored for a target that does not answer.
+        // Logged once until a delivery succeeds, even if many notices are stored for a target that
+        // does not answer.
         if !self.said.swap(true, Ordering::Relaxed) {
             let until = "they are kept, and tried again";
             tracing::warn!(

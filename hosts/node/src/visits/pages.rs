@@ -1,4 +1,4 @@
-//! Pages of rows, read from a fold that stays.
+//! Pages of rows, read from a fold that is kept.
 
 use super::{Row, Visits};
 use starbridge_flow::time::Timestamp;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 /// Which rows are wanted.
 #[derive(Clone, Debug, Default)]
 pub struct VisitFilter {
-    /// Only those that stand so.
+    /// Only rows with this status.
     pub status: Option<String>,
-    /// Only those of the step with this name.
+    /// Only rows of the step with this name.
     pub step: Option<String>,
-    /// Only those inside of this place: their path begins so.
+    /// Only rows inside this place: their path begins with it.
     pub path: Option<Value>,
-    /// Only those entered after this event.
+    /// Only rows entered after this event.
     pub after: u64,
 }
 
@@ -52,12 +52,12 @@ impl Visits {
         self.rows.get(&event).map(Arc::as_ref)
     }
 
-    /// All rows, in the order steps were entered.
+    /// All rows, in the order in which steps were entered.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.values().map(Arc::as_ref)
     }
 
-    /// The rows, given up where the execution has ended.
+    /// The rows of an ended execution: open ones are given up.
     #[must_use]
     pub fn ended(&self) -> Self {
         let mut ended = self.clone();
@@ -65,7 +65,7 @@ impl Visits {
         ended
     }
 
-    /// At most `limit` rows, and the event to go on after where there are more.
+    /// At most `limit` rows, and the event after which to go on if there are more.
     pub fn page(&self, filter: &VisitFilter, limit: usize) -> (Vec<Row>, Option<u64>) {
         let later = self.rows.range(filter.after.saturating_add(1)..).map(|(_, row)| row);
         let mut wanted = later.filter(|row| filter.has(row));
@@ -74,13 +74,13 @@ impl Visits {
         (rows, next)
     }
 
-    /// About how much memory it takes.
+    /// Its approximate memory, in bytes.
     pub fn bytes(&self) -> usize {
         let rows: usize = self.rows.values().map(|row| row.bytes()).sum();
         rows + self.own_bytes()
     }
 
-    /// About how much memory a copy takes that shares the rows.
+    /// The approximate memory of a copy that shares the rows, in bytes.
     pub fn own_bytes(&self) -> usize {
         const ENTRY: usize = 24;
         const PLACE: usize = 96;

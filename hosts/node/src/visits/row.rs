@@ -1,4 +1,4 @@
-//! One visit of a step, as it is shown.
+//! One visit of a step, in the form in which it is shown.
 
 mod spans;
 mod waits;
@@ -14,7 +14,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{Decision, Event, EventId, EventKind, Failure, ScheduledCall};
 
-/// Where a visit or its undoing stands.
+/// The status of a visit or of its undoing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     Entered,
@@ -67,7 +67,7 @@ pub struct Row {
     /// When its status last changed.
     changed: Timestamp,
     ended: Option<Timestamp>,
-    /// Until when it waits: for a retry, for the next call of a poll, for a time.
+    /// The end of its wait: for a retry, for the next call of a poll, or for a time.
     until: Option<Timestamp>,
     failure: Option<Failure>,
     call: Option<Call>,
@@ -75,7 +75,7 @@ pub struct Row {
     child: Option<Text>,
     undo: Option<Box<Undo>>,
     spans: Spans,
-    /// Of a foreach or parallel: how its children stand.
+    /// For a foreach or parallel, the states of its children.
     children: Option<Box<Children>>,
 }
 
@@ -102,7 +102,7 @@ impl Call {
         }
     }
 
-    /// What is waited for, as a word and in words.
+    /// What it waits for, as a word and in words.
     fn awaited(&self) -> (&'static str, String) {
         let resource = &self.resource;
         if let Some(queue) = self.queue() {
@@ -123,7 +123,7 @@ impl Call {
     }
 }
 
-/// The undoing of what a visit did.
+/// The undoing of a visit.
 #[derive(Clone, Debug)]
 struct Undo {
     status: Status,
@@ -167,7 +167,7 @@ impl Row {
         }
     }
 
-    /// What it did with its time, and what its undoing did; the latest, where there is much.
+    /// The spans of its time, including those of its undoing; only the latest if there are many.
     pub fn spans(&self) -> &[Span] {
         self.spans.all()
     }
@@ -177,7 +177,7 @@ impl Row {
         self.spans.left_out()
     }
 
-    /// How its iterations or branches stand; `None` where none has begun.
+    /// The states of its iterations or branches; `None` if none has begun.
     pub fn children(&self) -> Option<&Children> {
         self.children.as_deref()
     }
@@ -206,12 +206,12 @@ impl Row {
         self.number
     }
 
-    /// Whether it, or its undoing, is not over.
+    /// Whether it or its undoing is not over.
     pub(super) fn is_open(&self) -> bool {
         self.status.is_open() || self.undo.as_ref().is_some_and(|undo| undo.status.is_open())
     }
 
-    /// About how much memory it takes.
+    /// Its approximate memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let children = self.children.as_ref().map_or(0, |children| children.bytes());
         size_of::<Self>() + size_of_val(self.spans.all()) + children + 64
@@ -222,7 +222,7 @@ impl Row {
         self.event
     }
 
-    /// Where it stands, as a word.
+    /// Its status, as a word.
     pub fn status(&self) -> &'static str {
         self.status.as_str()
     }
@@ -322,7 +322,7 @@ impl Row {
         self.call = None;
     }
 
-    /// It does not go on: it was cancelled, or the execution has ended.
+    /// Ends it: it was cancelled, or the execution has ended.
     pub(super) fn give_up(&mut self, time: Timestamp) {
         self.spans.give_up(time);
         if let Some(children) = &mut self.children {
@@ -340,7 +340,7 @@ impl Row {
         }
     }
 
-    /// The pause is over: the call that is out times out later by its length.
+    /// Ends a pause: the call that is out times out later, by the length of the pause.
     pub(super) fn end_pause(&mut self, length: Millis) {
         let undo = self.undo.as_mut().and_then(|undo| undo.call.as_mut());
         for call in self.call.iter_mut().chain(undo) {
@@ -348,7 +348,7 @@ impl Row {
         }
     }
 
-    /// What is inside of it goes on in that run.
+    /// Its contents go on in that run.
     pub(super) fn go_on(&mut self, run: u32) {
         if self.run < run && matches!(self.status, Status::Cancelled | Status::Failed) {
             self.run();
@@ -356,7 +356,7 @@ impl Row {
         }
     }
 
-    /// All that it waits for is put off by so much, but for a point in time.
+    /// Postpones everything that it waits for by this time, except a point in time.
     pub(super) fn postpone(&mut self, flow: &Flow, left: Millis) {
         let kind = flow.step(self.number).map(|step| &step.kind);
         let instant = self.status == Status::Waiting && matches!(kind, Some(StepKind::Wait(Wait::Timestamp(_))));
@@ -368,7 +368,7 @@ impl Row {
         }
     }
 
-    /// A step that could not be undone is what it was before that.
+    /// A step that could not be undone has its former status again.
     fn stays_done(&mut self) {
         if self.status == Status::RollbackFailed {
             self.status = match self.failure {
@@ -443,7 +443,7 @@ impl Row {
         }
     }
 
-    /// The row as JSON. `queue` says more of a call that waits for a worker of a queue.
+    /// The row as JSON. `queue` gives details of a call that waits for a worker of a queue.
     pub fn into_value(self, queue: impl Fn(EventId, &str) -> Option<String>) -> Value {
         let waiting_for = self.waiting_for(queue);
         let (error, cause) = self.failure.map(|failure| (failure.error, failure.cause)).unzip();

@@ -1,4 +1,4 @@
-//! Which notices a shard stores with its turns.
+//! The notices that a shard stores with its turns.
 
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
 
-/// A shard that makes notices of everything for `ops`, with this flow as `f`.
+/// A shard that makes notices about everything for `ops`, with this flow as `f`.
 fn shard(flow: &str) -> Shard {
     let limits = Limits::default();
     let checked = starbridge_fdl::check(&Source::new("f", flow), &limits);
@@ -67,7 +67,7 @@ fn calls(shard: &mut Shard) -> Vec<EventId> {
     sent.collect()
 }
 
-/// The requests to operators among what leaves now. The notifier is woken with each.
+/// The requests to operators in the current output. Each wakes the notifier.
 fn asked(shard: &mut Shard) -> Vec<EventId> {
     let left = shard.take_outgoing();
     assert!(left.iter().any(|left| matches!(left, Outgoing::Noticed { .. })));

@@ -233,7 +233,7 @@ async fn notification_target_waits_for_its_connector_or_secret() {
     );
 }
 
-/// Three targets, each of which fails or is slow now and then, and a process that ends half way.
+/// Three targets, each of which fails or is slow now and then, and a process that ends halfway.
 #[tokio::test(start_paused = true)]
 async fn notice_is_delivered_in_order_at_least_once() {
     let by_chance = |request: &starbridge_ports::Request| {

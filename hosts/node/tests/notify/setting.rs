@@ -1,4 +1,5 @@
-//! Notices in memory, targets that behave as a test says, and time that passes when nothing else happens.
+//! Notices in memory, targets whose behaviour a test sets, and time that passes when nothing else
+//! happens.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};

@@ -200,7 +200,7 @@ async fn notice_is_delivered_again_after_a_crash_only_if_not_recorded() {
     }
     let mut told = Vec::new();
     while store.left() > 0 {
-        // A run ends half way, and what it had not written is lost.
+        // A run ends halfway, and results that were not written are lost.
         let life = Life::new(&store, quick);
         life.pass(Duration::from_millis(130)).await;
         told.push(life.told());

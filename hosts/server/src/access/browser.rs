@@ -1,15 +1,16 @@
-//! What browsers may do: a page from elsewhere must not use this server through the browser of somebody who views it.
+//! Protection against browsers: a page from elsewhere must not use this server through a viewer's
+//! browser.
 //!
 //! There are two ways to try. The page's own host name may lead to this machine: such requests have that name as
-//! `Host`. Or the page sends what browsers send without asking, such as forms and plain text: such requests say in
-//! `Origin` or `Sec-Fetch-Site` where they come from. Only browsers send these headers; a request without them does
-//! not come from a page.
+//! `Host`. Or the page sends requests that browsers send without asking, such as forms and plain
+//! text: such requests name their origin in `Origin` or `Sec-Fetch-Site`. Only browsers send these
+//! headers; a request without them does not come from a page.
 
 use super::host::{Authority, BadHost, of_request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use starbridge_node::problem::{Problem, quoted};
 
-/// The parts of a request that this depends on.
+/// The parts of a request that the check needs.
 pub struct Sent<'a> {
     pub method: &'a Method,
     pub uri: &'a axum::http::Uri,
@@ -20,7 +21,7 @@ pub struct Sent<'a> {
     pub is_probe: bool,
 }
 
-/// Refuses what a page from elsewhere may have sent. `open`: nobody needs a token.
+/// Refuses requests that a page from elsewhere may have sent. `open`: no token is needed.
 pub fn check(sent: &Sent<'_>, hosts: &[String], open: bool) -> Result<(), Problem> {
     let host = of_request(sent.uri, sent.headers).map_err(|BadHost| bad_host())?;
     if open {
@@ -46,9 +47,9 @@ pub fn check(sent: &Sent<'_>, hosts: &[String], open: bool) -> Result<(), Proble
 
 /// The origin of a page.
 enum Origin<'a> {
-    /// It is not said.
+    /// There is none.
     None,
-    /// None that can be named: `null`, several, or not an origin.
+    /// One that can't be named: `null`, several, or not an origin.
     Other,
     /// This one.
     Of { scheme: Scheme, authority: Authority<'a> },
@@ -102,7 +103,7 @@ fn is_ours(scheme: Scheme, origin: &Authority<'_>, host: Option<&Authority<'_>>,
 /// The relation of a page to the server, as its browser sees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Site {
-    /// It is not said.
+    /// It is not given.
     None,
     /// A page of this server, or no page.
     Own,

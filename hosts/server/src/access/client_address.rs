@@ -9,7 +9,7 @@ static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The address from which a request comes. A trusted proxy gives it in `Forwarded` (RFC 7239) or `X-Forwarded-For`.
 /// The last entry that is not a trusted proxy counts, because the client may have made up those before it. If this is
-/// not certain, it is the proxy's own address.
+/// not certain, the result is the proxy's own address.
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let peer = peer.to_canonical();
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
@@ -33,14 +33,15 @@ pub fn is_passed_on(headers: &HeaderMap) -> bool {
     headers.contains_key(header::FORWARDED) || headers.contains_key(&X_FORWARDED_FOR)
 }
 
-/// All lines of a header as one; `None` if there are none. A line that is not text has no entries.
+/// All lines of a header as one; `None` if there are none. A line that is not text counts as a line
+/// without entries.
 fn lines(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<String> {
     let text = |line: &HeaderValue| line.to_str().unwrap_or("?").to_owned();
     let lines: Vec<String> = headers.get_all(name).iter().map(text).collect();
     (!lines.is_empty()).then(|| lines.join(","))
 }
 
-/// The `for` of each entry, in order, if it is an address; empty if the entries can't be told apart.
+/// The `for` of each entry, in order, if it is an address; empty if the entries can't be separated.
 fn forwarded_for(text: &str) -> Vec<Option<IpAddr>> {
     let entries = split(text, ',').unwrap_or_default();
     entries.into_iter().map(client_of).collect()

@@ -47,7 +47,7 @@ impl<'a> Authority<'a> {
         Some(Self { host, address, port })
     }
 
-    /// Whether it is this machine, by a name that no other machine can have.
+    /// Whether its name is one that only this machine can have.
     pub fn is_loopback(&self) -> bool {
         match self.address {
             Some(address) => address.is_loopback(),

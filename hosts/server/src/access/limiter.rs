@@ -14,7 +14,8 @@ const MAX_CLIENTS: usize = 10_000;
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
 /// A bucket of failures for each client. Only a client that fails takes from its bucket, and only such a client can
-/// find it empty. A client with a valid token never depends on what others at its address did.
+/// find it empty. A client with a valid token never depends on the failures of others at its
+/// address.
 #[derive(Debug, Default)]
 pub struct Limiter {
     buckets: Mutex<Buckets>,

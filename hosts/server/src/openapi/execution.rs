@@ -38,7 +38,7 @@ pub(super) fn execution() -> Value {
     ])
 }
 
-/// Why an execution does not go on. Which members are there follows from the reason.
+/// Why an execution does not go on. The members depend on the reason.
 fn waiting_for() -> Value {
     let dependency = [
         ("execution", text()),

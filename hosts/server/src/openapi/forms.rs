@@ -1,4 +1,4 @@
-//! The forms that schemas are made of.
+//! The building blocks of schemas.
 
 use serde_json::{Map, Value, json};
 

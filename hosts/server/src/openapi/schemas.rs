@@ -246,7 +246,7 @@ fn executions() -> Schemas {
     ]
 }
 
-/// What operators ask of an execution.
+/// The bodies of operators' requests about an execution.
 fn operating() -> Schemas {
     let input = [("event!", number()), ("input!", object())];
     let resolve = [

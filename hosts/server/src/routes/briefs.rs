@@ -1,4 +1,4 @@
-//! Why executions do not go on, in few words: what lists say. No history is read for it.
+//! Why executions do not go on, in the short form of lists. No history is read for it.
 
 use super::queue_waits::{because, tell_lease, tell_queue};
 use super::waiting::full_keys;
@@ -10,7 +10,8 @@ use starbridge_ports::{Dependency, ExecutionRecord, FLOW_POOL, PoolKey, StoreErr
 use starbridge_runtime::QueueView;
 use std::collections::HashMap;
 
-/// The reasons of those that wait to be admitted. They follow from what admission keeps, and records do not have them.
+/// The reasons of executions that wait to be admitted. They come from admission's data; records do
+/// not have them.
 pub(super) const OF_ADMISSION: [WaitingReason; 5] = [
     WaitingReason::Dependency,
     WaitingReason::Key,
@@ -19,19 +20,19 @@ pub(super) const OF_ADMISSION: [WaitingReason; 5] = [
     WaitingReason::Admission,
 ];
 
-/// How many children, one below the other, are asked for their own reason.
+/// How many levels of children are asked for their own reason.
 const DEPTH: u32 = 4;
 
-/// Why one of a list does not go on.
+/// Why one execution of a list does not go on.
 pub(super) struct Brief {
     pub(super) reason: WaitingReason,
     /// The key, the flow, the queue, the step, or the execution.
     pub(super) of: Option<Text>,
-    /// As it is told.
+    /// The reason in the form of the API.
     shape: Object,
 }
 
-/// What those of a list wait for. What is known of flows and queues is asked for once.
+/// The reasons of the executions of a list. Data of flows and queues is read once.
 pub(super) struct Briefs<'a> {
     node: &'a Node,
     paused: HashMap<PoolKey, bool>,
@@ -47,7 +48,8 @@ impl<'a> Briefs<'a> {
         }
     }
 
-    /// Why it does not go on; `None` if it has ended, or an earlier version let it fall asleep and did not keep why.
+    /// Why it does not go on; `None` if it has ended, or if an earlier version let it fall asleep
+    /// without recording why.
     pub(super) fn of(&mut self, id: &str, record: &ExecutionRecord) -> Result<Option<Brief>, StoreError> {
         self.brief(id, record, DEPTH)
     }
@@ -71,7 +73,7 @@ impl<'a> Briefs<'a> {
         match record.waiting_reason() {
             Some(WaitingReason::Queue) => self.of_queue(id, record),
             Some(WaitingReason::Child) => self.of_child(record, depth),
-            // Others of its steps go on, or an earlier version let it fall asleep.
+            // Other steps of it go on, or an earlier version let it fall asleep.
             Some(reason @ WaitingReason::Manual) if record.waits.is_none() => {
                 let text = "a step waits for an operator's decision".to_owned();
                 Ok(Some(brief(reason, None, text, Some(format!("starbridge why {id}")))))
@@ -165,7 +167,7 @@ impl<'a> Briefs<'a> {
             return Ok((WaitingReason::Dependency, Some(of), text));
         }
         let parked = waiter.as_ref().and_then(|waiter| waiter.parked.clone());
-        // One with a claim stands in no line, and waits for those of its keys that are full.
+        // A waiter with a claim is in no line, and waits for those of its keys that are full.
         let claimed = match waiter.as_ref().filter(|waiter| waiter.claim.is_some()) {
             Some(waiter) => full_keys(store, waiter)?.into_iter().next(),
             None => None,
@@ -211,7 +213,7 @@ fn brief(reason: WaitingReason, of: Option<Text>, text: String, act: Option<Stri
 }
 
 impl Brief {
-    /// Puts it into the shape of an execution.
+    /// Adds it to the form of an execution.
     pub(super) fn tell(self, shape: &mut Object) {
         shape.insert("waitingFor".into(), self.shape.into());
     }

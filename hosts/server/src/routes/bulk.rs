@@ -18,11 +18,11 @@ use starbridge_ports::{BulkItem, BulkItems, BulkJob, BulkResult, BulkState};
 
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
-/// The most ids that one request may list.
+/// The largest number of ids in one request.
 const MOST_IDS: usize = 10_000;
-/// The most bytes of an id.
+/// The largest size of an id, in bytes.
 const ID_BYTES: usize = 36;
-/// The most executions that may be asked in a second.
+/// The largest number of executions asked in a second.
 const MOST_RATE: u64 = 10_000;
 
 /// The routes of bulk jobs.

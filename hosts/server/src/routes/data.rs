@@ -1,4 +1,4 @@
-//! A datum of a history, in parts; and who asks.
+//! A datum of a history, in parts; and the sender's own identity.
 
 use super::route::Route;
 use crate::App;
@@ -84,7 +84,7 @@ async fn data(State(app): State<App>, Path(id): Path<String>, query: Parameters)
         })?;
         let text = found.to_json();
         let begin = text.ceil_char_boundary(from.min(text.len()));
-        // At least one letter, or nobody gets on.
+        // At least one character, so that a reader always gets further.
         let end = text.ceil_char_boundary(begin.saturating_add(bytes).min(text.len()));
         let mut shape = Object::new();
         let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));

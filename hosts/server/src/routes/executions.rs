@@ -1,4 +1,4 @@
-//! Executions: starting them, and looking at them.
+//! Executions: starting and reading them.
 
 use super::briefs::{Brief, Briefs, OF_ADMISSION};
 use super::flows::no_such_flow;
@@ -45,7 +45,7 @@ const START: &[&str] = &[
     "traceparent",
 ];
 
-/// Reads a start. A trace context in the body goes before that of the request.
+/// Reads a start. A trace context in the body takes precedence over that of the request.
 fn read_start(flow: &str, body: &Body, traceparent: Option<Text>) -> Answer<StartRequest> {
     let name = read_name(body)?;
     let mut request = StartRequest {
@@ -61,7 +61,7 @@ fn read_start(flow: &str, body: &Body, traceparent: Option<Text>) -> Answer<Star
     Ok(request)
 }
 
-/// The name an execution is to have, if the request gives one.
+/// The name for an execution, if the request gives one.
 pub(super) fn read_name(body: &Body) -> Answer<Option<Text>> {
     let name = body.text("name")?;
     match name.as_ref().filter(|name| !is_execution_name(name)) {
@@ -145,11 +145,11 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
     }
 }
 
-/// What a start waits for by id must be there. A name may appear later.
+/// An execution that a start waits for by id must exist. A name may appear later.
 fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()> {
     for Dependency { flow, execution, .. } in &request.after {
         let detail = match flow {
-            // One of the flow itself is refused with it.
+            // A name of the flow itself is refused with it.
             Some(flow) if *flow == request.flow || app.node.flows().has(flow) => continue,
             Some(flow) => format!("`after` has `{flow}/{execution}`, and there is no flow `{flow}`: put it first"),
             None if app.node.store().record(execution)?.is_some() => continue,
@@ -201,7 +201,7 @@ fn known_start(app: &App, request: &StartRequest) -> Result<Option<Text>, StoreE
     Ok(named.transpose()?.flatten())
 }
 
-/// The problem if an execution with this name did not begin.
+/// The problem if the start of an execution with this name failed.
 pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Problem {
     match failure {
         StartFailure::Refused(error @ StartError::NoSuchFlow) => Problem::missing("NoSuchFlow", error.to_string()),
@@ -233,8 +233,8 @@ pub(super) fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
     Problem::new(StatusCode::CONFLICT, "ExecutionAlreadyExists", detail).with("execution", id.into())
 }
 
-/// The execution of that key, or that of that name, waiting, running or ended, if it was started with the same input (and
-/// version, where one is asked for).
+/// The execution with that key or that name, waiting, running or ended, if it was started with the
+/// same input (and version, if the request gives one).
 async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room) -> Answer<Shown> {
     let (kept, room) = find(app, id, room).await?;
     if request.once_key.is_some() && request.once_key == kept.record.once_key {
@@ -247,7 +247,7 @@ async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room
             .with_detail(|detail| format!("{detail}, started with another input, version or key"))
     };
     let version = request.version.is_none_or(|version| version == kept.record.version);
-    // A key that is kept nowhere would begin another execution next time.
+    // A key that was not stored would begin another execution next time.
     if !version || request.once_key.is_some() {
         return Err(taken());
     }
@@ -262,7 +262,7 @@ async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room
     Ok((StatusCode::OK, found, room))
 }
 
-/// The execution when it has ended, or when this many seconds are over.
+/// The execution when it has ended, or when this many seconds have passed.
 async fn wait_for_end(app: &App, kept: StoredExecution, wait: u64, mut room: Room) -> Answer<(Found, Room)> {
     if wait == 0 || kept.record.ended.is_some() {
         return Ok((Found::Stored(kept), room));
@@ -321,7 +321,7 @@ async fn begin_one(app: &App, entry: Option<Object>, traceparent: Option<Text>) 
     let others = entry.iter().filter(|(key, _)| key.as_str() != "flow");
     let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
     let request = read_start(&flow, &Body::of(others, START)?, traceparent)?;
-    // What is new is small until it is written, with the whole batch.
+    // A new execution is small until it is written, with the whole batch.
     let (status, found, _room) = begin(app, request, 0, app.answers.room()).await?;
     let read = offload::work(found.bytes(), move || found.shape());
     Ok((status, read.await??))
@@ -367,10 +367,12 @@ async fn without_data(app: &App, id: Text) -> Answer {
     app.answers.value(StatusCode::OK, shape.await??.into()).await
 }
 
-/// So many events are read to say what an execution waits for; with more of them the answer is as short as in lists.
+/// How many events are read to find what an execution waits for. With more events, the answer is as
+/// short as in lists.
 const READ_EVENTS: u64 = 200;
 
-/// What an execution waits for, that has not ended and is not set aside or paused: those reasons are told with the record.
+/// What an execution waits for that has not ended and is not set aside or paused. The record has
+/// those other reasons.
 fn waiting_of(node: &Node, kept: &StoredExecution) -> Answer<Option<Value>> {
     let (id, record) = (&kept.execution, &kept.record);
     if record.ended.is_some() || record.broken.is_some() || record.paused.is_some() {
@@ -458,7 +460,7 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
             return app.answers.value(StatusCode::OK, shapes::page(Vec::new(), None)).await;
         }
     }
-    // What a worker holds is in its queue.
+    // A task that a worker holds is in its queue.
     let stored_reason = match reason.filter(|reason| *reason != WaitingReason::Broken && admission.is_none()) {
         Some(WaitingReason::Worker) => Some(WaitingReason::Queue),
         reason => reason,
@@ -533,7 +535,8 @@ fn listed(
     Ok(shapes::page(items, page.next.map(Value::from)))
 }
 
-/// The id of an execution whose family is asked for. An empty one is a mistake: without it everything is listed.
+/// The id of the execution whose family is requested. An empty id is a mistake, because without it
+/// everything is listed.
 fn family(query: &Query, key: &str) -> Answer<Option<Text>> {
     if query.is_empty(key) {
         return Err(Problem::bad(format!("`{key}` is empty: give the id of an execution")));
@@ -541,7 +544,7 @@ fn family(query: &Query, key: &str) -> Answer<Option<Text>> {
     Ok(query.get(key).map(Text::from))
 }
 
-/// Of those that wait to be admitted, the statuses that are asked for.
+/// The requested statuses of executions that wait to be admitted.
 fn waiting_statuses(asked: &[Status]) -> Vec<Status> {
     let waiting = [Status::Queued, Status::Blocked].into_iter();
     waiting
@@ -549,7 +552,7 @@ fn waiting_statuses(asked: &[Status]) -> Vec<Status> {
         .collect()
 }
 
-/// The key, flow, queue, step or execution that is waited for.
+/// The key, flow, queue, step or execution that they wait for.
 fn reason_object(query: &Query, reason: Option<WaitingReason>) -> Answer<Option<Text>> {
     const WITHOUT: [WaitingReason; 5] = [
         WaitingReason::Admission,

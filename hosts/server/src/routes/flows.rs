@@ -202,7 +202,7 @@ pub async fn change(
     app.answers.value(StatusCode::OK, shape.into()).await
 }
 
-/// What is kept of the key that stands for a flow.
+/// The stored settings of the key that stands for a flow.
 fn governing(node: &Node, flow: &str) -> Result<KeptKey, StoreError> {
     let key = PoolKey {
         pool: FLOW_POOL.into(),
@@ -232,7 +232,8 @@ pub async fn hide(
     })
     .await??;
     if known && limited {
-        // A flow that is put under this name later begins without it. A pause stays: what waits was not to begin.
+        // A flow that is put under this name later begins without the limit. A pause stays, because
+        // the waiting executions must not begin.
         app.node.set_flow(&flow, Some(None), None, &operator).await?;
     }
     if known {

@@ -94,7 +94,7 @@ async fn expanded(app: &App, id: String, from: u64, (limit, backwards): (usize, 
     room.write(StatusCode::OK, bytes, make).await
 }
 
-/// Which events are wanted.
+/// The requested events.
 struct Wanted {
     types: Vec<String>,
     step: Option<String>,
@@ -102,7 +102,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// What a query asks for; `None` if it asks for all.
+    /// The events that a query requests; `None` for all.
     fn of(query: &Query) -> Answer<Option<Self>> {
         let failed = query.flag("failed")?;
         let types: Vec<String> = query.all("type").into_iter().map(str::to_owned).collect();
@@ -128,12 +128,12 @@ impl Wanted {
     }
 }
 
-/// So many events are looked at for a page of some of them.
+/// How many events are looked at for a page of some of them.
 const LOOKED: usize = 10_000;
-/// So many at a time.
+/// How many events are read at a time.
 const LOOKED_AT_ONCE: usize = 1_000;
 
-/// A page of some of the events. It says in `looked` up to which event it has looked.
+/// A page of some of the events. Its `looked` is the last event that was looked at.
 async fn some(app: &App, id: String, wanted: Wanted, from: u64, limit: usize, backwards: bool) -> Answer {
     let node = app.node.clone();
     let make = move || {
@@ -215,7 +215,7 @@ fn page(events: Vec<Object>, last: EventId, backwards: bool) -> Value {
     shapes::page(items, next.map(Value::from))
 }
 
-/// Streams events until the execution has ended. `Last-Event-ID` says where a reader was.
+/// Streams events until the execution has ended. `Last-Event-ID` is the position of the reader.
 async fn stream(app: &App, id: &str, headers: &HeaderMap, query: &Query) -> Answer {
     let seen = headers.get("last-event-id").and_then(|seen| seen.to_str().ok());
     let next = match seen {
@@ -226,7 +226,7 @@ async fn stream(app: &App, id: &str, headers: &HeaderMap, query: &Query) -> Answ
         }
     };
     let follower = app.node.follow(&Text::from(id), EventId(next)).await?;
-    // If even the first events have no room, the client is told why.
+    // If even the first events have no room, the answer says why.
     app.answers.room().hold(follower.at_hand())?;
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
@@ -236,13 +236,13 @@ async fn stream(app: &App, id: &str, headers: &HeaderMap, query: &Query) -> Answ
     Ok((headers, Body::from_stream(events)).into_response())
 }
 
-/// What a follower hears, as the body of an answer. The follower is dropped with its reader.
+/// The events for a follower, as the body of an answer. The follower is dropped with its reader.
 struct Events {
     next: Option<Hearing>,
     answers: Arc<Answers>,
 }
 
-/// A follower that waits, and what it hears; `None` if nothing more comes.
+/// A follower that waits, and its next message; `None` if nothing more comes.
 type Hearing = Pin<Box<dyn Future<Output = (Follower, Option<Heard>)> + Send>>;
 
 impl Events {
@@ -256,7 +256,8 @@ impl Events {
 
 async fn hear(mut follower: Follower) -> (Follower, Option<Heard>) {
     let heard = follower.heard().await;
-    // If the history can't be read any more, the stream ends. The client asks again and is told why.
+    // If the history can't be read any more, the stream ends. The client asks again and then gets
+    // the reason.
     (follower, heard.ok())
 }
 
@@ -271,7 +272,7 @@ impl Stream for Events {
         let bytes = match heard {
             Some(Heard::Events(bytes)) => match self.answers.part(bytes) {
                 Ok(bytes) => bytes,
-                // There is no room. The client goes on from here later.
+                // There is no room. The client continues from here later.
                 Err(_) => {
                     self.next = None;
                     return Poll::Ready(None);

@@ -1,4 +1,4 @@
-//! Concurrency keys: their limits, who holds slots of them, and how many wait.
+//! Concurrency keys: their limits, the holders of their slots, and the number of waiters.
 
 use super::route::{PAGE, Route};
 use crate::App;
@@ -72,10 +72,10 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The longest key, in bytes: as long as a start's may be.
 const KEY_BYTES: usize = 256;
-/// The largest limit an operator can set.
+/// The largest limit that an operator can set.
 const MAX_LIMIT: u64 = 1_000_000_000;
 
-/// The problem where the server has no admission.
+/// The problem of a server without admission.
 pub(super) fn admission_needed(app: &App) -> Answer<()> {
     if app.node.has_admission() {
         return Ok(());
@@ -94,7 +94,7 @@ pub(super) fn limit_of(body: &Body, member: &str) -> Answer<Option<u64>> {
     }
 }
 
-/// A limit as it is shown; null if there is none.
+/// A limit in the form of the API; null if there is none.
 pub(super) fn set_limit(limit: Option<u64>) -> Value {
     limit.map_or(Value::Null, Value::from)
 }
@@ -126,7 +126,7 @@ fn settable(pool: &str, key: &str) -> Answer<PoolKey> {
         return Err(Problem::bad(detail));
     }
     if key.contains(char::is_control) {
-        // One that was made of an input is shown all the same.
+        // A key that was made from an input is shown all the same.
         let detail = format!(
             "a key that is set has no line breaks and other control characters, not {}",
             quoted(key)
@@ -136,7 +136,8 @@ fn settable(pool: &str, key: &str) -> Answer<PoolKey> {
     pool_key(pool, key)
 }
 
-/// Where a page begins: after this key. A pool of an earlier version may be no name, so its length is said.
+/// Where a page begins: after this key. A pool of an earlier version may not be a valid name, so
+/// the cursor contains its length.
 fn cursor_of(key: &PoolKey) -> String {
     let PoolKey { pool, key } = key;
     format!("{}:{pool}{key}", pool.len())
@@ -175,7 +176,7 @@ pub async fn list(State(app): State<App>, Parameters(given): Parameters<Vec<(Str
         read.ok_or_else(|| Problem::bad("`cursor` must be `next` of the page before"))
     });
     let after = after.transpose()?;
-    // One more, to know whether there is another page.
+    // One more than the page, to know whether there is another page.
     let mut views = super::aside(&app.node, move |node| node.shown_keys(after.as_ref(), limit + 1)).await??;
     let more = views.len() > limit;
     views.truncate(limit);

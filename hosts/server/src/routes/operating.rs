@@ -160,8 +160,8 @@ pub async fn resume(
     give_once(&app, &id, resume, audit).await
 }
 
-/// Gives a signal to an execution that runs or waits to begin. If it stands as the signal wants already, nothing changes, and that is
-/// no mistake.
+/// Gives a signal to an execution that runs or waits to begin. If the execution is already in the
+/// requested state, nothing changes, and this is not an error.
 async fn give_once(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer {
     let given = app.node.signal_audited(&Text::from(id), signal, Some(audit)).await?;
     let reply = match given {
@@ -205,7 +205,7 @@ pub async fn resolve(
     }
 }
 
-/// What an operator decides.
+/// An operator's decision.
 fn read_decision(body: &Body) -> Answer<Decision> {
     let action = body.text("action")?;
     let known = action.as_deref().and_then(ResolutionAction::parse);
@@ -224,7 +224,7 @@ fn read_decision(body: &Body) -> Answer<Decision> {
     })
 }
 
-/// Why a step takes no decision: somebody was first, or it does not wait for an operator.
+/// Why a step takes no decision: another operator was first, or it does not wait for an operator.
 async fn not_manual(app: &App, id: String, event: EventId) -> Answer<Problem> {
     let node = app.node.clone();
     let resolved = offload::work(usize::MAX, move || node.resolved_step(&id, event)).await??;
@@ -356,13 +356,13 @@ pub(super) fn audit(app: &App, operator: &Operator, action: &str, id: &str, body
     }
 }
 
-/// Gives a signal, and answers with the execution after it.
+/// Gives a signal. The answer is the execution after it.
 async fn give(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer {
     let reply = app.node.signal_audited(&Text::from(id), signal, Some(audit)).await?;
     answered(app, id, reply).await
 }
 
-/// The answer to what was asked of an execution: the execution after it.
+/// The answer to an operator's request: the execution after it.
 pub(super) async fn answered(app: &App, id: &str, reply: Reply) -> Answer {
     let id = Text::from(id);
     let status = match reply {

@@ -1,4 +1,4 @@
-//! The picture of an execution, and how each step of its flow stands.
+//! The picture of an execution, and the status of each step of its flow.
 
 use super::route::Route;
 use super::steps::{AT, at};
@@ -70,7 +70,8 @@ async fn graph(State(app): State<App>, Path(id): Path<String>, query: Parameters
     let headers = [
         (header::CONTENT_TYPE, "image/svg+xml; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
-        // Opened by itself it is a document of this origin: nothing in it may run or load.
+        // Opened by itself, the picture is a document of this origin, so nothing in it may run or
+        // load.
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; style-src 'unsafe-inline'",

@@ -1,4 +1,4 @@
-//! What a task in a queue waits for.
+//! Why a task waits in a queue.
 
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{QueuedTask, Store, StoreError, TaskLease};
@@ -11,9 +11,9 @@ const MAX_POSITION: u64 = 10_000;
 pub(super) struct Because {
     /// The word for it.
     pub(super) word: &'static str,
-    /// For people.
+    /// The text for people.
     pub(super) text: String,
-    /// What helps.
+    /// The action that helps.
     pub(super) act: String,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn because(id: &str, view: &QueueView) -> Because {
     Because { word, text, act }
 }
 
-/// Tells how the queue stands: who asks for its tasks, and how many may be held.
+/// Adds the state of the queue: who polls for its tasks, and how many may be held.
 pub(super) fn tell_queue(view: &QueueView, because: &Because, shape: &mut Object) {
     let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));
     set("queue", view.name.clone().into());
@@ -64,7 +64,7 @@ pub(super) fn tell_queue(view: &QueueView, because: &Because, shape: &mut Object
     }
 }
 
-/// Tells the place of a task in its queue, and until when it waits there.
+/// Adds the place of a task in its queue, and the end of its waiting time.
 pub(super) fn tell_place(store: &dyn Store, task: &QueuedTask, shape: &mut Object) -> Result<(), StoreError> {
     if let Some(before) = store.tasks_before(task, MAX_POSITION)? {
         shape.insert("position".into(), (before + 1).into());
@@ -75,7 +75,7 @@ pub(super) fn tell_place(store: &dyn Store, task: &QueuedTask, shape: &mut Objec
     Ok(())
 }
 
-/// Tells who holds a task.
+/// Adds the holder of a task.
 pub(super) fn tell_lease(lease: &TaskLease, shape: &mut Object) {
     shape.insert("worker".into(), lease.worker.clone().into());
     shape.insert("heldTime".into(), lease.held.to_string().into());

@@ -215,7 +215,7 @@ pub async fn list(State(app): State<App>, Parameters(given): Parameters<Vec<(Str
     let query = Query::of(given, &["cursor", "limit"])?;
     let limit = usize::try_from(query.number("limit", 1000, 1, 1000)?).unwrap_or(1000);
     let after = query.get("cursor").map(queue_name).transpose()?.unwrap_or_default();
-    // One more, to know whether there is another page.
+    // One more than the page, to know whether there is another page.
     let mut shown = app.node.shown_queues(&after, limit + 1).await?;
     let more = shown.len() > limit;
     shown.truncate(limit);
@@ -364,7 +364,7 @@ pub async fn discard_dead(
     }
     let outcome = match body.text("action")?.as_deref() {
         Some("requeue") => {
-            // What a request says of itself counts only where nobody needs a token.
+            // The name in a request counts only if no token is needed.
             let by = caller.or(body.text("by")?);
             app.node.requeue(&tasks, by.as_deref(), &operator).await?
         }

@@ -1,4 +1,4 @@
-//! A route, and what many of them share.
+//! A route, and definitions that many routes share.
 
 use crate::App;
 use crate::scope::Scope;
@@ -25,7 +25,7 @@ pub struct Route {
     pub handler: Option<fn() -> MethodRouter<App>>,
 }
 
-/// How many bytes a body may have beside its data.
+/// How many bytes a body may have in addition to its data.
 const ENVELOPE_BYTES: usize = 64 * 1024;
 
 /// How many bytes the body of a request may have.
@@ -33,7 +33,7 @@ pub fn largest_body(limits: &Limits) -> usize {
     limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE_BYTES
 }
 
-/// The parameters of a list that is answered in pages.
+/// The parameters of a list with pages.
 pub(super) const PAGE: &[(&str, &str)] = &[
     ("cursor", "`next` of the page before"),
     ("limit", "how many at most: 1 to 1000, 100 where none is given"),

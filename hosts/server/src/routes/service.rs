@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many queues have metrics of their own.
 const MAX_QUEUES: usize = 1_000;
-/// The name for all others together. No queue can have it.
+/// The name for all others together. No queue can have this name.
 const OTHERS: &str = "(others)";
 
 /// `GET /healthz`

@@ -1,4 +1,4 @@
-//! What a start says of its order and time.
+//! The order and time of a start.
 
 use axum::http::{HeaderMap, HeaderName};
 use starbridge_flow::limits::{ONCE_KEY_BYTES, START_DELAY};
@@ -15,7 +15,7 @@ static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The highest priority.
 const PRIORITIES: u64 = 9;
 
-/// Reads the members of a start's body that say when and in which order it runs.
+/// Reads the members of a start's body about its order and time.
 pub(super) fn read_terms(body: &Body, request: &mut StartRequest) -> Answer<()> {
     if let Some(after) = body.get("after") {
         request.after = read_after(after, &request.flow).map_err(Problem::bad)?;
@@ -35,7 +35,7 @@ pub(super) fn read_terms(body: &Body, request: &mut StartRequest) -> Answer<()> 
     Ok(())
 }
 
-/// A number of seconds that is not so large that it can't be meant.
+/// A number of seconds within reasonable bounds.
 fn span(body: &Body, member: &str) -> Answer<Option<Millis>> {
     match body.number(member)? {
         Some(seconds) if seconds > START_DELAY.0 => {
@@ -71,13 +71,13 @@ fn traceparent(body: &Body) -> Answer<Option<Text>> {
     }
 }
 
-/// The trace context of a request. One that is none is ignored, as W3C has it.
+/// The trace context of a request. An invalid one is ignored, as W3C requires.
 pub(super) fn traceparent_of(headers: &HeaderMap) -> Option<Text> {
     let given = headers.get(&TRACEPARENT)?.to_str().ok()?.trim();
     is_traceparent(given).then(|| given.into())
 }
 
-/// Whether this is a W3C trace context of version 00, or begins like one of a later version.
+/// Whether this is a W3C trace context of version 00, or begins like one in a later version.
 fn is_traceparent(text: &str) -> bool {
     let mut parts = text.splitn(5, '-');
     let mut part = |len: usize| {

@@ -1,4 +1,4 @@
-//! What a history says of its steps: visits, attempts, iterations. All of it is read from one fold.
+//! The steps of a history: visits, attempts, iterations. All are read from one fold.
 
 use super::route::{PAGE, Route};
 use crate::App;
@@ -96,7 +96,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-/// The event at which something is shown.
+/// The parameter for the event at which something is shown.
 pub(super) const AT: (&str, &str) = (
     "at",
     "as it was after the event of this number; the last where none is given",
@@ -155,7 +155,7 @@ fn long(node: &Node, id: &str, folded: &Folded, filter: &VisitFilter, limit: usi
     Ok((rows, next))
 }
 
-/// Rows as they are shown.
+/// Rows in the form of the API.
 fn told(node: &Node, id: &str, rows: Vec<Row>, queues: &HashMap<Text, QueueView>) -> Vec<Value> {
     let task = |call: EventId| (Text::from(id), call);
     let waiting = rows.iter().filter_map(Row::awaited_worker);
@@ -180,7 +180,7 @@ fn status(query: &Query) -> Answer<Option<String>> {
     Ok(status)
 }
 
-/// A place that is asked for.
+/// A requested place.
 fn path(text: &str) -> Answer<Value> {
     let read = Value::read_bounded(text.as_bytes(), Value::most_memory(text.len()));
     let read = read.ok().filter(|path| path.as_array().is_some());
@@ -190,10 +190,10 @@ fn path(text: &str) -> Answer<Value> {
     })
 }
 
-/// Queues that steps are said more of.
+/// The largest number of queues whose state is added to steps.
 pub(super) const QUEUES: usize = 1_000;
 
-/// How a queue stands, for whoever waits for one of its workers.
+/// The state of a queue, for a step that waits for one of its workers.
 fn queue_in_words(view: &QueueView) -> String {
     if view.settings.paused {
         return "it is paused".to_owned();
@@ -255,7 +255,7 @@ async fn visit(State(app): State<App>, Path((id, event)): Path<(String, String)>
             Some(Value::Object(shape)) => shape,
             _ => Object::new(),
         };
-        // How many attempts there were stands in the row; here is what each did.
+        // The row has the number of attempts; here are their details.
         shape.insert("tries".into(), attempts.into());
         shape.insert("pauses".into(), pauses.into());
         shape.insert("earlierLeftOut".into(), left_out.into());
@@ -264,11 +264,11 @@ async fn visit(State(app): State<App>, Path((id, event)): Path<(String, String)>
     app.answers.room().write_all(StatusCode::OK, make).await
 }
 
-/// A state after more events is not folded to find what a step was given.
+/// To find the input of a step, a state after more events than this is not folded.
 const FOLDED_EVENTS: u64 = 100_000;
 
-/// The input of a step whose mappings made none: what the state had for it at the end of the turn with that event. It is
-/// not there any more if the visit was over by then.
+/// The input of a step whose mappings made none: the state's input for it at the end of the turn
+/// with that event. `None` if the visit was over by then.
 fn open_input(node: &Node, id: &str, event: EventId, row: &Row) -> Option<Value> {
     if event.0 > FOLDED_EVENTS {
         return None;
@@ -352,7 +352,7 @@ async fn iterations(State(app): State<App>, Path(id): Path<String>, query: Param
     app.answers.room().write_all(StatusCode::OK, make).await
 }
 
-/// How many items a foreach has that goes on.
+/// The number of items of a foreach that is in progress.
 fn items_of(node: &Node, id: &str, folded: &Folded, row: &Row) -> Option<u64> {
     let Some(StepKind::Foreach(foreach)) = folded.flow.step(row.number()).map(|step| &step.kind) else {
         return None;

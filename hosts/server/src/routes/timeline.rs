@@ -1,4 +1,4 @@
-//! An execution on a line of time: a lane for each visit, and what lies between.
+//! An execution on a time line: a lane for each visit, or bands for many.
 
 use super::route::Route;
 use super::steps::{AT, at};
@@ -37,9 +37,9 @@ pub(super) const ROUTES: &[Route] = &[Route {
     handler: Some(|| get(timeline)),
 }];
 
-/// A composite with more children has bands in place of a lane for each step inside.
+/// A composite with more children has bands instead of a lane for each step inside.
 const CHILDREN: usize = 8;
-/// So many bands.
+/// The number of bands.
 const BANDS: u64 = 48;
 
 /// `GET /v1/executions/{id}/timeline`
@@ -66,11 +66,11 @@ async fn timeline(State(app): State<App>, Path(id): Path<String>, query: Paramet
     app.answers.room().write_all(StatusCode::OK, make).await
 }
 
-/// The time that is shown.
+/// The time span of the answer.
 struct Window {
     from: Timestamp,
     to: Timestamp,
-    /// What goes on, goes on until now.
+    /// Open spans last until now.
     now: Timestamp,
 }
 
@@ -139,14 +139,15 @@ impl Window {
         lane
     }
 
-    /// How many visits inside of a composite went on, and how many of these failed, in each part of the window.
+    /// How many visits inside a composite were open, and how many of these failed, in each part of
+    /// the window.
     fn bands(&self, visits: &Visits, composite: &Row) -> Vec<Value> {
         let whole = self.to.since(self.from).0.max(1);
         let band = |time: Timestamp| time.since(self.from).0.saturating_mul(BANDS) / whole;
         let mut counts = vec![(0_u64, 0_u64); usize::try_from(BANDS).unwrap_or(0)];
         let inside = visits.rows().filter(|row| is_inside(row, composite));
         for row in inside {
-            // A visit has several spans in a band: it counts once.
+            // A visit with several spans in a band counts once.
             let mut met = BTreeMap::new();
             for span in row.spans() {
                 let until = span.until(self.now);
@@ -171,7 +172,7 @@ impl Window {
     }
 }
 
-/// Whether a visit is inside of a composite: its path is longer by an item of the composite's step.
+/// Whether a visit is inside a composite: its path is longer by an item of the composite's step.
 fn is_inside(row: &Row, composite: &Row) -> bool {
     let (Some(path), Some(around)) = (row.path().as_array(), composite.path().as_array()) else {
         return false;

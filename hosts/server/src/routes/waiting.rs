@@ -1,4 +1,4 @@
-//! What an execution waits for before it begins, or goes on after a redrive: read from what admission keeps.
+//! What an execution waits for before it begins or goes on after a redrive, according to admission.
 
 use super::keys::set_limit;
 use starbridge_flow::value::{Object, Text, Value};
@@ -8,10 +8,10 @@ use starbridge_ports::{
 
 /// How many holders of a key, and how many open dependencies, are shown.
 const SHOWN: usize = 10;
-/// A position in a line is counted up to this.
+/// Positions in a line are counted up to this.
 const MAX_POSITION: u64 = 10_000;
 
-/// What an execution waits for that is blocked or queued.
+/// What a blocked or queued execution waits for.
 pub(super) fn waiting_for(store: &dyn Store, id: &str, record: &ExecutionRecord) -> Result<Value, StoreError> {
     let waiter = store.waiter(id)?;
     let told = match &waiter {
@@ -90,13 +90,13 @@ fn dependencies(store: &dyn Store, id: &str, waiter: &Waiter) -> Result<Told, St
     Ok(Told {
         reason: WaitingReason::Dependency,
         text,
-        // Those that run will end; the only act left is not to wait for them.
+        // Running ones will end; the only remaining act is to stop waiting for them.
         act: act.or_else(|| Some(format!("starbridge order {id} --no-after"))),
         members,
     })
 }
 
-/// One that stands in the line of a key.
+/// A waiter in the line of a key.
 fn parked(store: &dyn Store, waiter: &Waiter, key: &PoolKey) -> Result<Told, StoreError> {
     let view = store.key(key)?;
     let position = store.waiters_before(key, waiter.place(), MAX_POSITION)? + 1;
@@ -110,7 +110,7 @@ fn parked(store: &dyn Store, waiter: &Waiter, key: &PoolKey) -> Result<Told, Sto
     Ok(told)
 }
 
-/// One with a claim stands in no line: the next free slot of each of its keys is its own.
+/// A waiter with a claim is in no line: it gets the next free slot of each of its keys.
 fn claimed(store: &dyn Store, waiter: &Waiter) -> Result<Option<Told>, StoreError> {
     if waiter.claim.is_none() {
         return Ok(None);
@@ -149,7 +149,7 @@ fn tell_also_full(others: impl Iterator<Item = KeyView>, members: &mut Object) {
     }
 }
 
-/// The keys a waiter needs a slot of that have no free one, in the order of its flow.
+/// The keys without a free slot that a waiter needs, in the order of its flow.
 pub(super) fn full_keys(store: &dyn Store, waiter: &Waiter) -> Result<Vec<KeyView>, StoreError> {
     let mut held = Vec::new();
     for holder in waiter.ask.ancestors.iter().chain([&waiter.execution]) {

@@ -1,4 +1,4 @@
-//! Why an execution is not moving: the reason that needs somebody first, and all that are open.
+//! Why an execution is not moving: the reason that most needs a person, and all open reasons.
 
 use super::queue_waits::{because, tell_place, tell_queue};
 use super::route::Route;
@@ -28,14 +28,14 @@ pub(super) const ROUTES: &[Route] = &[Route {
     handler: Some(|| get(why)),
 }];
 
-/// How many waits are told.
+/// How many waits an answer has.
 const TOLD: usize = 100;
 /// How many visits of steps are looked at.
 const VISITS: usize = 100_000;
-/// How many children, one below the other, are asked for their own reason.
+/// How many levels of children are asked for their own reason.
 const DEPTH: u32 = 8;
 
-/// Reasons of steps, the one that needs a person first.
+/// Reasons of steps; those that need a person come first.
 const ORDER: [WaitingReason; 13] = [
     WaitingReason::Broken,
     WaitingReason::Manual,
@@ -70,21 +70,22 @@ async fn why(State(app): State<App>, Path(id): Path<String>) -> Answer {
     app.answers.room().write_all(StatusCode::OK, make).await
 }
 
-/// The reason of an execution that needs somebody first, as its history says it; null of one that has ended.
+/// The reason of an execution that most needs a person, according to its history; null if it has
+/// ended.
 pub(super) fn primary(node: &Node, id: &str, record: &ExecutionRecord) -> Answer<Value> {
     Ok(Asked { node }.reasons(id, record, DEPTH)?.primary())
 }
 
-/// Who is asked.
+/// The execution that is asked.
 struct Asked<'a> {
     node: &'a Node,
 }
 
-/// Reasons, the first is the primary one.
+/// Reasons; the first is the primary one.
 #[derive(Default)]
 struct Told {
     waits: Vec<Value>,
-    /// How many there are, with those that are not told.
+    /// How many there are, including those left out of the answer.
     open: usize,
 }
 
@@ -151,7 +152,8 @@ impl Asked<'_> {
             waits: Vec::new(),
         };
         for (number, wait) in waits.into_iter().take(TOLD).enumerate() {
-            // Only the primary one leads further: the others would make one request read without an end.
+            // Only the primary one is followed further: with the others, one request could read
+            // without end.
             let depth = if number == 0 { depth } else { 0 };
             let holder = wait.call.and_then(|call| holders.get(&task(call)));
             let mut shape = common(&wait);
@@ -185,7 +187,7 @@ impl Asked<'_> {
         Ok(told)
     }
 
-    /// A task that nobody holds.
+    /// A task that no worker holds.
     fn in_queue(&self, id: &str, wait: &OpenWait, shape: &mut Object) -> Answer<()> {
         let name = wait.queue.clone().unwrap_or_default();
         let view = self.node.queue_now(&name);
@@ -236,7 +238,7 @@ fn say(shape: &mut Object, text: String, act: Option<String>) {
     set(shape, "act", act.map_or(Value::Null, Value::from));
 }
 
-/// What is told of every open step.
+/// The common members of every open step.
 fn common(wait: &OpenWait) -> Object {
     let mut shape = Object::new();
     set(&mut shape, "reason", wait.reason.as_str());
@@ -264,7 +266,7 @@ fn common(wait: &OpenWait) -> Object {
     shape
 }
 
-/// What waits for nobody else's part of the server.
+/// A step that does not wait for another part of the server.
 fn of_step(id: &str, wait: &OpenWait, shape: &mut Object) {
     let step = &wait.step;
     let until = wait.until.map(|until| until.to_string()).unwrap_or_default();

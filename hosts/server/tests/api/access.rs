@@ -109,7 +109,7 @@ async fn token_of_any_scope_for_what_is_not_there() {
 pub async fn who_fails_too_often_is_turned_away() {
     let server = Running::with(access(), |_| {}).await;
     assert!(turned_away(&server, Method::GET, "/v1/flows").await);
-    // No other request is.
+    // All other requests need one.
     for path in ["/v1/flows", "/metrics"] {
         assert_eq!(ask(&server, &Method::GET, path, Some("token-read")).await.status, 200);
         let beyond = ask(&server, &Method::GET, path, Some("token-start")).await;
@@ -128,7 +128,7 @@ pub async fn who_fails_too_often_is_turned_away() {
     assert_eq!(ask(&server, &Method::GET, "/v1/flows", None).await.status, 200);
 }
 
-/// Whether guesses are turned away at last, however slowly they come.
+/// Whether guesses are finally turned away, even if they come slowly.
 async fn turned_away(server: &Running, method: Method, path: &str) -> bool {
     for _ in 0..2_000 {
         if ask(server, &method, path, Some("guess")).await.status == 429 {

@@ -1,4 +1,4 @@
-//! Answers: large ones delay nobody, and all of them together are limited.
+//! Answers: large ones delay no other request, and all of them together are limited.
 
 use crate::connections::{head, last_words, post, say};
 use crate::harness::Running;
@@ -31,7 +31,7 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")
 }
 
-/// How long this thread has worked: what else the machine does takes nothing of it.
+/// The working time of this thread; the rest of the machine does not affect it.
 fn worked() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
@@ -56,7 +56,7 @@ async fn longest_while(work: impl Future<Output = ()>) -> Duration {
     looking.await.unwrap()
 }
 
-/// Server and clients share one thread here, so work on it delays everybody.
+/// Server and clients share one thread here, so work on it delays all of them.
 #[tokio::test]
 async fn large_answers_block_nobody() {
     let server = within(usize::MAX).await;
@@ -100,17 +100,17 @@ pub async fn answers_have_a_budget_together() {
         );
         assert!(refused.contains("retry-after: 1"), "{part}: {refused:.200}");
     }
-    // What could not be answered is not begun.
+    // A request that could not be answered is not begun.
     let refused = server.post("/v1/flows/f/executions", start("second")).await;
     assert_eq!(refused.code(), (503, "TooManyAnswers"));
     let second = server.get("/v1/flows/f/executions/second").await;
     assert_eq!(second.code(), (404, "NoSuchExecution"));
-    // Small answers get through, and what was done is answered.
+    // Small answers get through, and completed requests are answered.
     assert_eq!(server.post("/v1/flows/f/executions", json!({})).await.status, 201);
     let stopped = server.post(&format!("{path}/stop"), json!({})).await;
     assert_eq!((stopped.status, &stopped.body["status"]), (200, &json!("Stopped")));
     drop(untaken);
-    // A single answer gets through whatever the budget is.
+    // A single answer gets through with any budget.
     let mut refused = 0;
     while server.get(&path).await.status != 200 {
         refused += 1;

@@ -99,7 +99,7 @@ pub async fn deletion_of_what_has_not_ended_is_refused() {
     set_aside(&store, id);
     let server = Running::with(Access::default(), |settings| settings.store = store).await;
     assert_eq!(delete(&server, id).await.code(), (409, "NotEnded"));
-    // Nothing of that is done, and so nothing is noted.
+    // None of these is carried out, so none is recorded.
     let audit = server.get("/v1/audit?action=delete").await.body;
     assert_eq!(audit["items"], json!([]));
 }
@@ -147,7 +147,7 @@ async fn admin(server: &Running, method: Method, path: &str, body: Value) -> Val
     answer.body
 }
 
-/// Does something to everything. Answers what was begun, and a fork of it.
+/// Does something to every kind of object. Returns the started execution, and a fork of it.
 async fn do_everything(server: &Running) -> (Value, Value) {
     let flow = json!({"version": "v1", "type": "flow", "steps": [{"type": "wait", "name": "w", "duration": 3600}]});
     let schedule = json!({"flow": "f", "cron": "@every 1h", "payload": {"card": 7}});
@@ -156,11 +156,11 @@ async fn do_everything(server: &Running) -> (Value, Value) {
         // This changes nothing.
         (Method::PUT, "/v1/flows/f", flow),
         (Method::PUT, "/v1/queues/q", json!({"paused": true})),
-        // Nor does this.
+        // This changes nothing either.
         (Method::PUT, "/v1/queues/q", json!({"paused": true})),
         (Method::PUT, "/v1/schedules/s", schedule),
         (Method::POST, "/v1/schedules/s/pause", Value::Null),
-        // Nor this.
+        // This changes nothing either.
         (Method::POST, "/v1/schedules/s/pause", Value::Null),
         (Method::POST, "/v1/schedules/s/resume", Value::Null),
         (Method::POST, "/v1/schedules/s/run", Value::Null),

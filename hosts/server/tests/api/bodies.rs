@@ -31,7 +31,7 @@ async fn body_is_not_read_for_an_invalid_token() {
         ("/v1/callbacks/65.66/heartbeat", "HTTP/1.1 404"),
         ("/v1/flows/f/executions", "HTTP/1.1 401"),
     ] {
-        // No more is sent: the answer does not wait for the rest.
+        // Nothing more is sent: the answer does not wait for the rest.
         let said = last_words(say(&server, &post(path, 1_300_000, "{\"output\":")).await).await;
         assert!(said.starts_with(answer) && said.contains("connection: close"), "{said}");
         let expecting = post(path, 1_300_000, "").replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
@@ -112,7 +112,7 @@ pub async fn bodies_have_a_budget_together() {
     let again = say(&server, &post(PATH, larger, &body(larger))).await;
     let mut again = again;
     assert!(head(&mut again).await.starts_with("HTTP/1.1 201"));
-    // A single body is accepted whatever the budget is.
+    // A single body is accepted with any budget.
     let mut alone = say(&server, &post(PATH, 3_000_000, &body(3_000_000))).await;
     assert!(head(&mut alone).await.starts_with("HTTP/1.1 201"));
 }
@@ -120,8 +120,8 @@ pub async fn bodies_have_a_budget_together() {
 #[tokio::test]
 async fn body_budget_of_strangers_is_a_part() {
     let server = within(1024 * 1024).await;
-    // What unknown senders hold changes nothing for others: their connections stay open, and are answered 503 beyond
-    // their part.
+    // Bodies of unknown senders do not affect others: their connections stay open, and are answered
+    // 503 beyond their share.
     let batch = |body: &str| post("/v1/callbacks", 120_000, body);
     let half = " ".repeat(100_000);
     let mut refused = 0;
@@ -199,8 +199,8 @@ async fn body_budget_counts_parsed_values() {
     };
     let (first, statuses) = tokio::join!(first, later);
     assert_eq!((first.status().as_u16(), statuses), (201, vec![503; 5]));
-    // What was read from a large body is dropped on another thread, so its room may come back shortly after the
-    // answer.
+    // The value of a large body is dropped on another thread, so its room may be free only shortly
+    // after the answer.
     let mut refused = 0;
     let again = || server.raw(reqwest::Method::POST, "/v1/flows/f/executions", Some(large.clone()));
     while again().await.status().as_u16() != 201 {

@@ -1,4 +1,4 @@
-//! What a page from elsewhere may do through the browser of somebody who views it: every route, with everything that
+//! What a page from elsewhere may do through a viewer's browser: every route, with everything that
 //! a browser sends.
 
 use crate::access::{access, operations};
@@ -37,7 +37,7 @@ const FOREIGN: &[&[&str]] = &[
     &["Host: [2001:db8::1]"],
 ];
 
-/// What a browser says about a page from elsewhere, in addition to the host.
+/// The headers of a browser for a page from elsewhere, in addition to the host.
 const CROSS_SITE: &[&[&str]] = &[
     &["Origin: https://evil.example"],
     &["Origin: null"],

@@ -1,4 +1,4 @@
-//! Bulk jobs: one act on many executions, each dealt with once.
+//! Bulk jobs: one act on many executions, each handled once.
 
 use crate::access::access;
 use crate::harness::{Answer, Running, asleep, sent};
@@ -10,7 +10,7 @@ use starbridge_node::stores::in_memory;
 use starbridge_ports::{AuditKind, AuditQuery};
 use starbridge_server::Access;
 
-/// A server whose bulk jobs go on, with a flow that waits and one that fails.
+/// A server that runs bulk jobs, with a flow that waits and one that fails.
 async fn serving() -> Running {
     let server = Running::start().await;
     tokio::spawn(server.node.clone().keep_bulk());
@@ -41,7 +41,7 @@ async fn over(server: &Running, job: &Value) -> Value {
     eventually("an end of the job", look).await
 }
 
-/// Waits until a member of what is at a path is this.
+/// Waits until a member of the resource at a path has this value.
 async fn becomes(server: &Running, path: &str, member: &str, value: Value) {
     let look = async || (server.get(path).await.body[member] == value).then_some(());
     eventually(&format!("{member} {value}"), look).await;
@@ -79,7 +79,7 @@ pub async fn bulk_job_deals_with_what_matched() {
     assert_eq!(server.post(&path, json!({})).await.code(), (409, "WrongBulkState"));
     let stopped = server.get("/v1/executions?status=Stopped&limit=1000").await.body;
     assert_eq!(stopped["items"].as_array().unwrap().len(), 35);
-    // What is stopped is refused the next time, and what fails fails again.
+    // A stopped execution refuses the act the next time, and a failing one fails again.
     let all = json!({"action": "stop", "all": true});
     let again = over(&server, &server.post("/v1/bulk", all).await.body).await;
     assert_eq!(counts(&again), [72, 0, 35, 37, 0], "{again}");
@@ -179,7 +179,7 @@ pub async fn bulk_request_that_makes_no_sense_is_refused() {
     let answer = server.get("/v1/bulk/x/items?result=lost").await;
     assert_eq!(answer.code(), (400, "BadRequest"));
     assert_eq!(server.get("/v1/bulk").await.body["items"], json!([]));
-    // A store that has none says so.
+    // A store without bulk jobs says so.
     let server = Running::with(Access::default(), |settings| settings.store = Held::over(in_memory())).await;
     let answer = server.post("/v1/bulk", json!({"action": "stop", "all": true})).await;
     assert_eq!(answer.code(), (422, "NotSupported"));

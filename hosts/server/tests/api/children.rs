@@ -115,7 +115,7 @@ async fn second_child_with_a_key_is_the_first() {
     let children = server.get("/v1/executions?flow=child").await.body;
     assert_eq!(children["items"].as_array().unwrap().len(), 1, "{children}");
     assert_eq!(children["items"][0]["id"], first["executionId"]);
-    // Who waits would wait for ever: that one tells another call how it ended.
+    // A waiting parent would wait forever, because that execution reports its end to another call.
     server.flow("waits", json!([call("one", "sync")])).await;
     let path = "/v1/flows/waits/executions?wait=20";
     let refused = server.post(path, json!({"input": {"key": "k"}})).await.body;
@@ -163,7 +163,7 @@ async fn drain_starts_no_more_children() {
     let left = count(&store);
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(count(&store), left);
-    // What was not begun goes on at the next start.
+    // Children that were not begun go on at the next start.
     let next = on(&store, endless).await;
     while count(&store) < left + 20 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -224,8 +224,8 @@ async fn set_aside_execution_is_listed_and_may_be_resumed() {
     assert_eq!(stopped.body["status"], "Stopped", "{stopped:?}");
 }
 
-/// A child whose default name somebody has taken is started all the same: who knows the id of an execution must not
-/// block its children.
+/// A child whose default name is taken is started all the same: knowing the id of an execution must
+/// not allow anyone to block its children.
 #[tokio::test]
 async fn the_name_of_a_child_that_is_given_none_can_not_be_taken() {
     let server = Running::start().await;
@@ -267,7 +267,7 @@ async fn the_name_of_a_child_that_is_given_none_can_not_be_taken() {
         (200, &json!(id)),
         "{child:?}"
     );
-    // A name that the flow gives is the flow's own affair.
+    // A name that the flow gives is the flow's own responsibility.
     let refused = server.post("/v1/flows/names/executions?wait=10", json!({})).await;
     assert_eq!(refused.body["error"], "fnf.ExecutionAlreadyExists", "{refused:?}");
 }

@@ -132,7 +132,7 @@ async fn timeout_of_a_body_that_trickles() {
         .await
         .stream
         .into_split();
-    // Never silent for long, and never at an end.
+    // Never silent for long, and never finished.
     let trickling = tokio::spawn(async move { while write.write_all(b" ").await.is_ok() && sleep(SHORT / 4).await {} });
     let mut said = [0; 12];
     let read = tokio::time::timeout(LONG, read.read_exact(&mut said)).await;

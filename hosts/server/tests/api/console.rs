@@ -139,7 +139,7 @@ async fn each_page_needs_its_scope_and_each_form_its_own_origin() {
                 "{token} {method} {path}: {}",
                 shown.status
             );
-            // Somebody who is not signed in is led to the form.
+            // A visitor who is not signed in is redirected to the form.
             let request = stranger.request(method.clone(), &at).form_of(&[]);
             let unknown = Shown::of(request.send().await.unwrap()).await;
             assert!(
@@ -147,7 +147,7 @@ async fn each_page_needs_its_scope_and_each_form_its_own_origin() {
                 "{method} {path}"
             );
             if !is_get && may {
-                // Without the hidden field, and from a page elsewhere, nothing is done.
+                // Without the hidden field, or from a page elsewhere, nothing is done.
                 assert_eq!(shown.status, 403, "{path}");
                 let foreign = browser.request(method, &at).header("origin", "https://evil.example");
                 let foreign = Shown::of(foreign.form_of(&[]).send().await.unwrap()).await;
@@ -229,7 +229,7 @@ async fn session_opens_pages_only_and_ends_with_its_token() {
         assert_eq!(browser.get("/executions").await.status, 303, "{altered}");
     }
 
-    // The same node behind a server whose configuration has the token no more.
+    // The same node behind a server whose configuration no longer has the token.
     let mut others = Access::default();
     others.grant("other", starbridge_server::TokenHash::of("other"), vec![Scope::Admin]);
     let settings = ServerSettings {
@@ -265,7 +265,7 @@ async fn cookie_is_for_hosts_with_tls_where_the_browser_came_with_it() {
         cookie.starts_with("__Host-starbridge=") && cookie.contains("; Secure"),
         "{cookie}"
     );
-    // It leads to no other host.
+    // It does not redirect to another host.
     assert_eq!(shown.leads, "/");
 }
 
@@ -365,13 +365,13 @@ async fn execution_is_started_paused_and_stopped_by_forms() {
     );
     assert!(browser.get("/audit").await.text.contains("admin"));
 
-    // Whoever only reads sees why a button is off.
+    // A reader sees why a button is disabled.
     let mut reader = Browser::at(&server.base);
     reader.sign_in("token-read").await;
     let seen = reader.get(&at).await;
     assert!(seen.text.contains("aria-disabled=\"true\"") && seen.text.contains("with the scope operate"));
     assert!(!seen.text.contains(&format!("{at}/stop")));
-    // A form of one session is none of another.
+    // A form of one session is not valid in another.
     let forged = [("forgery", forgery.as_str())];
     let mut other = Browser::at(&server.base);
     other.sign_in("token-operate").await;

@@ -312,12 +312,12 @@ pub async fn redrive_goes_on_with_another_version_that_fits() {
     let audit = server.get("/v1/audit?action=redrive&limit=1").await.body;
     assert_eq!(audit["items"][0]["detail"]["version"], 4, "{audit}");
     assert!(event["detail"]["definitionHash"].is_string(), "{event}");
-    // What ended well is not redriven, whatever the version.
+    // An execution that succeeded is not redriven, with any version.
     assert_eq!(
         server.post(&path, json!({"version": 1})).await.code(),
         (409, "NotRedrivable")
     );
-    // A fork of it runs what it runs now.
+    // A fork of it runs its current version.
     let fork = server
         .post(&format!("/v1/executions/{id}/fork"), json!({"event": 3}))
         .await;

@@ -1,7 +1,8 @@
 //! Compares the answers of the tests with the document of the API, `/v1/openapi.json`.
 //!
-//! Every answer must have a path, a method, a status, a media type and a body that the document names. What the
-//! requests of a thread have seen is kept, so that a test can ask whether all of the document was seen.
+//! Every answer must have a path, a method, a status, a media type and a body that the document
+//! names. The answers to the requests of a thread are recorded, so that a test can check whether
+//! the whole document was covered.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ pub struct Came<'a> {
     pub body: Option<&'a str>,
 }
 
-/// What was seen: methods, paths and statuses of the document, and codes of problems.
+/// The covered parts of the document: methods, paths and statuses, and codes of problems.
 #[derive(Default)]
 pub struct Seen {
     pub answers: BTreeSet<(String, String, u16)>,
@@ -33,7 +34,7 @@ thread_local! {
 static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi);
 static SCHEMAS: LazyLock<HashMap<String, Validator>> = LazyLock::new(|| validators(&DOCUMENT));
 
-/// What the requests of this thread have seen until now.
+/// The parts covered by the requests of this thread until now.
 pub fn take_seen() -> Seen {
     SEEN.take()
 }

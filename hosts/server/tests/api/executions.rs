@@ -70,7 +70,7 @@ async fn a_start_that_has_ended_is_answered_with_its_result() {
         assert_eq!(again.body["id"], first.body["id"]);
         let named = server.get(&format!("/v1/flows/f/executions/{name}")).await;
         assert_eq!(named.body["id"], first.body["id"]);
-        // A batch is the same as its starts.
+        // A batch has the same effect as its starts.
         let batch = server
             .post(
                 "/v1/executions/batch",
@@ -78,10 +78,10 @@ async fn a_start_that_has_ended_is_answered_with_its_result() {
             )
             .await;
         assert_eq!(batch.body["items"][0]["status"], 200);
-        // A name is no id.
+        // A name is not an id.
         assert_eq!(server.get(&format!("/v1/executions/{name}")).await.status, 404);
     }
-    // An id is the name of an execution that was given none: nobody else gets it.
+    // An id is the name of an execution without a given name: no other execution gets it.
     let unnamed = server
         .post("/v1/flows/f/executions?wait=5", json!({"input": {"a": 1}}))
         .await;

@@ -53,7 +53,7 @@ impl Running {
     }
 
     pub async fn serving(serving: ServerSettings, change: impl FnOnce(&mut NodeSettings)) -> Self {
-        // An error means that it is installed already; there is only one.
+        // An error means that it is already installed; there is only one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = Config::default();
         config.http.private_addresses = true;
@@ -160,8 +160,8 @@ pub async fn sent(request: RequestBuilder) -> Response {
     Response::from(whole)
 }
 
-/// A socket of the loopback interface that refuses connections, because it does not listen. It keeps its port from
-/// others.
+/// A socket of the loopback interface that refuses connections, because it does not listen. No
+/// other socket can take its port.
 pub fn refusing() -> TcpSocket {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();

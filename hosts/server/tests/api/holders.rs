@@ -1,4 +1,5 @@
-//! Tasks that workers hold, and those that none holds: what histories say of them, and what a flow does with them that drains.
+//! Tasks that workers hold, and those that none holds: their histories, and their treatment by a
+//! draining flow.
 
 use crate::clock::StandingClock;
 use crate::harness::{Running, definition};
@@ -95,7 +96,7 @@ async fn worker_whose_task_failed_is_in_the_history() {
         let told = (&detail["error"], &detail["worker"], detail["heldTime"].is_string());
         assert_eq!(told, (&json!(error), &json!("w-7"), true), "{detail}");
     }
-    // Nobody had it.
+    // No worker had it.
     start(&server, "alone").await;
     clock.pass(600_000);
     let alone = ended(&server, "alone").await;

@@ -1,4 +1,4 @@
-//! What is inside of an execution: attempts, iterations, the time line, the picture, data in parts.
+//! The contents of an execution: attempts, iterations, the time line, the picture, data in parts.
 
 use crate::access;
 use crate::harness::{Running, asleep};
@@ -67,7 +67,7 @@ pub async fn each_attempt_says_what_went_in_and_what_came_back() {
     );
     assert_eq!(tries[1]["received"], json!({"receipt": "r-7-of-the-desk"}));
     assert_eq!(visit["pauses"][0]["kind"], "backoff");
-    // What is too large is told, and is found where it is said to be.
+    // Data that is too large is reported, and is found at the reported place.
     let small = server
         .get(&format!("/v1/executions/{id}/steps/{event}?bytes=20"))
         .await
@@ -167,7 +167,7 @@ pub async fn iterations_are_a_letter_each() {
         .await
         .body;
     assert_eq!((number(&second, 0), &second["next"]), (Some(4), &Value::Null));
-    // A place is given as rows have it.
+    // A place is given in the form of rows.
     let inside = "%5B%7B%22step%22:%22each%22,%22iteration%22:1%7D%5D";
     let rows = server
         .get(&format!("/v1/executions/{id}/steps?path={inside}"))

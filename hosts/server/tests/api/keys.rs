@@ -22,7 +22,7 @@ async fn start(server: &Running, flow: &str, name: &str) -> String {
     started.body["id"].as_str().unwrap().to_owned()
 }
 
-/// The execution, as soon as it stands so and, if it waits, says so.
+/// The execution, as soon as it has this status and, if it waits, gives the reason.
 async fn becomes(server: &Running, id: &str, status: &str, reason: &Value) -> Value {
     let mut last = Value::Null;
     for _ in 0..500 {
@@ -437,7 +437,7 @@ pub async fn paused_waiter_says_so_and_lets_others_go_first() {
     stop(&server, &one).await;
     runs(&server, &three).await;
     waits(&server, &two, "paused").await;
-    // A redrive that waits in line is not paused either.
+    // A redrive that waits in a line is not paused either.
     let redriven = act(&one, "redrive").await;
     assert_eq!((redriven.status, &redriven.body["status"]), (200, &json!("Queued")));
     let refused = act(&one, "pause").await;
@@ -467,13 +467,13 @@ pub async fn flows_that_share_a_pool_give_it_one_limit() {
     let detail = refused.body["detail"].as_str().unwrap();
     assert!(detail.contains("limit 3 here and 5 in the flow `migrate`"), "{detail}");
     assert_eq!(server.get("/v1/flows/upgrade").await.status, 404);
-    // A pool may have several kinds of keys: then those are compared that are written in the same way.
+    // A pool may have several kinds of keys. In that case, keys with the same text are compared.
     let two = json!([{"key": "$input.cluster", "limit": 5, "pool": "clusters"}, {"key": "s-{$input.shard}", "limit": 1, "pool": "clusters"}]);
     assert_eq!(server.put("/v1/flows/upgrade", flow(two)).await.status, 201);
     // The flow's own pool has its name.
     let own = flow(json!([{"key": "a", "limit": 2, "pool": "migrate"}]));
     assert_eq!(server.put("/v1/flows/third", own).await.status, 201);
-    // A flow may change its own limit where nobody contradicts.
+    // A flow may change its own limit if no other flow contradicts.
     assert_eq!(
         server.put("/v1/flows/third", other).await.code(),
         (422, "DifferentLimits")

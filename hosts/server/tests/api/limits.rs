@@ -8,7 +8,7 @@ use starbridge_server::Access;
 const INPUT: usize = 100_000;
 const STEP: usize = 10_000;
 const DEFINITION: usize = 20_000;
-/// How many bytes a body may have beside its data, and how many a report.
+/// How many bytes a body may have in addition to its data, and how many a report.
 const ENVELOPE: usize = 64 * 1024;
 const REPORT: usize = 1024 * 1024;
 

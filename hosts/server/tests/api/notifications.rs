@@ -369,7 +369,7 @@ async fn notification_survives_a_restart() {
     first.node.drain(Duration::from_secs(5)).await.unwrap();
     let counts = |store: &Arc<dyn Store>| store.notice_counts().unwrap();
     assert_eq!(counts(&store), [("former".into(), 1), ("hook".into(), 1)]);
-    // A notice outlives its execution.
+    // A notice is kept longer than its execution.
     while store.clear(Timestamp(i64::MAX), 10).unwrap() > 0 {}
 
     let receiver = Arc::new(Receiver::default());

@@ -1,4 +1,5 @@
-//! What an operator is told: who did what, where an execution comes from, who works for a queue.
+//! Information for operators: who did what, where an execution comes from, which workers serve a
+//! queue.
 
 use crate::access::access;
 use crate::harness::{Answer, Running, sent};
@@ -8,7 +9,7 @@ use starbridge_node::config::Config;
 use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 
-/// A request with the token of everybody's scope: `token-admin`.
+/// A request with the token that has every scope: `token-admin`.
 async fn ask(server: &Running, method: Method, path: &str, body: Option<Value>) -> Value {
     let mut request = server.request(method, path).bearer_auth("token-admin");
     if let Some(body) = body {
@@ -104,7 +105,7 @@ async fn a_fork_says_of_what_and_since_when() {
             .get("forkedFrom")
             .is_none()
     );
-    // It stays so.
+    // It stays this way.
     let path = format!("/v1/executions/{}", fork["id"].as_str().unwrap());
     let stopped = server.post(&format!("{path}/stop"), json!({})).await.body;
     assert_eq!(

@@ -27,7 +27,7 @@ async fn becomes(server: &Running, id: &str, status: &str) -> Value {
     panic!("{id} is not {status}: {last}");
 }
 
-/// As soon as this is what it says about its place.
+/// The execution, as soon as its place is this.
 async fn stands_at(server: &Running, id: &str, position: u64) {
     let mut last = Value::Null;
     for _ in 0..500 {
@@ -65,7 +65,7 @@ async fn one_that_waits_in_a_line_goes_before_others() {
     );
     stands_at(&server, &third, 1).await;
     stands_at(&server, &second, 2).await;
-    // Another time is as good.
+    // Another time works as well.
     assert_eq!(
         order(&server, &second, json!({"priority": 9, "orderTime": 1}))
             .await

@@ -59,7 +59,7 @@ pub async fn execution_is_paused_and_goes_on() {
     assert_eq!(waiting["by"], "local");
     assert_eq!(waiting["act"], format!("starbridge resume {id}"));
     assert!(waiting["since"].is_string(), "{waiting}");
-    // Who asks twice is told the same, and nothing happens.
+    // A second, equal request gets the same answer, and nothing happens.
     let again = act(&server, &id, "pause", json!({"cause": "other"})).await;
     assert_eq!((again.status, &again.body["waitingFor"]), (200, waiting));
     assert_eq!(ids(&server, "reason=paused").await, std::slice::from_ref(&id));
@@ -137,7 +137,7 @@ async fn tasks_nobody_holds_leave_their_queue_during_a_pause() {
     }
     let end = server.get(&format!("/v1/executions/{id}?wait=30")).await;
     assert_eq!(end.body["status"], "Succeeded");
-    // Nothing is left of the queue, and nothing was counted twice.
+    // Nothing is left in the queue, and nothing was counted twice.
     let queue = server.get("/v1/queues/jobs").await;
     assert_eq!(queue.code(), (404, "NoSuchQueue"));
 }

@@ -22,7 +22,7 @@ pub async fn backpressure_turns_away_and_loses_nobody() {
     server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
     store.hold(true);
     let mut under_way = Vec::new();
-    // What an owner decides ahead of its store is limited, although many requests are turned away at once.
+    // An owner limits its decisions ahead of the store, even if it turns many requests away.
     let refused = loop {
         assert!(under_way.len() < 100, "nobody was turned away");
         let first = under_way.len() * 1_000;
@@ -65,11 +65,11 @@ pub async fn backpressure_turns_away_and_loses_nobody() {
     }
     let counts = server.node.store().counts().unwrap();
     let count: u64 = counts.iter().map(|(_, count)| count).sum();
-    // Of those that came one by one, each that was accepted has begun, although nobody stayed for the answer.
+    // Each accepted request of those that came one by one has begun, although its client left.
     let late = server.get("/v1/executions?name=late&limit=1000").await;
     let taken = late.body["items"].as_array().unwrap().len();
     assert_eq!(count, (began.len() + taken) as u64, "{counts:?}");
-    // A request that was turned away has left nothing behind, and may come again.
+    // A request that was turned away has left no trace, and may come again.
     for name in busy.iter().step_by(busy.len().div_ceil(50)) {
         let path = format!("/v1/flows/f/executions/{name}");
         assert_eq!(server.get(&path).await.code(), (404, "NoSuchExecution"), "{name}");
@@ -82,7 +82,7 @@ pub async fn backpressure_turns_away_and_loses_nobody() {
 
 /// Starts one execution. Returns its name if it is turned away.
 async fn turned_away(server: &Running, number: usize) -> Option<String> {
-    // The rush is over by now, so a request is only turned away because the store stands still.
+    // The peak is over by now, so a request is only turned away because the store does not respond.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let name = format!("late{number}");
     let body = Some(json!({"name": name}).to_string());

@@ -1,4 +1,4 @@
-//! Rare problems, and whether the tests have met everything that the document names.
+//! Rare problems, and a check that the tests cover everything in the document.
 
 use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
@@ -208,7 +208,7 @@ async fn execution_lease_of_another_process_is_respected() {
     assert_eq!(redriven.code(), (503, "ExecutionBusy"));
 }
 
-/// Routes and problems that no other test here meets.
+/// Routes and problems that no other test here covers.
 #[tokio::test]
 async fn openapi_problems_are_answered() {
     let server = Running::start().await;
@@ -264,14 +264,15 @@ async fn openapi_problems_are_answered() {
     assert_eq!(server.get(&path).await.code(), (422, "NotSupported"));
 }
 
-/// Problems that no request can meet as long as the interpreter has no fault, and what they need.
+/// Problems that no request can cause as long as the interpreter has no fault, and their
+/// conditions.
 const FAULTS: [(&str, &str); 3] = [
     ("NotForkable", "a history that does not fit its own flow"),
     ("Panicked", "a first turn that panics"),
     ("Rejected", "a signal that no route gives"),
 ];
 
-/// Tests whose requests together meet everything that the document names.
+/// Tests whose requests together cover everything in the document.
 const TESTS: &[fn()] = &[
     access::who_fails_too_often_is_turned_away,
     audit::audit_list_says_who_did_what,
@@ -354,7 +355,8 @@ const TESTS: &[fn()] = &[
     openapi_problems_are_answered,
 ];
 
-/// All tests that are run here are also run by themselves. What they see counts only in their own thread.
+/// All tests that are run here are also run by themselves. Their coverage counts only in their own
+/// thread.
 #[test]
 fn openapi_routes_and_problems_are_all_seen() {
     take_seen();

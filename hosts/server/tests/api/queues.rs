@@ -148,7 +148,7 @@ async fn poll_is_answered_at_once_or_when_its_time_is_over() {
     });
     assert_eq!(held["step"], "work");
     succeed(&server, &held).await;
-    // No task comes: the answer is empty, and not before its time.
+    // No task comes: the answer is empty, and comes only when the time is over.
     let waiting = hold(&server, "jobs", json!({"waitSeconds": 1}));
     let (none, ()) = tokio::join!(waiting, async {
         workers(&server, "jobs", 1).await;
@@ -307,7 +307,7 @@ pub async fn what_is_stopped_leaves_the_queue_and_its_worker_learns_it() {
     assert!(hold(&server, "jobs", json!({})).await.is_empty());
     let beat = report(&server, &held, "heartbeat", json!({})).await;
     assert_eq!(beat.code(), (410, "TaskTimedOut"));
-    // Nothing is left of it.
+    // Nothing is left in the queue.
     assert_eq!(server.get("/v1/queues/jobs").await.code(), (404, "NoSuchQueue"));
 }
 
@@ -425,7 +425,7 @@ async fn timeout_counts_from_the_hold_and_waiting_has_a_bound_of_its_own() {
     start(&server, "slow", "s", json!({})).await;
     start(&server, "late", "l", json!({})).await;
     clock.pass(1_500);
-    // Longer than its time in the queue, which does not count any more.
+    // This is longer than its time in the queue, which no longer counts.
     let held = hold_soon(&server, "slow").await;
     let late = ended(&server, "late", "l").await;
     assert_eq!(late["error"], "FnF.TaskTimeout", "{late}");
@@ -554,7 +554,7 @@ async fn trace_context_of_a_start_goes_with_every_call() {
             .header("traceparent", TRACE)
             .body(body.to_string())
     };
-    // A member goes before the header; a header that is none is ignored.
+    // A member takes precedence over the header; an invalid header is ignored.
     let odd = server
         .request(Method::POST, path)
         .header("traceparent", "00-1-2-3")

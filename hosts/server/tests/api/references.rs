@@ -1,4 +1,5 @@
-//! Only the definition makes references: strings in data lead to no secret and to no token, whatever they look like.
+//! Only the definition makes references: strings in data never lead to a secret or a token, even if
+//! they look like references.
 
 use crate::harness::Running;
 use axum::extract::Request;
@@ -276,7 +277,7 @@ async fn token_that_comes_back_is_redacted() {
     assert_eq!(told.status, 204, "{told:?}");
 }
 
-/// What a child did is undone, whatever the name of its error.
+/// The effects of a child are undone, regardless of the name of its error.
 #[tokio::test]
 async fn rollback_of_a_child_that_ran_whatever_it_failed_with() {
     let server = server().await;
@@ -447,7 +448,8 @@ impl Chance {
     }
 }
 
-/// Whatever strings go in and come back, nothing that is sent has a byte of the secret or is a signed token.
+/// For any strings in requests and answers, nothing that is sent contains a byte of the secret or a
+/// signed token.
 #[tokio::test]
 async fn secret_and_token_are_not_reached_from_data() {
     let server = server().await;

@@ -169,7 +169,7 @@ async fn callback_report_for_a_call_given_up_is_refused() {
         ],
     )
     .await;
-    // The late one is noted once, and answered in the same way as often as it comes.
+    // The late one is recorded once, and gets the same answer each time.
     let mut expected = vec![(410, "TaskTimedOut"); 5];
     expected.push((204, ""));
     assert_eq!(results(&answer), expected);
@@ -200,7 +200,7 @@ async fn rate_limit_counts_each_wrong_token_of_a_batch() {
     let results = results(&answer);
     assert_eq!(results[..50], [(404, "InvalidToken"); 50]);
     assert_eq!(results[998], (429, "TooManyFailures"));
-    // A sender with a valid token is not kept from using it, in the same batch or elsewhere.
+    // A sender with a valid token can use it, in the same batch or elsewhere.
     assert_eq!(results[999], (204, ""));
     assert_eq!(ended(&server, "f", "a").await["output"], json!({"n": 1}));
     let token = mailbox.token("b").await;

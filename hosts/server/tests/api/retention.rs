@@ -29,7 +29,7 @@ async fn a_moment_later(server: &Running) -> Timestamp {
     now.plus(Millis(10))
 }
 
-/// A child that retention deleted while its parent still ran is not taken for undone.
+/// A child that retention deleted while its parent still ran does not count as undone.
 #[tokio::test]
 async fn child_that_was_deleted_is_a_failed_undo() {
     let server = Running::start().await;
@@ -61,7 +61,7 @@ async fn child_that_was_deleted_is_a_failed_undo() {
         failed.contains("trip") && failed.contains("was deleted before it was undone"),
         "{ended}"
     );
-    // Only an operator can know what is left of it.
+    // Only an operator can know which effects remain.
     assert_eq!(server.post(&format!("{parent}/skip"), json!({})).await.status, 200);
     let skipped = server.get(&format!("{parent}?wait=20")).await.body;
     assert_eq!(skipped["status"], "Stopped", "{skipped}");

@@ -1,4 +1,4 @@
-//! Schedules: changed, paused, run by hand, and what came of their triggers.
+//! Schedules: changed, paused, run by hand, and the results of their triggers.
 
 use crate::clock::StandingClock;
 use crate::harness::{Running, asleep, definition};
@@ -51,7 +51,7 @@ pub async fn only_what_is_named_of_a_schedule_changes() {
         let detail = refused.body["detail"].as_str().unwrap();
         assert!(detail.contains(member) && detail.contains("leave it out"), "{detail}");
     }
-    // What has a default goes back to it.
+    // A member with a default goes back to it.
     let unset = change(json!({"overlap": null, "catchUp": null, "paused": null})).await;
     assert_eq!(
         (&unset.body["overlap"], &unset.body["catchUp"], &unset.body["paused"]),
@@ -223,7 +223,7 @@ async fn a_trigger_whose_name_is_taken_by_another_input_has_started_nothing() {
     );
 }
 
-/// A server whose clock stands, with a flow that sleeps and a schedule of it.
+/// A server whose clock stands still, with a flow that sleeps and a schedule of it.
 async fn sleeping(overlap: &str) -> (Running, Arc<StandingClock>) {
     let clock = StandingClock::new();
     let own = clock.clone();
@@ -235,7 +235,7 @@ async fn sleeping(overlap: &str) -> (Running, Arc<StandingClock>) {
     (server, clock)
 }
 
-/// The statuses and ids of the executions, the oldest first, as soon as they stand so.
+/// The statuses and ids of the executions, the oldest first, as soon as they have these statuses.
 async fn stand(server: &Running, statuses: &[&str]) -> Vec<String> {
     let mut shown = json!(null);
     for _ in 0..500 {
@@ -284,7 +284,7 @@ async fn triggers_of_a_queue_wait_for_the_key_of_the_schedule() {
         (&key["limit"], &key["holders"], &key["waiting"]),
         (&json!(1), &json!([ids[0]]), &json!(2))
     );
-    // Those in the line of a schedule that is paused wait on.
+    // Executions in the line of a paused schedule keep waiting.
     server.post("/v1/schedules/s/pause", json!({})).await;
     stop(&server, &ids[0]).await;
     stand(&server, &["Stopped", "Queued", "Queued"]).await;

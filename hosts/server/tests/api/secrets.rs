@@ -1,4 +1,4 @@
-//! A canary: a secret that is sent, and must not be anywhere else.
+//! A canary: a secret that is sent, and must not appear anywhere else.
 
 use crate::harness::Running;
 use serde_json::json;

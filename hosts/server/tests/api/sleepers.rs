@@ -39,7 +39,8 @@ async fn asleep_execution_is_left_to_the_store_and_comes_back() {
     for number in 0..EACH {
         let path = format!("/v1/callbacks/{}/succeed", mailbox.token(&format!("a{number}")).await);
         let body = json!({"output": {"number": number}});
-        // A second report, after the execution was left to the store again, is answered with that.
+        // A second report, after the execution was left to the store again, gets the corresponding
+        // answer.
         assert_eq!(server.post(&path, body.clone()).await.status, 204);
         assert_eq!(server.post(&path, body).await.code(), (409, "TaskAlreadyCompleted"));
     }

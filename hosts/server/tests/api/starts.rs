@@ -1,4 +1,4 @@
-//! What a start says of its order and time.
+//! The order and time of starts.
 
 use crate::harness::{Running, asleep};
 use crate::mailbox::{ended, eventually};
@@ -39,7 +39,7 @@ async fn once_key_is_one_execution_waiting_running_or_ended() {
     assert_eq!((first.status, &first.body["onceKey"]), (201, &json!(key)));
     for again in [
         json!({"onceKey": key, "input": {"a": 1}}),
-        // With another input, name or time it is still the first one.
+        // With another input, name or time, the result is still the first execution.
         json!({"onceKey": key, "input": {"a": 2}}),
         json!({"onceKey": key, "name": "other", "delaySeconds": 5}),
     ] {
@@ -182,7 +182,7 @@ pub async fn delayed_start_waits_without_a_history_and_begins() {
     }
     let list = server.get("/v1/executions?status=Delayed").await;
     assert_eq!(list.body["items"][0]["id"], json!(id));
-    // The same start again is the same execution; with another input it is not.
+    // The same start again gives the same execution; with another input it does not.
     let again = server.post(STARTS, start).await;
     assert_eq!((again.status, &again.body["id"]), (200, &json!(id)));
     let other = server.post(STARTS, json!({"name": "one", "input": {"a": 2}})).await;

@@ -1,4 +1,4 @@
-//! The steps of an execution, as they are shown: what is said of each is true.
+//! The steps of an execution in the API: the members of each are correct.
 
 use crate::harness::{Running, refusing};
 use serde_json::{Value, json};

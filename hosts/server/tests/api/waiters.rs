@@ -1,4 +1,4 @@
-//! Requests that wait, and clients that go away meanwhile.
+//! Requests that wait, and clients that disconnect meanwhile.
 
 use crate::harness::{Answer, Running, asleep};
 use crate::held::Held;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-/// Far longer than anything takes, and far shorter than a poll waits.
+/// Much longer than any step here takes, and much shorter than a poll waits.
 const SOON: Duration = Duration::from_secs(30);
 
 async fn until(what: &str, mut there: impl AsyncFnMut() -> bool) {
@@ -153,7 +153,7 @@ async fn queue_list_has_pages() {
         }
     }
     assert_eq!((names.join(""), pages), ("abcde".to_owned(), 3));
-    // Default settings are no settings, also after a restart.
+    // Default settings count as no settings, also after a restart.
     server.put("/v1/queues/a", json!({})).await;
     assert_eq!(server.get("/v1/queues/a").await.code(), (404, "NoSuchQueue"));
     assert_eq!(server.node.store().list_values("queue").unwrap().len(), 4);
@@ -166,7 +166,7 @@ pub async fn limit_of_waiters() {
     let begun = server.post("/v1/flows/sleep/executions", json!({"name": "one"})).await;
     let path = format!("/v1/executions/{}?wait=60", begun.body["id"].as_str().unwrap());
     let mut polls = vec![poll(&server, &jobs("one")).await, poll(&server, &jobs("two")).await];
-    // A hundred queues take as much as ten polls of one.
+    // A poll of a hundred queues takes as many permits as ten polls of one.
     let names: Vec<String> = (0..100).map(|name| format!("q{name}")).collect();
     let many = json!({"worker": "w", "queues": names, "waitSeconds": 60});
     polls.push(poll(&server, &many).await);

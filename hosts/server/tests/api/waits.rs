@@ -1,4 +1,4 @@
-//! What executions that run wait for, as lists and single answers say it.
+//! What running executions wait for, in lists and in single answers.
 
 use crate::harness::{Running, asleep, definition, refusing};
 use serde_json::{Value, json};
@@ -225,7 +225,7 @@ pub async fn a_start_is_refused_where_too_many_wait() {
         .collect();
     assert_eq!(statuses, [429, 201, 429], "{batch}");
     assert_eq!(server.get("/v1/flows/keyed/executions/third").await.status, 404);
-    // The one that waits goes on, and there is room for another one.
+    // The waiting one goes on, and there is room for another.
     let stopped = server.post(&format!("/v1/executions/{first}/stop"), json!({})).await;
     assert!(stopped.status < 300, "{stopped:?}");
     only(&server, "flow=keyed&reason=timer").await;

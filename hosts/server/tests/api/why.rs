@@ -1,4 +1,4 @@
-//! Why executions do not go on: each reason is made, asked for, and ended by its act.
+//! Why executions do not go on: each reason is caused, queried, and ended by its act.
 
 use crate::harness::{Running, asleep, definition, refusing};
 use reqwest::Method;
@@ -11,7 +11,7 @@ async fn started(server: &Running, flow: &str, start: Value) -> String {
     started.body["id"].as_str().unwrap().to_owned()
 }
 
-/// The answer, as soon as this is the primary reason; `null` of one that has ended.
+/// The answer, as soon as this is the primary reason; `null` for an execution that has ended.
 async fn why(server: &Running, id: &str, reason: &Value) -> Value {
     let mut last = Value::Null;
     for _ in 0..500 {

@@ -69,7 +69,8 @@ impl State {
         Some(())
     }
 
-    /// Until when an attempt may go on that asks workers again and again: its time counts from when one took it first.
+    /// The deadline of an attempt that asks workers repeatedly. It counts from the time when a
+    /// worker first took the task.
     fn poll_bound(&self, flow: &Flow, event: &Event, held: Timestamp) -> Option<Timestamp> {
         let step = event.step.and_then(|step| flow.step(step))?;
         let polls = matches!(&step.kind, StepKind::Task(task) if task.poll.is_some());
@@ -200,8 +201,8 @@ pub(super) fn timed_out(flow: &Flow, error: &Text) -> Failure {
     failure(error, cause)
 }
 
-/// Reads a receipt which says that there is no result yet: where to ask, and how long to wait at least.
-/// `None`: the receipt does not say that.
+/// Reads a receipt that says there is no result yet. Returns where to ask, and how long to wait at
+/// least. `None`: the receipt does not say that.
 pub(super) fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, Seconds)> {
     let receipt = receipt?.as_object()?;
     let status = receipt.get("status")?.as_number()?.as_u64()?;

@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// Ends the execution if it drains, nothing is out any more, and the flow is not complete.
+    /// Ends the execution if it drains, no call is in flight, and the flow is not complete.
     pub(super) fn end_if_drained(&mut self, flow: &Flow, event: EventId) {
         let over = self.data.status != Status::Running || self.data.ending.is_some();
         if over || !self.calls.is_empty() || self.frames.has_rollback() || self.frames.next_ready().is_some() {

@@ -7,8 +7,8 @@ use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 
 impl State {
-    /// The fork gets its own name, and neither a parent nor the parent's tokens. Its calls are sent anew. Waits keep
-    /// the time that was left, and the flow's timeout begins anew.
+    /// The fork gets its own name, and neither a parent nor the parent's tokens. Its calls are sent
+    /// again. Waits keep the time that was left, and the flow's timeout starts again.
     pub(super) fn fold_forked(&mut self, flow: &Flow, event: &Event, name: &Text) -> Option<()> {
         let started = self.data.started.as_mut()?;
         started.name = name.clone();

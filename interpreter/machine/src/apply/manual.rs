@@ -22,8 +22,8 @@ impl State {
         Some(())
     }
 
-    /// `retry` begins another attempt with all counts unchanged and the time of all attempts anew, `succeed` gives the output,
-    /// `fail` is final.
+    /// `retry` begins another attempt with all counts unchanged and the full time of all attempts,
+    /// `succeed` gives the output, `fail` is final.
     pub(super) fn fold_resolved(
         &mut self,
         flow: &Flow,

@@ -37,7 +37,8 @@ impl State {
         self.frames.for_each_mut(|frame| postpone(frame, span));
     }
 
-    /// The time from which a deadline counts that is set now. While the execution is paused, its deadlines stand still.
+    /// The time from which a deadline set now counts. While the execution is paused, its deadlines
+    /// stand still.
     pub(super) fn counted_from(&self, time: Timestamp) -> Timestamp {
         self.data.paused.as_ref().map_or(time, |paused| paused.since.min(time))
     }

@@ -21,16 +21,17 @@ use std::collections::BTreeSet;
 
 /// What a redrive would do.
 pub(crate) struct RedrivePlan {
-    /// The event from which things are done anew.
+    /// The event from which things are done again.
     pub(crate) from: EventId,
-    /// What is entered or undone again, each with the event that began it before, in that order.
+    /// The steps that are entered or undone again. Each has the event that began it before; they
+    /// are in the order of these events.
     again: Vec<(EventId, StepId)>,
     /// The `StepEntered` events of the visits that new ones replace.
     pub(crate) enterable: BTreeSet<EventId>,
 }
 
 impl RedrivePlan {
-    /// The steps that are entered or undone again, in the order in which that was begun before.
+    /// The steps that are entered or undone again, in the order in which they were begun before.
     pub(crate) fn steps(&self) -> Vec<StepId> {
         self.again.iter().map(|(_, step)| *step).collect()
     }
@@ -290,7 +291,7 @@ impl State {
         }
     }
 
-    /// Puts a list of which something was undone back before the first undone step.
+    /// Moves a list in which something was undone back before the first undone step.
     fn rewind(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         let Some(rewind) = self.frames.get_mut(id)?.rewind.take() else {
             return self.enter_again(resuming, id);
@@ -309,7 +310,7 @@ impl State {
         self.rebuild_frame(resuming.flow, id)
     }
 
-    /// Puts a new visit in place of the one a list is in.
+    /// Replaces the visit that a list is in with a new one.
     fn enter_again(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         let pending_undo = self.pending_undo(resuming.flow, id);
         let visit = self.leave_place(id)??;
@@ -324,8 +325,8 @@ impl State {
         Some(())
     }
 
-    /// What the task a list is in may have done and no rollback undid. Undoing the new visit undoes it, as with a
-    /// retry.
+    /// What a list's current task may have done and no rollback undid. Undoing the new visit undoes
+    /// it, as with a retry.
     fn pending_undo(&mut self, flow: &Flow, id: FrameId) -> Option<Box<Done>> {
         let mut stack = Vec::new();
         let frame = self.frames.get_mut(id)?;
@@ -393,7 +394,7 @@ impl State {
         Some(())
     }
 
-    /// Starts the attempt's timeout anew.
+    /// Starts the attempt's timeout again.
     fn restart_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
         let visit = self.frames.get(id)?.visit()?;
         // A choice's timeout does not count the time in which its arm is undone.

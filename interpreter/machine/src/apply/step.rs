@@ -261,7 +261,7 @@ impl State {
             OutputPassing::Merge => {
                 let were_members = frame.local.other().is_none();
                 match output.as_object().filter(|_| were_members) {
-                    // Most steps put nothing out.
+                    // Most steps have an empty output.
                     Some(members) if members.is_empty() => {}
                     Some(members) => {
                         frame.local.merge(&output);
@@ -269,7 +269,7 @@ impl State {
                     }
                     None => {
                         frame.local.merge(&output);
-                        // What the variables hid of the input shows again.
+                        // Members of the input that the variables hid are visible again.
                         frame.data = frame.input.clone();
                         frame.data.merge_document(&frame.local);
                     }

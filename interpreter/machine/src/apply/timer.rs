@@ -55,8 +55,8 @@ impl State {
         Some(())
     }
 
-    /// All attempts of a task together took too long: none may begin any more. What waits ends; a call in flight is cancelled
-    /// next, and a result that is there still counts.
+    /// The attempts of a task took too long together, so no further attempt may begin. A wait ends;
+    /// a call in flight is cancelled next; a result that has arrived still counts.
     fn end_attempts(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
         let seconds = total_timeout(flow, visit.step, visit.settings.as_deref())

@@ -229,7 +229,8 @@ impl State {
         Some(())
     }
 
-    /// Until when an attempt may go on that asks workers again and again: its time counts from when one took it first.
+    /// The deadline of an attempt that asks workers repeatedly. It counts from the time when a
+    /// worker first took the task.
     fn undo_bound(&self, event: &Event) -> Option<Timestamp> {
         let EventKind::TaskSucceeded { held_time, .. } = &event.detail else {
             return None;

@@ -1,4 +1,4 @@
-//! The form turns are stored in: the same facts as the form that is exported, shorter.
+//! The form in which turns are stored. It has the same facts as the exported form, but is shorter.
 //!
 //! A turn is a JSON array. Numbers are dense and all events of a turn have one time, so both stand beside it. An event is an
 //! object: `y` type, `c` causedBy (absent: the event before), `s` step (absent: the flow), `p` path (absent: the top) as

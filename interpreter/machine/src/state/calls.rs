@@ -108,8 +108,8 @@ impl Calls {
         }
     }
 
-    /// Makes the calls those of a fork: each is sent anew `now`, and no report can come on those given up. The timeouts move
-    /// by `span`.
+    /// Makes the calls those of a fork: each is sent again `now`, and no report can come on those
+    /// given up. The timeouts move by `span`.
     pub(crate) fn reissue(&mut self, span: Millis, now: Timestamp) {
         self.abandoned.clear();
         self.noted.clear();

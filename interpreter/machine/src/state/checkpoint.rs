@@ -23,7 +23,7 @@ const FORMAT: u32 = 4;
 /// last.
 const EARLIEST_FORMAT: u32 = 2;
 
-/// The head of a checkpoint. A checkpoint with another head is ignored and made anew.
+/// The head of a checkpoint. A checkpoint with another head is ignored and made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The version of the form.

@@ -1,14 +1,15 @@
-//! What an execution that only waits is waiting for, said in one word.
+//! Why an execution is idle, in one word.
 
 use super::{InFlight, State, StepRun, TaskPhase, TimerFor, UndoPhase, VisitPhase};
 use crate::event::EventId;
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::value::Text;
 
-/// So many calls, and so many timers, are looked at: with more of them one is as good as another.
+/// How many calls, and how many timers, are looked at. If there are more, any of them will do.
 const LOOKED_AT: usize = 64;
 
-/// What an execution that only waits is waiting for, apart from tasks of queues. What needs somebody comes first.
+/// The kinds of waits of an idle execution, apart from tasks of queues. Waits that need a person
+/// come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OpenWaitKind {
     /// An operator's decision.
@@ -35,8 +36,8 @@ pub struct OpenWait {
 }
 
 impl State {
-    /// What the execution waits for, if [`State::is_asleep`] holds and no call of it is in a queue: of several the one that needs
-    /// somebody first. Where it waits for very many, not all are looked at.
+    /// What the execution waits for, if [`State::is_asleep`] holds and no call of it is in a queue:
+    /// of several, the one that most needs a person. If there are very many, not all are looked at.
     pub fn open_wait(&self, flow: &Flow) -> Option<OpenWait> {
         self.manual_wait(flow)
             .or_else(|| self.call_wait(flow))
@@ -88,7 +89,7 @@ impl State {
         waits.min_by_key(|wait| wait.kind)
     }
 
-    /// The pause that a timer ends. Timers that only bound something end none.
+    /// The pause that a timer ends; `None` for a timer that only bounds something.
     fn pause_of(&self, flow: &Flow, what: TimerFor) -> Option<OpenWait> {
         let frame = self.frames.get_of(what)?;
         let undo = frame.undoing.as_ref().and_then(|undoing| undoing.current.as_ref());

@@ -1,6 +1,8 @@
-//! What programs say about a step's bounds: how long an attempt may take, and how many lists of a composite may run at once.
+//! Bounds of a step that programs compute: how long an attempt may take, and how many lists of a
+//! composite may run at once.
 //!
-//! What holds for a whole attempt is asked once, when it begins, and stands in its `StepStarted`: folding runs no program.
+//! Bounds of a whole attempt are computed once, when it begins, and recorded in its `StepStarted`,
+//! so folding runs no program.
 
 use crate::event::Bounds;
 use crate::state::{Frame, FrameId, State, Visit};

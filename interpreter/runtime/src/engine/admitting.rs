@@ -1,4 +1,5 @@
-//! Admission within an engine that is alone: a run in one process, where executions share keys with their children only.
+//! Admission within a single engine: a run in one process, where executions share keys only with
+//! their children.
 
 use super::Engine;
 use crate::admission::{Admission, AdmissionCommand, AdmissionHandle, AdmissionSettings};
@@ -6,7 +7,7 @@ use starbridge_ports::{Admissions, StoreError};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Admission, and what it reads.
+/// Admission, and the rows it reads.
 pub(super) struct AdmissionHere {
     admission: Admission,
     rows: Arc<dyn Admissions>,
@@ -14,8 +15,9 @@ pub(super) struct AdmissionHere {
 }
 
 impl Engine {
-    /// Lets concurrency keys hold between the executions of this engine, which must append by itself. `rows` are those of its
-    /// history, and nobody else may write them. Executions can't wait for others by name.
+    /// Applies concurrency keys to the executions of this engine, which must append by itself.
+    /// `rows` are those of its history; no one else may write them. Executions can't wait for
+    /// others by name.
     ///
     /// # Errors
     ///
@@ -28,7 +30,7 @@ impl Engine {
         Ok(self)
     }
 
-    /// Decides who may run. Returns whether there was anything to decide.
+    /// Decides which executions may run. Returns whether there was anything to decide.
     pub(super) fn admit_here(&mut self) -> Result<bool, StoreError> {
         let Some(here) = &mut self.admission else {
             return Ok(false);

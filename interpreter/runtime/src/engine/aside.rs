@@ -1,6 +1,6 @@
-//! Executions that are set aside. One that panicked is tried again from the store, and set aside after the third
-//! panic in a row; so is one that ended the process. An operator can stop an execution that is set aside, or release
-//! it.
+//! Executions that are set aside. An execution that panicked is tried again from the store, and set
+//! aside after the third panic in a row. One that ended the process is also set aside. An operator
+//! can stop an execution that is set aside, or release it.
 
 use super::Engine;
 use super::commands::Reply;
@@ -105,7 +105,7 @@ impl Engine {
             return Ok(Reply::Held);
         }
         match signal {
-            // It did not fail in a step, so there is none to give another input to.
+            // It did not fail in a step, so no step can take another input.
             Signal::Redrive { inputs, .. } if !inputs.is_empty() => {
                 let event = inputs.first().map(|edited| edited.event).unwrap_or_default();
                 let known = Vec::new();

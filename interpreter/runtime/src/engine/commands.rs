@@ -1,4 +1,4 @@
-//! Commands: what the outside asks of a running engine.
+//! Commands: requests from outside to a running engine.
 
 use super::Engine;
 use super::quiescence::{Quiesce, SuspendedExecution};
@@ -10,12 +10,12 @@ use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal};
 use starbridge_ports::{AuditEntry, ExecutionRecord, Message, MessageBody, MessageId, StoreError};
 use tokio::sync::oneshot;
 
-/// What the outside asks of a running engine.
+/// A request from outside to a running engine.
 #[derive(Debug)]
 pub enum Command {
     /// Start a flow.
     Start {
-        /// The flow, its input, and what else the execution begins with.
+        /// The flow, its input, and the other terms of the start.
         request: Box<StartRequest>,
         /// Whether the sender also waits for the end.
         wait: bool,
@@ -55,7 +55,7 @@ pub enum Command {
         execution: Text,
         /// A stop, a redrive, or a decision for a step that waits for one.
         signal: Box<Signal>,
-        /// What the audit list says of it.
+        /// The audit entry of the signal.
         audit: Option<Box<AuditEntry>>,
         /// Answered when the signal is durable, or refused.
         reply: Option<oneshot::Sender<Reply>>,
@@ -67,13 +67,13 @@ pub enum Command {
         /// Answered when it is durable, or refused.
         reply: oneshot::Sender<Reply>,
     },
-    /// List these tasks as dead no longer.
+    /// Remove these tasks from the list of dead tasks.
     DiscardDead {
         /// The id of the execution.
         execution: Text,
         /// The numbers of the tasks' calls.
         calls: Vec<EventId>,
-        /// What the audit list says of it.
+        /// The audit entry of the command.
         audit: Option<Box<AuditEntry>>,
         /// Answered when that is durable.
         reply: oneshot::Sender<Reply>,
@@ -82,7 +82,7 @@ pub enum Command {
     Delete {
         /// The id of the execution.
         execution: Text,
-        /// What the audit list says of it.
+        /// The audit entry of the command.
         audit: Option<Box<AuditEntry>>,
         /// Answered with [`Reply::Taken`] when that is durable, or with [`Reply::NotEnded`],
         /// [`Reply::NoSuchExecution`] or [`Reply::Held`].
@@ -93,7 +93,7 @@ pub enum Command {
         /// Answered with [`Reply::Taken`] then.
         reply: oneshot::Sender<Reply>,
     },
-    /// Take a message that is durable, to an execution from somebody who is none.
+    /// Take a durable message to an execution from a sender that is not an execution.
     Deliver(Box<Message>),
     /// Load an execution and go on with it.
     TakeUp {
@@ -102,11 +102,11 @@ pub enum Command {
         /// Answered with [`Reply::Taken`], [`Reply::NoSuchExecution`] or [`Reply::Held`].
         reply: oneshot::Sender<Reply>,
     },
-    /// Send nothing new and fire no timer from now on. What arrives is decided and made durable, and the rest is left
-    /// until after [`Command::Quiesce`].
+    /// Send nothing new and fire no timer from now on. Whatever arrives is decided and made
+    /// durable; the rest waits until after [`Command::Quiesce`].
     PauseDispatch,
-    /// Give executions back once nothing more can be done now. At the end of the time, give back what is still under
-    /// way as it stands. Send no other command until the reply.
+    /// Give executions back once nothing more can be done now. At the end of the time, give back
+    /// the unfinished ones as they are. Send no other command until the reply.
     Quiesce {
         /// The end of the time.
         until: Timestamp,
@@ -147,7 +147,7 @@ pub enum Report {
     Log(String),
 }
 
-/// What became of a report or a signal.
+/// The result of a report or a signal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// It was taken and is in the history.
@@ -195,7 +195,7 @@ pub struct StartedExecution {
     pub end: Option<oneshot::Receiver<Snapshot>>,
 }
 
-/// Why nothing was started.
+/// Why no execution was started.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartFailure {
     /// The request is refused.
@@ -320,7 +320,7 @@ impl Engine {
         })
     }
 
-    /// Lists dead tasks of an execution no longer.
+    /// Removes tasks of an execution from the list of dead tasks.
     fn discard_dead(
         &mut self,
         execution: &Text,
@@ -374,7 +374,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        // An end that is not durable yet is still to be told.
+        // An end that is not durable yet is told later.
         let id = Text::from(execution);
         let runs = |state: &starbridge_machine::State| !state.status().is_ended() || self.shard.is_unsettled(&id);
         Ok(self.shard.is_aside(execution)

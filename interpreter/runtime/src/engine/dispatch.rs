@@ -129,14 +129,15 @@ impl Engine {
             return;
         };
         out.task.abort();
-        // A program that is killed has no end that would bring it.
+        // A killed program has no end that would bring its log.
         if let Some(log) = out.log.text() {
             let log = self.redacted_log(log);
             self.keep_log(execution, call, log);
         }
     }
 
-    /// Keeps what a call has logged that did not end by itself. A process that shares its executions keeps no logs.
+    /// Keeps the log of a call that did not end by itself. A process that shares its executions
+    /// keeps no logs.
     pub(super) fn keep_log(&mut self, execution: &str, call: EventId, log: String) {
         if self.leased.is_none() {
             self.shard.keep_log(execution, call, log);
@@ -222,7 +223,8 @@ impl Engine {
         let request = Request {
             target: resolved.target,
             via: resolved.via,
-            // Only a child flow ends some time after it was called. For anything else the answer is the end.
+            // Only a child flow ends some time after the call. For any other resource the answer is
+            // the end.
             pattern: match call.pattern {
                 Pattern::Sync => Pattern::RequestResponse,
                 pattern => pattern,

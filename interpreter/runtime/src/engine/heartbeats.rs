@@ -1,4 +1,5 @@
-//! Deadlines of heartbeats. They are not events, so they are only in memory and begin anew after a restart.
+//! Deadlines of heartbeats. They are not events, so they are only in memory and start again after a
+//! restart.
 
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;

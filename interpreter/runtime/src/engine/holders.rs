@@ -1,11 +1,12 @@
-//! Which worker had a task of a queue: a history records it with what came of the task.
+//! The worker that had a task of a queue. A history records it with the task's result.
 
 use super::Engine;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Holder, Signal};
 
 impl Engine {
-    /// A signal about a task, with the worker that holds it or held it last. Queues forget that only when the task is over.
+    /// A signal about a task, with the worker that holds it or held it last. Queues remember it
+    /// until the task is over.
     pub(super) fn with_holder(&self, execution: &str, mut signal: Signal) -> Signal {
         let (Signal::Succeeded { call, .. }
         | Signal::Failed { call, .. }
@@ -30,7 +31,7 @@ impl Engine {
         signal
     }
 
-    /// A worker may have a secret as its name.
+    /// A worker's name may be a secret.
     fn holder(&self, execution: &str, call: EventId) -> Option<Holder> {
         let queues = self.deps.queues.as_ref()?;
         let (worker, held_time) = queues.holder(&Text::from(execution), call)?;

@@ -15,8 +15,8 @@ impl Engine {
         shard_of(execution) % of.max(1) == which
     }
 
-    /// Loads an execution that something is for, or records that it does not exist. One that can't be read is
-    /// skipped, so that the others go on.
+    /// Loads an execution for which there is something, or records that it does not exist. One that
+    /// can't be read is skipped, so that the others go on.
     pub(super) fn fetch(&mut self, execution: &str) -> Result<(), StoreError> {
         match self.load(execution) {
             Ok(true) => return Ok(()),
@@ -85,7 +85,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// What a fork goes on from that waits to begin and is not here yet.
+    /// What a waiting fork that is not loaded yet goes on from.
     pub(super) fn fork_to_begin(
         &self,
         execution: &str,
@@ -122,7 +122,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The calls of an execution that were taken and must be heard of, and how often. None while it is paused.
+    /// The calls of an execution that were taken and must send heartbeats, and how often. None
+    /// while it is paused.
     fn expected_heartbeats(&self, execution: &str) -> Vec<(EventId, Millis)> {
         let (Some(state), Some(flow)) = (self.shard.state(execution), self.shard.flow(execution)) else {
             return Vec::new();
@@ -135,7 +136,8 @@ impl Engine {
             .collect()
     }
 
-    /// Expects no heartbeats while an execution is paused. Afterwards they are expected anew.
+    /// Expects no heartbeats while an execution is paused. After the pause, the deadlines start
+    /// again.
     pub(super) fn heed_pause(&mut self, execution: &Text, events: &[Event]) {
         let paused = |event: &Event| matches!(event.detail, EventKind::ExecutionPaused { .. });
         let resumed = |event: &Event| matches!(event.detail, EventKind::ExecutionResumed { .. });

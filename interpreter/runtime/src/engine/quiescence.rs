@@ -1,6 +1,6 @@
 //! Giving executions back. If several processes share a store, an engine has executions only for a time, and gives
-//! back those that only wait. At the end of its own time it gives back everything as it stands, and another process
-//! goes on.
+//! back those that only wait. At the end of its own time it gives back everything as it is, and
+//! another process goes on.
 
 use super::Engine;
 use starbridge_flow::time::{Millis, Timestamp};
@@ -25,8 +25,8 @@ pub struct SuspendedExecution {
     pub execution: Text,
     /// The status of the execution.
     pub status: Status,
-    /// When to go on with it, as far as nothing is arranged for that yet; empty if it has ended or only others can
-    /// make it go on.
+    /// When to go on with it, where no wake-up is arranged yet; empty if it has ended or only
+    /// others can make it go on.
     pub resume_at: Vec<Timestamp>,
 }
 
@@ -37,12 +37,12 @@ pub(super) struct Quiesce {
     pub(super) reply: oneshot::Sender<Vec<SuspendedExecution>>,
 }
 
-/// What an engine knows of executions that it has only for a time.
+/// The state that an engine keeps of executions it has only for a time.
 pub(super) struct LeasedMode {
     leases: Arc<dyn ExecutionLeases>,
     /// Messages that were delivered here.
     seen: BTreeSet<MessageId>,
-    /// When loaded executions were to be woken.
+    /// When loaded executions had to be woken.
     slept_until: BTreeMap<Text, Timestamp>,
     look_again: Timestamp,
     /// The execution that was looked after last.
@@ -68,7 +68,7 @@ impl LeasedMode {
         self.leases.leave_message(message)
     }
 
-    /// Records that an execution was loaded that was to be woken at that time.
+    /// Records that an execution that had to be woken at this time was loaded.
     pub(super) fn woke(&mut self, execution: &Text, wake_at: Option<Timestamp>) {
         self.slept_until.extend(wake_at.map(|due| (execution.clone(), due)));
     }
@@ -98,8 +98,8 @@ impl Engine {
         until.into_iter().chain(mail.filter(|_| !self.shard.is_empty())).min()
     }
 
-    /// Gives everything back if nothing more can be done here now or the time is over. Returns whether there is more
-    /// to do after all.
+    /// Gives everything back if nothing more can be done here now or the time is over. Returns
+    /// whether more work turned up.
     pub(super) fn quiesce(&mut self) -> Result<bool, StoreError> {
         let Some(rest) = &self.quiescence else {
             return Ok(false);
@@ -256,7 +256,7 @@ impl Engine {
         Ok(heard)
     }
 
-    /// Whether another process took a heartbeat for a call. The deadline then begins anew.
+    /// Whether another process took a heartbeat for a call. The deadline then starts again.
     pub(super) fn was_heard_elsewhere(&mut self, execution: &Text, call: EventId, now: Timestamp) -> bool {
         if self.leased.is_none() {
             return false;
@@ -289,8 +289,8 @@ impl Engine {
         }
     }
 
-    /// Delivers what others left for loaded executions. Messages from executions that are loaded here were delivered
-    /// already.
+    /// Delivers the messages that others left for loaded executions. Messages from executions that
+    /// are loaded here were delivered already.
     pub(super) fn poll_messages(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let Some(leased) = &mut self.leased else {
             return Ok(());
@@ -332,7 +332,7 @@ impl Engine {
         }
     }
 
-    /// Drops an execution that went on elsewhere: its state here is out of date.
+    /// Drops an execution that another process extended: its state here is out of date.
     pub(super) fn lose(&mut self, execution: &Text) {
         tracing::info!(%execution, "somebody else goes on with it");
         self.calls.give_up_those_of(execution);

@@ -1,4 +1,5 @@
-//! A store for tests of what appends: it counts, and it blocks or fails as the test says.
+//! A store for tests of code that appends: it counts appends, and blocks or fails as the test
+//! wants.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -11,7 +12,7 @@ pub(super) struct ScriptedStore {
     batches: Mutex<Vec<usize>>,
     /// The first append waits for this.
     unblock: Mutex<Option<mpsc::Receiver<()>>>,
-    /// What every append fails with.
+    /// The error with which every append fails.
     failure: Option<StoreError>,
     /// After so many appends all fail.
     most: Option<usize>,

@@ -1,4 +1,4 @@
-//! Answers to those who sent a command. No answer leaves before what it says is durable.
+//! Answers to the senders of commands. An answer leaves only when what it reports is durable.
 
 use super::Engine;
 use super::commands::{Reply, Snapshot, StartFailure, StartedExecution};
@@ -8,7 +8,7 @@ use starbridge_ports::Refusal;
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 
-/// How many waiters for ends there may be before those that have gone are dropped.
+/// The number of waiters for ends at which those that have gone are dropped.
 const SWEEP_FROM: usize = 1024;
 
 /// The senders of commands that wait for answers.
@@ -85,7 +85,7 @@ impl Waiters {
         }
     }
 
-    /// Drops everyone who waits for something of an execution.
+    /// Drops all waiters for an execution.
     pub(super) fn forget(&mut self, execution: &Text) {
         self.starts.remove(execution);
         self.take_ends(execution);
@@ -115,7 +115,7 @@ impl Engine {
         let _ = starter.reply.send(Ok(StartedExecution { snapshot: begun, end }));
     }
 
-    /// Answers whoever started an execution that waits to begin, and remembers when to look at it.
+    /// Answers the starter of an execution that waits to begin, and remembers when to look at it.
     pub(super) fn answer_requested(&mut self, execution: &Text) {
         let Some((record, input)) = self.shard.waiting_start(execution) else {
             return;

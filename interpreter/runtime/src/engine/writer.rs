@@ -17,7 +17,7 @@ struct Job {
 
 /// The largest number of appends in one transaction. More would only delay the first of them.
 const BATCH: usize = 4096;
-/// Bytes of them: what is appended is in memory until it is durable.
+/// The largest number of their bytes: appends stay in memory until they are durable.
 const TOGETHER_BYTES: usize = 32 << 20;
 /// How many batches an engine may have in flight: one that is being flushed, and one that waits.
 const MAX_BATCHES_IN_FLIGHT: usize = 2;
@@ -76,7 +76,7 @@ fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>, flushing: &AtomicBo
             batch.extend(next.batch);
             jobs.push((batch.len(), next.done));
         }
-        // A panic must not keep those who wait from their answer.
+        // A panic must not keep the waiting senders from their answer.
         let append = AssertUnwindSafe(|| history.append(&batch));
         flushing.store(true, Ordering::Relaxed);
         let written = catch_unwind(append)
@@ -95,7 +95,8 @@ fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>, flushing: &AtomicBo
             // An engine that has gone needs no answer.
             let _ = done.send(own);
         }
-        // After a failed flush nobody knows what is durable. Nothing more is appended, and a new start recovers.
+        // After a failed flush it is unknown what is durable. Nothing more is appended, and a new
+        // start recovers.
         if let Some(failure) = failure {
             return refuse_the_rest(&failure, inbox);
         }

@@ -89,12 +89,12 @@ pub enum QueueCommand {
     Remove(Text, TaskKey),
     /// A task was removed from this queue unless a worker holds it.
     Withdraw(Text, TaskKey),
-    /// A worker polls for tasks; the number identifies the poll. The answer without tasks means that none came in
-    /// time.
+    /// A worker polls for tasks; the number identifies the poll. An answer without tasks means that
+    /// none came in time.
     Poll(u64, PollOptions, oneshot::Sender<Vec<HeldTask>>),
     /// The worker of this poll has gone.
     CancelPoll(u64),
-    /// The worker that these tasks were given to has gone without hearing of them.
+    /// The worker that got these tasks has gone before the answer reached it.
     GiveBack(Vec<HeldTask>),
     /// A worker's heartbeat. The answer is for how long from now it holds the task, or `None` if it no longer
     /// does.

@@ -19,9 +19,10 @@ const LOOK_AHEAD: Millis = Millis(60_000);
 const LOOK_AGAIN: Millis = Millis(30_000);
 /// How many ends of waiting times are known at once.
 const MAX_KNOWN: usize = 100_000;
-/// How many commands are taken before tasks are given out. What arrives together is given out together.
+/// How many commands are taken before tasks are given out. Tasks that arrive together are given out
+/// together.
 const BATCH: usize = 4096;
-/// When to notify an owner again that had no room.
+/// When to notify an owner that had no room again.
 const NOTIFY_RETRY: Millis = Millis(20);
 /// How often in a row the store is asked for more tasks before other work has its turn.
 const MAX_REFILLS: usize = 4;
@@ -46,9 +47,9 @@ pub struct QueueEngine {
     inbox: mpsc::UnboundedReceiver<QueueCommand>,
     holders: Holders,
     writing: Writing,
-    /// What will be written next.
+    /// The next batch to write.
     decided: Decided,
-    /// What is being written, the oldest first.
+    /// The batches that are being written, the oldest first.
     under_way: VecDeque<Decided>,
     workers: BTreeMap<u64, oneshot::Sender<Vec<HeldTask>>>,
     /// Expiries to notify owners of, for the first time or again.
@@ -201,8 +202,8 @@ impl QueueEngine {
         self.write()
     }
 
-    /// Ends a poll whose worker has gone. Tasks it was given wait again at once if they are not being written yet,
-    /// otherwise when they are durable.
+    /// Ends a poll whose worker has gone. Its tasks wait again at once if they are not being
+    /// written yet, otherwise when they are durable.
     fn leave(&mut self, id: u64) {
         if self.workers.remove(&id).is_none() {
             return;
@@ -215,7 +216,7 @@ impl QueueEngine {
         }
     }
 
-    /// Takes back tasks that were answered to a worker which never heard of them. They wait again once that is
+    /// Takes back tasks whose answer never reached the worker. They wait again once that is
     /// durable.
     fn take_back(&mut self, tasks: Vec<HeldTask>) {
         for HeldTask { task, lease } in tasks {
@@ -349,7 +350,7 @@ impl QueueEngine {
                 self.draining = true;
                 for (id, reply) in std::mem::take(&mut self.workers) {
                     self.queues.cancel_poll(id);
-                    // Workers that were given something are answered when that is durable.
+                    // Workers that got something are answered when that is durable.
                     let granted = |decided: &Decided| decided.grants.iter().any(|grant| grant.poll == id);
                     if granted(&self.decided) || self.under_way.iter().any(granted) {
                         self.workers.insert(id, reply);
@@ -363,7 +364,7 @@ impl QueueEngine {
     }
 
     fn take_poll(&mut self, id: u64, request: PollOptions, reply: oneshot::Sender<Vec<HeldTask>>) {
-        // A worker that has gone before it was heard gets nothing.
+        // A worker that left before its answer gets nothing.
         if reply.is_closed() {
             return;
         }

@@ -59,8 +59,8 @@ impl QueueHandle {
     }
 }
 
-/// A poll that waits for tasks. If it is dropped before it is answered, it ends at once, and what it was given
-/// meanwhile goes to other workers.
+/// A poll that waits for tasks. If it is dropped before its answer, it ends at once, and the tasks
+/// it was given meanwhile go to other workers.
 #[derive(Debug)]
 pub struct QueuePoll {
     queue_handle: QueueHandle,
@@ -83,7 +83,7 @@ impl Drop for QueuePoll {
         if self.over {
             return;
         }
-        // From here on nothing more can be given to this poll. What was given before is in the channel.
+        // From here on this poll gets no more tasks. Tasks that it got before are in the channel.
         self.answer.close();
         self.queue_handle.send(match self.answer.try_recv() {
             Ok(tasks) => QueueCommand::GiveBack(tasks),
@@ -136,7 +136,7 @@ mod tests {
         drop(waits);
         assert!(matches!(inbox.try_recv(), Ok(QueueCommand::CancelPoll(0))));
         assert!(replies[0].is_closed());
-        // What the worker was given and never heard of comes back.
+        // Tasks whose answer never reached the worker come back.
         replies.remove(1).send(vec![held()]).unwrap();
         drop(given);
         assert!(matches!(inbox.try_recv(), Ok(QueueCommand::GiveBack(tasks)) if tasks.len() == 1));

@@ -6,7 +6,7 @@ use starbridge_flow::value::Text;
 use starbridge_ports::{QueuedTask, TaskLease};
 use std::collections::{BTreeSet, HashMap};
 
-/// How far a task has come that is not waiting.
+/// The phase of a task that is not waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeasePhase {
     /// It was given to a worker, and that is not durable yet.
@@ -28,7 +28,8 @@ pub(super) struct LeasedTask {
     pub(super) phase: LeasePhase,
     /// Whether it counts as held by a worker.
     pub(super) counted: bool,
-    /// Whether its execution withdrew it meanwhile: it is announced anew then, and does not wait.
+    /// Whether its execution withdrew it meanwhile. Such a task does not wait: it is announced
+    /// again.
     withdrawn: bool,
     lease_ends: Ticks,
     times_out: Option<Ticks>,
@@ -76,7 +77,8 @@ impl LeasedTasks {
         }
     }
 
-    /// Notes that the execution of a task withdraws what nobody holds. Returns whether somebody holds this one.
+    /// Records that the execution withdraws this task unless a worker holds it. Returns whether one
+    /// holds it.
     pub(super) fn withdraw(&mut self, key: &TaskKey) -> bool {
         match self.tasks.get_mut(key) {
             Some(held) => {
@@ -87,8 +89,8 @@ impl LeasedTasks {
         }
     }
 
-    /// Whether a task that somebody holds is announced because it was withdrawn. If it is given back, it waits until the end that it has
-    /// now.
+    /// Whether a held task is announced again because it was withdrawn. If so, the end of its
+    /// waiting time is the new one.
     pub(super) fn is_announced_anew(&mut self, task: &QueuedTask) -> bool {
         let key = (task.execution.clone(), task.call);
         let Some(held) = self.tasks.get_mut(&key).filter(|held| held.withdrawn) else {
@@ -204,14 +206,14 @@ impl LeasedTasks {
         Some(held)
     }
 
-    /// When something may end next. A heartbeat extends a lease without changing this, so the caller may find
-    /// nothing.
+    /// The next time at which something may end. A heartbeat extends a lease without changing this,
+    /// so the caller may find nothing.
     pub(super) fn next(&self) -> Option<Ticks> {
         // A heartbeat exactly at the end is in time, so the lease ends a millisecond later.
         self.ends.first().map(|(end, _)| end.saturating_add(Millis(1)))
     }
 
-    /// Removes what has ended before now, and returns it.
+    /// Removes the tasks that have ended before now, and returns them.
     pub(super) fn ended(&mut self, now: Ticks) -> Vec<(TaskKey, End)> {
         let mut ended = Vec::new();
         while let Some((end, key)) = self.ends.first().filter(|(end, _)| *end < now).cloned() {

@@ -1,4 +1,4 @@
-//! What workers' polls ask of the queues, and what the queues say to do.
+//! The requests of workers' polls to the queues, and the resulting instructions.
 
 use super::{TaskKey, Ticks};
 use starbridge_flow::time::Millis;
@@ -53,7 +53,7 @@ pub enum TaskExpiry {
 pub struct PollOutcome {
     /// Make these leases durable, then [`super::Queues::confirm`] each and answer the worker.
     pub grants: Vec<TaskGrant>,
-    /// Answer these polls without tasks: they waited in vain, or their workers have gone.
+    /// Answer these polls without tasks: their time is over, or their workers have gone.
     pub empty: Vec<u64>,
     /// Send these to the executions.
     pub expiries: Vec<TaskExpiry>,

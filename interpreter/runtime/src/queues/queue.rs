@@ -25,7 +25,7 @@ impl Queue {
         self.counted = now;
     }
 
-    /// Whether the queue has nothing that must be remembered.
+    /// Whether the queue has nothing to remember.
     pub(super) fn is_over(&self) -> bool {
         self.held == 0 && self.waiting.is_over() && self.settings == QueueSettings::default()
     }
@@ -48,7 +48,7 @@ impl Queue {
 
     fn count_rate(&mut self, rate: f64, now: Ticks) {
         let passed = now.saturating_sub(self.counted);
-        // The tasks of one second may be saved up.
+        // Up to one second's tasks may be saved up.
         let gained = rate * passed.as_secs_f64();
         self.allowance = (self.allowance + gained).min(rate.max(1.0));
         self.counted = now;
@@ -62,7 +62,7 @@ impl Queue {
         }
     }
 
-    /// When the rate allows the next task, if only the rate is in the way.
+    /// When the rate allows the next task, if nothing but the rate prevents it.
     pub(super) fn free_at(&self) -> Option<Ticks> {
         let rate = self.settings.rate_per_second?;
         let room = self.settings.max_concurrent.is_none_or(|most| self.held < most);

@@ -26,15 +26,16 @@ const MAX_POLL_BYTES: usize = 4 << 20;
 ///
 /// 1. [`Queues::new`], [`Queues::resume`] with what the store has, and [`Queues::configure`] for each queue that has
 ///    settings.
-/// 2. What happens: [`Queues::add_poll`] and [`Queues::cancel_poll`] for workers that poll, [`Queues::enqueue`] and
-///    [`Queues::remove`] for tasks, [`Queues::heartbeat`] for heartbeats.
-/// 3. [`Queues::poll`] after that, and when [`Queues::next`] or [`Queues::next_overdue`] is due. It says what to do:
-///    see [`PollOutcome`].
+/// 2. For each change: [`Queues::add_poll`] and [`Queues::cancel_poll`] for workers that poll,
+///    [`Queues::enqueue`] and [`Queues::remove`] for tasks, [`Queues::heartbeat`] for heartbeats.
+/// 3. [`Queues::poll`] after that, and when [`Queues::next`] or [`Queues::next_overdue`] is due.
+///    Its result says what to do: see [`PollOutcome`].
 /// 4. Once leases are durable, [`Queues::confirm`] each grant whose worker is still there, and answer it. If the worker has
 ///    gone, make durable that the tasks are given back, then [`Queues::give_back`]. If the worker had gone after its answer,
 ///    call [`Queues::unconfirm`] before that.
 ///
-/// The other methods only look: [`Queues::standing`], [`Queues::holder`], [`Queues::settings`] and others.
+/// The other methods only read: [`Queues::standing`], [`Queues::holder`], [`Queues::settings`] and
+/// others.
 #[derive(Debug, Default)]
 pub struct Queues {
     fair_queue: Arc<FairQueue>,
@@ -48,7 +49,7 @@ pub struct Queues {
     deadlines: BTreeSet<(Ticks, u64)>,
     /// The polls that wait, by queue.
     waiting_for: BTreeMap<Text, BTreeSet<u64>>,
-    /// Queues in which something has changed for those who wait.
+    /// Queues that have changed for waiting polls.
     dirty: BTreeSet<Text>,
     /// The ends of tasks' waiting times, as far ahead as they are known.
     overdue: BTreeSet<(Timestamp, TaskKey)>,
@@ -107,7 +108,8 @@ impl Queues {
         let key = (task.execution.clone(), task.call);
         let anew = self.leased.is_announced_anew(&task);
         if let Some(held) = self.leased.get(&key) {
-            // A poll read it from the store before this call. What is held through a pause or a new order is not put in again.
+            // A poll read it from the store before this call. A task that stays held through a
+            // pause or a new order is not added again.
             if held.task.since == task.since && !anew {
                 self.queue(&task.queue).waiting.count_given_out();
             }
@@ -227,7 +229,8 @@ impl Queues {
         Some(held.first_end().saturating_sub(now))
     }
 
-    /// Takes the store's answer for a queue that was short: its next tasks. `asked` is how many were asked for.
+    /// Takes the store's answer for a queue that ran short: its next tasks. `asked` is how many
+    /// were asked for.
     pub fn refill(&mut self, name: &Text, tasks: Vec<QueuedTask>, asked: usize) {
         let all = tasks.len() < asked;
         let holding = &self.leased;
@@ -300,7 +303,7 @@ impl Queues {
         queue.map_or(QueueSettings::default().redeliver, |queue| queue.settings.redeliver)
     }
 
-    /// When the rate of a queue that somebody waits for allows the next task.
+    /// When the rate allows the next task of a queue that polls wait for.
     fn free_at(&self, name: &Text) -> Option<Ticks> {
         let waited_for = self.waiting_for.contains_key(name);
         self.queues.get(name).filter(|_| waited_for)?.free_at()
@@ -338,7 +341,7 @@ impl Queues {
                 }
                 return;
             }
-            // What its other queues can give is seen when they are served.
+            // Its other queues are looked at when they are served.
             if queue.waiting.has_none() {
                 return;
             }
@@ -391,14 +394,14 @@ impl Queues {
         taken
     }
 
-    /// When there is something to do, on the clock that never goes back.
+    /// The next time to act, on the clock that never goes back.
     pub fn next(&self) -> Option<Ticks> {
         let polls = self.deadlines.first().map(|(until, _)| *until);
         let rated = self.rated.iter().filter_map(|name| self.free_at(name)).min();
         [self.leased.next(), polls, rated].into_iter().flatten().min()
     }
 
-    /// When there is something to do, on the wall clock.
+    /// The next time to act, on the wall clock.
     pub fn next_overdue(&self) -> Option<Timestamp> {
         self.overdue.first().map(|(until, _)| *until)
     }

@@ -18,7 +18,8 @@ pub(super) struct Cron {
 }
 
 impl Cron {
-    /// Whether there is any day it means. Only days of the month that none of its months has can exclude all.
+    /// Whether it means any day at all. It means none only if none of its months has any of its
+    /// days of the month.
     pub(super) fn is_possible(&self) -> bool {
         const MONTH_DAYS: [u32; 13] = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
         let least = self.day.values.trailing_zeros();
@@ -42,9 +43,9 @@ impl Cron {
         self.second.star || self.minute.star || self.hour.star
     }
 
-    /// Each local time leads to one instant: one that happens twice to the first, one that is skipped to the first
-    /// instant after the gap. So later local times never lead to earlier instants, and the first local time whose
-    /// instant is late enough is the answer.
+    /// Each local time leads to one instant: a time that happens twice leads to the first, a
+    /// skipped one to the first instant after the gap. So later local times never lead to earlier
+    /// instants, and the first local time whose instant is late enough is the answer.
     fn next_by_the_clock(&self, second: i64) -> Option<i64> {
         let after = Timestamp::from_second(second).ok()?;
         let mut from = self.zone.to_datetime(after);
@@ -74,7 +75,8 @@ impl Cron {
         }
     }
 
-    /// The first second after another at which local time is a time that is meant, even if it was meant before.
+    /// The first second after another whose local time the expression means, even if that local
+    /// time already occurred.
     fn next_in_real_time(&self, second: i64) -> Option<i64> {
         let mut from = Timestamp::from_second(second.checked_add(1)?).ok()?;
         loop {
@@ -109,8 +111,8 @@ impl Cron {
         }
     }
 
-    /// Whether a day of a month that is meant is meant. As in every cron, days of the month and days of the week are
-    /// alternatives if both are restricted.
+    /// Whether the expression means a day of one of its months. As in every cron, days of the month
+    /// and days of the week are alternatives if both are restricted.
     fn is_day(&self, date: Date) -> bool {
         let day = u32::try_from(date.day()).is_ok_and(|day| has(self.day, day));
         let weekday = u32::try_from(date.weekday().to_sunday_zero_offset()).is_ok_and(|day| has(self.weekday, day));

@@ -38,7 +38,7 @@ enum When {
 pub struct ExpressionError {
     /// What is wrong.
     pub message: String,
-    /// What to do about it; empty if there is nothing to say.
+    /// What to do about it; empty if there is no advice.
     pub help: String,
     /// The bytes of the text that the error is about.
     pub place: Range<usize>,
@@ -122,7 +122,7 @@ impl Expression {
         let reached = |from: Timestamp| self.next_after(from).filter(|next| *next <= until);
         let mut found = reached(after)?;
         let (mut low, mut high) = (found.0, until.0);
-        // INVARIANT: `found` is an instant that is meant, and none is meant after `high`.
+        // INVARIANT: the expression means `found`, and no instant after `high`.
         while low < high {
             let middle = low + high.saturating_sub(low) / 2;
             match reached(Timestamp(middle)) {
@@ -145,7 +145,7 @@ fn error(place: Range<usize>, message: impl Into<String>, help: impl Into<String
     }
 }
 
-/// The time zone at the beginning of a text (UTC if there is none), and the position of what follows.
+/// The time zone at the beginning of a text (UTC if there is none), and the position of the rest.
 fn zoned(text: &str) -> Result<(TimeZone, usize), ExpressionError> {
     const PREFIX: &str = "CRON_TZ=";
     let mut words = words(text);

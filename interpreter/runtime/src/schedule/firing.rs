@@ -22,7 +22,7 @@ pub enum Overlap {
     Allow,
 }
 
-/// What happens with triggers that were missed.
+/// What happens to missed triggers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatchUp {
     /// All are skipped.
@@ -45,7 +45,7 @@ pub struct Schedule {
     pub payload: Value,
     /// What happens if an earlier execution still runs.
     pub overlap: Overlap,
-    /// What happens with missed triggers.
+    /// What happens to missed triggers.
     pub catch_up: CatchUp,
     /// From 0 to 9, 9 first: the priority of the executions, and of their tasks that have none of their own.
     pub priority: Option<u8>,
@@ -73,10 +73,10 @@ pub struct Trigger {
     pub queued: bool,
 }
 
-/// What handling a schedule leads to.
+/// The result of handling a schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Firing {
-    /// What to start, in order.
+    /// The executions to start, in order.
     pub starts: Vec<Trigger>,
     /// Triggers that are skipped because an execution still runs.
     pub overlapped: Vec<Timestamp>,
@@ -157,11 +157,11 @@ impl Schedule {
         })
     }
 
-    /// Which triggers start something now.
+    /// The triggers that start an execution now.
     ///
-    /// `last` is up to where triggers were handled: at first the time when the schedule was made, later
-    /// [`Firing::last`]; `None` means `now`. `running` is whether an execution of the schedule still runs. The same
-    /// arguments give the same answer.
+    /// `last` is the time up to which triggers were handled: at first the time when the schedule
+    /// was made, later [`Firing::last`]; `None` means `now`. `running` is whether an execution of
+    /// the schedule still runs. The same arguments give the same answer.
     pub fn fires(&self, last: Option<Timestamp>, now: Timestamp, running: bool) -> Firing {
         let last = last.unwrap_or(now);
         let mut firing = Firing {

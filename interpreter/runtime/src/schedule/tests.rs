@@ -1,4 +1,5 @@
-//! Schedules: tables of when they trigger, what is said of wrong expressions, which triggers start something.
+//! Schedules: tables of their triggers, of errors in wrong expressions, and of triggers that start
+//! an execution.
 
 mod by_hand;
 mod firing;

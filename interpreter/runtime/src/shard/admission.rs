@@ -1,4 +1,5 @@
-//! What executions ask of admission and tell it, and what it decides of them (section "operating executions").
+//! Requests and messages of executions to admission, and its decisions (section "operating
+//! executions").
 
 use super::loaded::LoadedExecution;
 use super::{Outgoing, Shard, StartError};
@@ -12,12 +13,14 @@ use starbridge_ports::{
     ADMISSION, Append, Ask, DeclineReason, Dependency, KeptStart, Message, MessageBody, MessageId, NeededKey, PoolKey,
 };
 
-/// Under this number an execution says that it has a name that somebody waits for.
+/// The number under which an execution reports that it has a name that others wait for.
 const APPEARED: EventId = EventId(0);
-/// Numbers under which redrives ask are above this one and tell the time, so that no event and no earlier redrive has them.
+/// Redrives ask under numbers above this one. The numbers contain the time, so that no event and no
+/// earlier redrive has them.
 const REDRIVES: u64 = 1 << 42;
 
-/// The keys of which an execution of this flow needs a slot, with this input; or why they are not possible.
+/// The keys of which an execution of this flow with this input needs a slot; or why there can be
+/// none.
 pub(super) fn needed_keys(
     flow: &Flow,
     name: &Text,
@@ -67,12 +70,12 @@ pub(super) fn needed_keys(
 ///
 /// # Errors
 ///
-/// [`StartError::InvalidKey`] says which can't, and why.
+/// [`StartError::InvalidKey`] names the key that can't, and the reason.
 pub fn check_keys(flow: &Flow, name: &Text, input: &Value, limits: &Limits) -> Result<(), StartError> {
     needed_keys(flow, name, input, limits).map(drop)
 }
 
-/// What admission is told of an execution that ended this way.
+/// The message to admission about an execution that ended this way.
 pub(crate) fn ended_message(execution: &Text, event: EventId, status: Status) -> Message {
     message_to_admission(execution, event, MessageBody::Ended { status })
 }
@@ -88,7 +91,7 @@ pub(super) fn message_to_admission(execution: &Text, event: EventId, body: Messa
     }
 }
 
-/// What an execution asks for that waits to begin.
+/// The request to admission of an execution that waits to begin.
 pub(super) fn ask_of_start(kept: &KeptStart, waited_for: usize) -> Ask {
     let terms = &kept.start.terms;
     Ask {
@@ -103,7 +106,7 @@ pub(super) fn ask_of_start(kept: &KeptStart, waited_for: usize) -> Ask {
 }
 
 impl Shard {
-    /// Lets executions wait for admission. Without it, concurrency keys are not looked at.
+    /// Makes executions wait for admission. Without it, concurrency keys are not looked at.
     pub fn admit_through(&mut self, admission: AdmissionHandle) {
         self.admission = Some(admission);
     }
@@ -121,7 +124,8 @@ impl Shard {
         admission.is_some_and(|admission| !keys.is_empty() || !after.is_empty() || admission.governs(flow))
     }
 
-    /// Refuses a start that may have to wait, if too many do. Children are not refused: those who started them run.
+    /// Refuses a start that may have to wait if too many executions wait. Children are not refused,
+    /// because their parents already run.
     pub(super) fn check_room(&self, start: &StartRecord) -> Result<(), StartError> {
         let admission = self.admission.as_ref().filter(|_| start.parent.is_none());
         match admission.and_then(AdmissionHandle::full_at) {
@@ -133,18 +137,18 @@ impl Shard {
     /// The number under which a redrive asks.
     pub(super) fn ask_number(&mut self, now: Timestamp) -> EventId {
         let time = REDRIVES.saturating_add(u64::try_from(now.0).unwrap_or(0));
-        // The next number is free for what follows on the question.
+        // The next number stays free for the message that follows the question.
         self.last_ask = time.max(self.last_ask.saturating_add(2));
         EventId(self.last_ask)
     }
 
-    /// What an ended execution asks for that is to go on; nothing if it need not ask.
+    /// The request to admission of an ended execution that goes on; nothing if it need not ask.
     pub(super) fn ask_of_redrive(&self, id: &Text, live: &LoadedExecution, now: Timestamp) -> Option<Ask> {
         let started = live.state.started()?;
         // It had these keys when it was started.
         let keys = needed_keys(&live.flow, &started.flow, &started.input, self.limits()).unwrap_or_default();
         let after = declined_after(live, started);
-        // Nobody waits any more for one that had ended, but who undoes it.
+        // No call waits for an execution that had ended, except the call that undoes it.
         let above = self.undoing.get(id).map(|(parent, _)| {
             let parent = self.executions.get(parent);
             parent.map_or(live.origin.depth, |parent| parent.origin.depth.saturating_add(1))
@@ -161,7 +165,7 @@ impl Shard {
         })
     }
 
-    /// Takes a message of admission. Returns any other.
+    /// Handles a message of admission. Returns any other message.
     pub(super) fn take_word_of_admission(&mut self, message: Message, now: Timestamp) -> Option<Message> {
         let Message { id, body } = message;
         match body {
@@ -180,7 +184,7 @@ impl Shard {
     pub(super) fn take_message_of_absent(&mut self, message: Message) {
         let Message { id, body } = message;
         match body {
-            // It was deleted since. Whoever waits for it must not wait for ever.
+            // It was deleted meanwhile. No one must wait for it forever.
             MessageBody::Watch => self.answer_watch(id, EventId(0), Status::New),
             _ => self.drop_message(id),
         }
@@ -227,7 +231,7 @@ impl Shard {
         (self.error_name(execution, &kind), cause)
     }
 
-    /// Notes that admission is to be told of an execution's end, or tells it at once.
+    /// Records that admission must be told of an execution's end, or tells it at once.
     fn take_watch(&mut self, id: MessageId) {
         let to = id.to.clone();
         if self.watch_waiting(&id) {
@@ -264,15 +268,16 @@ impl Shard {
         }
     }
 
-    /// What admission is told of a start whose name somebody waits for.
+    /// The message to admission about a start whose name others wait for.
     pub(super) fn appeared(&self, execution: &Text, start: &StartRecord) -> Option<Message> {
         let (flow, name) = (start.flow.clone(), start.name.clone());
         let awaited = self.admission.as_ref()?.awaits(&flow, &name);
         awaited.then(|| message_to_admission(execution, APPEARED, MessageBody::Appeared { flow, name }))
     }
 
-    /// Tells admission of a start that is durable, if somebody waits for its name. Admission looks for a name after it has
-    /// said that it waits for it: so either it finds the start there, or this finds the name awaited.
+    /// Tells admission of a durable start if others wait for its name. Admission first records that
+    /// it waits for a name, and then looks for it. So either admission finds the start, or this
+    /// code finds the name recorded.
     pub(super) fn tell_of_appearance(&mut self, execution: &Text) {
         let start = self.start_of(execution);
         if let Some(message) = start.and_then(|start| self.appeared(execution, start)) {
@@ -281,7 +286,8 @@ impl Shard {
     }
 }
 
-/// What a redriven execution waits for once more: all it waited for, if it never began because of that.
+/// The dependencies that a redriven execution waits for once more: all of them, if it never began
+/// because of them.
 fn declined_after(live: &LoadedExecution, started: &StartRecord) -> Vec<Dependency> {
     const DECLINED: EventId = EventId(2);
     let waited = started.terms.waited.as_ref();

@@ -1,5 +1,5 @@
 //! Executions that are set aside because they panicked. After a panic the execution's state and everything that was
-//! not appended is dropped; what the store has counts.
+//! not appended is dropped; the store's copy counts.
 
 use super::Shard;
 use super::children::Incoming;
@@ -24,7 +24,7 @@ pub(super) struct Aside {
     cause: Text,
     /// When to try it again or to set it aside for good; `None` if that is done.
     again: Option<Timestamp>,
-    /// What was posted to it meanwhile.
+    /// The messages posted to it meanwhile.
     incoming: Vec<Incoming>,
 }
 
@@ -36,8 +36,8 @@ pub(crate) struct Due {
 }
 
 impl Shard {
-    /// Does some work for an execution. If the work panics, the execution's state, its pending appends and what it
-    /// was about to let out are dropped.
+    /// Does some work for an execution. If the work panics, the execution's state, its pending
+    /// appends and its pending output are dropped.
     pub(crate) fn guarded<T>(&mut self, id: &Text, now: Timestamp, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let (pending, held, continuing) = (self.pending.len(), self.held.len(), self.continuing.len());
         match catch_unwind(AssertUnwindSafe(|| work(self))) {
@@ -75,7 +75,7 @@ impl Shard {
         self.sync_calls.retain(|(of, _)| of != id);
     }
 
-    /// Drops an execution and everything of it that is not on its way to the store.
+    /// Drops an execution and all its data that is not on its way to the store.
     pub(crate) fn throw_away(&mut self, id: &Text) {
         self.drop_state(id);
         self.pending.retain(|append| append.execution != *id);
@@ -126,7 +126,7 @@ impl Shard {
         self.aside.remove(id).map(|aside| aside.cause)
     }
 
-    /// Keeps what is posted to an execution that is not running.
+    /// Keeps messages posted to an execution that is not running.
     pub(super) fn retain_incoming(&mut self, id: &Text, incoming: Incoming) {
         if let Some(aside) = self.aside.get_mut(id) {
             aside.incoming.push(incoming);
@@ -174,7 +174,7 @@ impl Shard {
         under_way || self.pending.iter().any(|append| append.execution == *id)
     }
 
-    /// Lets an execution go on, and delivers what was posted to it.
+    /// Lets an execution go on, and delivers the messages posted to it.
     pub(crate) fn take_back(&mut self, id: &Text) {
         if let Some(aside) = self.aside.remove(id) {
             let incoming = aside.incoming.into_iter().map(|incoming| (id.clone(), incoming));
@@ -182,7 +182,7 @@ impl Shard {
         }
     }
 
-    /// Appends for an execution that is not loaded and can't be: this ends it.
+    /// Appends the end of an execution that is not loaded and can't be loaded.
     pub(crate) fn end_unseen(&mut self, append: Append, outgoing: Vec<super::Outgoing>) {
         self.aside.remove(&append.execution);
         self.tries.remove(&append.execution);

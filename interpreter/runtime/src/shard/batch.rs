@@ -1,4 +1,4 @@
-//! Batches: what is decided and not durable yet, and what waits for that.
+//! Batches: decisions that are not durable yet, and the output that waits for them.
 
 use super::admission::ended_message;
 use super::loaded::LoadedExecution;
@@ -19,7 +19,7 @@ const IDLE_LIST_TRIM: usize = 1024;
 pub(super) struct InFlightBatch {
     /// The execution of each append, in order.
     executions: Vec<Text>,
-    /// What leaves once the batch is durable.
+    /// The output that leaves once the batch is durable.
     held: Vec<Outgoing>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Tur
 }
 
 impl Shard {
-    /// Adds the events of a turn, and everything that follows from them, to the next batch.
+    /// Adds the events of a turn, and all their consequences, to the next batch.
     pub(super) fn append(&mut self, id: &Text, before: EventId, events: Vec<Event>, message: Option<MessageId>) {
         let (every, audit) = (self.checkpoint_events, self.audited.take());
         let log = self.logged.take().map(|text| AttemptLog::of(before.next(), text));
@@ -72,7 +72,8 @@ impl Shard {
         live.attempts = 0;
         live.kept = Some(standing.clone());
         live.unsettled += 1;
-        // One that had ended before takes a turn only to go on. It may have ended anew in that turn.
+        // An execution that had ended takes a turn only to go on. It may have ended again in that
+        // turn.
         let ended = standing.status.is_ended();
         let mut append = Append {
             execution: id.clone(),
@@ -109,8 +110,9 @@ impl Shard {
         self.went_on(id);
     }
 
-    /// Handles the outstanding calls of an execution that was loaded. Those that are tasks of queues are stored there
-    /// already, unless the resource map leads them to a queue only since then.
+    /// Handles the outstanding calls of an execution that was loaded. Calls that are tasks of
+    /// queues are already stored in their queues, unless the resource map has changed since and
+    /// only now leads them to a queue.
     pub(super) fn take_up_calls(&mut self, id: &Text, calls: Vec<CallToSend>, now: Timestamp, new: bool) {
         let stands = |call: &CallToSend| !new && self.state(id).is_some_and(|state| state.is_queued(call.call));
         let (standing, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| stands(call));
@@ -135,7 +137,7 @@ impl Shard {
         self.hold_calls(id, leaving);
     }
 
-    /// Lets calls leave with the next batch, and notes what is left to do for an execution.
+    /// Lets calls leave with the next batch, and records the remaining work of an execution.
     pub(super) fn hold_calls(&mut self, id: &Text, calls: Vec<CallToSend>) {
         for call in calls {
             self.note_sync(id, &call);
@@ -178,7 +180,7 @@ impl Shard {
         self.held.extend(incoming);
     }
 
-    /// Marks a message as handled although it changes nothing.
+    /// Marks a message that changes nothing as handled.
     pub(super) fn drop_message(&mut self, message: MessageId) {
         let execution = message.to.clone();
         let live = self.executions.get_mut(&execution).filter(|live| !live.deleted);
@@ -204,7 +206,7 @@ impl Shard {
         self.pending.len()
     }
 
-    /// Bytes of what waits to be appended.
+    /// The bytes that wait to be appended.
     pub fn backlog_bytes(&self) -> usize {
         self.pending.iter().map(Append::bytes).sum()
     }
@@ -225,8 +227,8 @@ impl Shard {
         batch
     }
 
-    /// Records that the oldest batch in flight is durable, except for what was refused. What follows from it may
-    /// leave.
+    /// Records that the oldest batch in flight is durable, except for the refused appends. The
+    /// output that waited for it may leave.
     pub fn committed(&mut self, refusals: &[(usize, Refusal)]) {
         let Some(batch) = self.in_flight.pop_front() else {
             return;
@@ -249,8 +251,8 @@ impl Shard {
         for execution in &refused {
             self.waiting.remove(*execution);
         }
-        // What follows a refused start is refused with it. An execution that is still loaded went on in another
-        // process.
+        // Appends after a refused start are refused with it. If the execution is still loaded,
+        // another process extended it.
         let here = |execution: &&&Text| self.executions.contains_key(execution.as_str());
         let lost = refused.iter().filter(here).map(|execution| (*execution).clone());
         self.lost.extend(lost);
@@ -271,13 +273,13 @@ impl Shard {
         }
     }
 
-    /// Takes the executions whose appends were refused because their histories went on elsewhere. Their states here
-    /// are out of date: [`Shard::forget`] them.
+    /// Takes the executions whose appends were refused because another process extended their
+    /// histories. Their states here are out of date: [`Shard::forget`] them.
     pub fn take_lost(&mut self) -> Vec<Text> {
         std::mem::take(&mut self.lost)
     }
 
-    /// Releases what was held although there is nothing to append, or ties it to the last batch in flight.
+    /// Releases held output that has nothing to append, or ties it to the last batch in flight.
     pub(crate) fn release_what_waits_for_nothing(&mut self) {
         if self.held.is_empty() {
             return;
@@ -373,7 +375,8 @@ impl Shard {
 }
 
 impl LoadedExecution {
-    /// What others are to hear, if it has ended: the parent that waits, the call that is reported to, admission.
+    /// The messages about the end of an execution: to the parent that waits, to the call that it
+    /// reports to, and to admission.
     fn messages_of_end(&self, id: &Text, ended: bool) -> Vec<Message> {
         let watched = ended && self.watched;
         let told = watched.then(|| ended_message(id, self.state.last_event(), self.state.status()));
@@ -381,7 +384,7 @@ impl LoadedExecution {
         parent.chain(self.report_message(ended)).chain(told).collect()
     }
 
-    /// The report of the end, where the start names the call that is told.
+    /// The report of the end, if the start names a call to report to.
     fn report_message(&self, ended: bool) -> Option<Message> {
         let started = self.state.started().filter(|_| ended)?;
         let told = started.terms.report_to.as_ref()?;

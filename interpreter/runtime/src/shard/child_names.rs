@@ -5,7 +5,7 @@ use starbridge_flow::limits::{NAME_CHARS, is_execution_name};
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::EventId;
 
-/// The name that a call gives its child. An error says what is wrong with it.
+/// The name that a call gives its child. The error says what is wrong with it.
 pub(super) fn given_name(name: &Value) -> Result<Text, String> {
     match name {
         Value::String(name) if is_execution_name(name) => Ok(name.clone()),
@@ -16,8 +16,9 @@ pub(super) fn given_name(name: &Value) -> Result<Text, String> {
     }
 }
 
-/// The name of a child that is given none: its parent's name and the number of the call. Of a parent's long name the beginning,
-/// and a hash of the parent's id, which tells apart those that begin alike.
+/// The default name of a child: its parent's name and the number of the call. A long parent's name
+/// is replaced by its beginning and a hash of the parent's id, which distinguishes names that begin
+/// alike.
 pub(super) fn default_name(parent: &str, parent_id: &Text, call: EventId) -> Text {
     let name = format!("{parent}-{call}");
     if name.len() <= NAME_CHARS {
@@ -28,8 +29,8 @@ pub(super) fn default_name(parent: &str, parent_id: &Text, call: EventId) -> Tex
     Text::from(begin + &end)
 }
 
-/// The name of a child that is given none, where the default name is taken. It has a `.`, so nobody can give it to
-/// another execution.
+/// The name of a child without a given name whose default name is taken. It contains a `.`, so no
+/// one can give it to another execution.
 pub(super) fn reserved_name(parent_id: &Text, call: EventId) -> Text {
     Text::from(format!("{parent_id}.{call}"))
 }

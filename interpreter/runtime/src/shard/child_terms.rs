@@ -1,4 +1,4 @@
-//! What the parameters of a call say of the order and time of the child it starts.
+//! Reading the order and time of a child from the parameters of the call that starts it.
 
 use super::{StartRequest, StartTime};
 use crate::after::read_after;

@@ -1,5 +1,6 @@
 //! Child flows: executions that a task of another one starts (section "tasks", `flow:`), and the messages between
-//! parents and children. A family belongs to one shard. What must not be lost is in the store until it is handled.
+//! parents and children. A family belongs to one shard. Messages that must not be lost stay in the
+//! store until they are handled.
 
 use super::child_names::{default_name, given_name, reserved_name};
 use super::child_terms::read_terms;
@@ -17,7 +18,7 @@ use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 pub(super) enum Incoming {
     /// A signal.
     Signal(Box<Signal>),
-    /// What its call was to start can't be started.
+    /// The execution that this call should start can't be started.
     Refused(EventId, Refused),
     /// Start the execution for this call, unless it has begun.
     Start {
@@ -99,13 +100,13 @@ impl Shard {
         None
     }
 
-    /// Handles what was posted to an execution that does not exist.
+    /// Handles messages posted to an execution that does not exist.
     pub fn absent(&mut self, execution: Text) {
         self.absent = Some(execution);
     }
 
-    /// Leaves what was posted to an execution to the store, because another process has it. That process finds
-    /// messages there.
+    /// Leaves messages posted to an execution to the store, because another process has the
+    /// execution. That process finds messages there.
     pub fn elsewhere(&mut self, execution: &str) {
         self.inbox.retain(|(to, _)| to != execution);
     }
@@ -144,7 +145,7 @@ impl Shard {
         messages.into_iter().for_each(|message| self.deliver(message));
     }
 
-    /// Whether a call starts a child, or tells one to roll itself back.
+    /// Whether a call starts a child or tells one to roll itself back.
     pub(super) fn is_for_child(&self, execution: &Text, call: &CallToSend) -> bool {
         let started = self.state(execution).and_then(|state| state.started());
         let outside = self.outside.as_ref().zip(started);
@@ -403,8 +404,9 @@ impl Shard {
         self.refuse_call(parent.execution, parent.event, Refused::new(FaultKind::Exists, cause));
     }
 
-    /// Answers a call for a child with a `OnceKey` that another execution has. A call that waits for nothing goes on with that one. It is
-    /// no child of another call, so it reports its end to none.
+    /// Answers a call for a child with a `OnceKey` that another execution has. A call that does not
+    /// wait goes on with that execution. That execution is a child of another call, so it does not
+    /// report its end to this one.
     fn answer_keyed_call(&mut self, parent: Parent, (execution, name): (&Text, &Text), flow: &Text, key: &Text) {
         let outer = self.executions.get(&parent.execution);
         let call = outer.and_then(|outer| outer.state.call_to_send(&outer.flow, parent.event));
@@ -419,7 +421,7 @@ impl Shard {
         self.refuse_call(parent.execution, parent.event, Refused::new(FaultKind::Exists, cause));
     }
 
-    /// The call that started a child, if the child got the default name.
+    /// The call that started a child, if the child has the default name.
     fn unnamed(&self, parent: &Parent, name: &Text) -> Option<CallToSend> {
         let outer = self.executions.get(&parent.execution)?;
         let call = outer.state.call_to_send(&outer.flow, parent.event)?;
@@ -452,7 +454,7 @@ impl Shard {
                 let _ = self.signal(child, stop_with_parent(), now);
                 self.send_signal(parent.execution, undone(parent.event));
             }
-            // Whether it has done something lasting can't be known any more.
+            // It is no longer known whether it has done something lasting.
             None => {
                 let cause = format!("the child `{child}` was deleted before it was undone");
                 let error = self.error_name(&parent.execution, &FaultKind::Resource);
@@ -474,7 +476,7 @@ impl Shard {
         if let Some((execution, call)) = self.undoing.remove(child) {
             let signal = match status {
                 Status::RollbackFailed => self.not_undone(call, child),
-                // It had to be admitted, and that was stopped.
+                // It had to be admitted, but that was stopped.
                 Status::Succeeded => {
                     let error = self.error_name(child, &FaultKind::Stopped);
                     failed(call, &error, "the child was stopped before it was undone")
@@ -485,7 +487,8 @@ impl Shard {
         }
     }
 
-    /// The messages that stop the children of calls given up in this turn. Children that no call waits for go on.
+    /// The messages that stop the children of calls given up in this turn. Children that no call
+    /// waits for continue.
     pub(super) fn child_cancellations(&mut self, id: &Text, events: &[Event]) -> Vec<Message> {
         let mut words = Vec::new();
         for event in events {
@@ -494,7 +497,7 @@ impl Shard {
                 EventKind::TaskTimedOut { .. } => event.caused_by,
                 _ => continue,
             };
-            // From here on no call waits for its end.
+            // From here on, no call waits for the child's end.
             if self.sync_calls.remove(&(id.clone(), call)) {
                 words.push(Message {
                     id: MessageId {
@@ -510,7 +513,7 @@ impl Shard {
     }
 }
 
-/// The result of a call that goes on once an execution has been started.
+/// The result of a call that is complete once an execution was started.
 fn begun(call: EventId, execution: &Text, name: &Text) -> Signal {
     let result: Object = [
         ("executionId".into(), execution.clone().into()),

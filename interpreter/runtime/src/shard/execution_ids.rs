@@ -1,4 +1,4 @@
-//! The id and the seed of a new execution, which come from outside.
+//! The id and the seed of a new execution. Both come from outside.
 
 use super::StartRequest;
 use sha2::{Digest, Sha256};

@@ -18,7 +18,7 @@ pub struct ForkRequest {
     pub of: Text,
     /// The flow that the fork runs.
     pub flow: Arc<Flow>,
-    /// The flow that the old execution runs, of which the events are.
+    /// The flow of the old execution. `events` belong to it.
     pub old_flow: Arc<Flow>,
     /// The version of the flow that the fork runs, if it is another one.
     pub version: Option<u64>,
@@ -28,9 +28,9 @@ pub struct ForkRequest {
     pub event: EventId,
     /// The name of the fork; `None`: its id.
     pub name: Option<Text>,
-    /// What the audit list says of it; the id of the fork is added.
+    /// The audit entry; the id of the fork is added.
     pub audit: Option<AuditEntry>,
-    /// The name of the operator, where it is known.
+    /// The name of the operator, if it is known.
     pub by: Option<Text>,
 }
 
@@ -66,7 +66,7 @@ impl Shard {
         }
     }
 
-    /// What is kept of a fork that has to be admitted.
+    /// The stored form of a fork that has to be admitted.
     fn fork_to_keep(&self, request: &ForkRequest, now: Timestamp) -> Result<Option<KeptStart>, ForkFailure> {
         let first = request.events.first().map(|event| &event.detail);
         let Some(EventKind::ExecutionStarted(started)) = first else {
@@ -80,7 +80,7 @@ impl Shard {
         let mut start = started.clone();
         start.version = request.version.unwrap_or(start.version);
         start.name = request.name.clone().unwrap_or_default();
-        // The key is the old execution's, and nobody waits for the fork.
+        // The key belongs to the old execution, and no parent waits for the fork.
         start.parent = None;
         start.terms.once_key = None;
         start.terms.report_to = None;
@@ -104,7 +104,7 @@ impl Shard {
         }))
     }
 
-    /// Keeps a fork until it is admitted. It is refused now, or it is carried out.
+    /// Keeps a fork until it is admitted. The fork is refused now, or else it is carried out later.
     fn keep_fork(
         &mut self,
         id: &Text,
@@ -121,7 +121,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Lets a fork begin that waited. It fails if what it goes on from is gone.
+    /// Begins a fork that waited. It fails if the history that it goes on from is gone.
     pub(super) fn begin_kept_fork(&mut self, id: &Text, of: &Text, message: Option<MessageId>, now: Timestamp) {
         let fork = self.waiting.get_mut(id).and_then(|waiting| waiting.fork.take());
         let forked = fork.map(|fork| self.guarded(id, now, |shard| shard.fork_as(id, &fork, message.clone(), now)));
@@ -151,7 +151,7 @@ impl Shard {
         State::fork(flow, old_flow, &request.events, &fork, self.limits.clone(), now)
     }
 
-    /// Begins a fork. `message` says that it is admitted, if it waited.
+    /// Begins a fork. `message` is the admission, if the fork waited for one.
     pub(super) fn fork_as(
         &mut self,
         id: &Text,
@@ -184,7 +184,8 @@ impl Shard {
                 execution: id.clone(),
                 expected: before,
                 record: record.take(),
-                // The next turn brings one: the state here is that after the last of these turns.
+                // The next turn writes one: the state here is the one after the last of these
+                // turns.
                 checkpoint: None,
                 turn: Some(turn),
                 request: std::mem::take(&mut begins),
@@ -214,7 +215,7 @@ impl Shard {
 }
 
 impl ForkRequest {
-    /// What the audit list says of the fork that got this id.
+    /// The audit entry of the fork that got this id.
     pub(super) fn audit_of(&self, id: &Text) -> Option<AuditEntry> {
         self.audit.clone().map(|entry| entry.with("fork", id.clone()))
     }

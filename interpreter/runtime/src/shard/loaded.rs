@@ -24,7 +24,7 @@ pub(super) struct LoadedExecution {
     pub(super) state: State,
     pub(super) wakeup: Option<Timestamp>,
     pub(super) origin: Origin,
-    /// What the store knows of its status.
+    /// The status as the store has it.
     pub(super) kept: Option<StoredStatus>,
     /// How many of its appends are not durable yet.
     pub(super) unsettled: u32,
@@ -34,11 +34,11 @@ pub(super) struct LoadedExecution {
     pub(super) queues: bool,
     /// Its calls that are tasks of queues, with the names of the queues.
     pub(super) queued: BTreeMap<EventId, Text>,
-    /// Its tasks of queues that ended, where what follows is not decided yet.
+    /// Its tasks of queues that ended and whose consequence is not decided yet.
     pub(super) undecided: BTreeMap<EventId, UndecidedTask>,
-    /// The calls of undos that failed, where the turn that is being made goes on after them.
+    /// The calls of failed undos after which the current turn goes on.
     pub(super) undone_again: Vec<EventId>,
-    /// While it is paused: its calls that were to leave.
+    /// The calls that are held back while it is paused.
     pub(super) held_back: BTreeSet<EventId>,
     /// Whether it is in the list of idle executions.
     pub(super) listed_idle: bool,
@@ -46,13 +46,13 @@ pub(super) struct LoadedExecution {
     pub(super) heartbeats: bool,
     /// How often the process ended while it ran this execution, without a turn since; see [`starbridge_ports::Mark`].
     pub(super) attempts: u32,
-    /// Its redrive, if that waits to be admitted. It has ended.
+    /// Its redrive, if that waits to be admitted. The execution has ended.
     pub(super) asking: Option<KeptRedrive>,
-    /// The other definition that its redrive goes on with, if that waits and names one.
+    /// The other definition of its waiting redrive, if the redrive names one.
     pub(super) other: Option<Box<Redefined>>,
-    /// Whether admission is to be told of its end.
+    /// Whether admission must be told of its end.
     pub(super) watched: bool,
-    /// What its next turn does to what the store keeps of its start or redrive.
+    /// The change that its next turn makes to its stored start or redrive.
     pub(super) change: RequestChange,
     /// Its last event when it was loaded from the store; 0 if it began here.
     pub(super) taken_up: EventId,
@@ -61,7 +61,7 @@ pub(super) struct LoadedExecution {
     checkpoint_bytes: usize,
 }
 
-/// A definition, and what a history folds to with it.
+/// A definition, and the state that a history folds to with it.
 pub(super) struct Redefined {
     pub(super) flow: Arc<Flow>,
     pub(super) state: State,
@@ -72,7 +72,7 @@ pub(super) struct Redefined {
 pub(super) struct StoredStatus {
     /// Its status.
     pub(super) status: Status,
-    /// Whether it has something to do or a call is out.
+    /// Whether it has something to do or has a call out.
     pub(super) awake: bool,
     /// When to wake it, if it sleeps.
     pub(super) wake_at: Option<Timestamp>,
@@ -99,13 +99,13 @@ pub(super) struct Origin {
     pub(super) forked_time: Option<Timestamp>,
 }
 
-/// Whether a call of a step, or one that undoes it, may have to be heard of now and then.
+/// Whether a call of a step, or one that undoes it, may require heartbeats.
 fn expects_heartbeats(step: &Step) -> bool {
     let StepKind::Task(task) = &step.kind else {
         return false;
     };
     let undo = task.rollback.as_ref().and_then(|rollback| rollback.heartbeat);
-    // What the input gives is known only when the step is entered.
+    // Values from the input are known only when the step is entered.
     task.heartbeat.or(undo).is_some() || step.settings.is_some()
 }
 
@@ -138,7 +138,7 @@ impl LoadedExecution {
         })
     }
 
-    /// Lets it stand as it does with another definition. Returns how it stood.
+    /// Replaces its definition and state. Returns the former ones.
     pub(super) fn exchange(&mut self, with: Redefined) -> Redefined {
         Redefined {
             flow: std::mem::replace(&mut self.flow, with.flow),
@@ -164,7 +164,7 @@ impl LoadedExecution {
         };
         let paused = self.state.paused().is_some();
         let rests = self.state.is_asleep(self.queues) || paused && self.has_nothing_out();
-        // Nobody's silence counts during a pause.
+        // Missed heartbeats do not count during a pause.
         let listens = self.heartbeats && !paused && self.state.calls_in_flight().any(expects);
         let awake = !status.is_ended() && (listens || !rests);
         let sleeps = !awake && !status.is_ended();
@@ -177,7 +177,7 @@ impl LoadedExecution {
         }
     }
 
-    /// What it waits for, of several the one that needs somebody first.
+    /// What it waits for; of several waits, the one that most needs a person.
     fn open_wait(&self) -> Option<RecordedWait> {
         let is_manual = self.state.status() == Status::Manual;
         // Tasks that have just ended are still among them.

@@ -91,7 +91,7 @@ impl Shard {
         }
     }
 
-    /// Delivers that the child has begun before how it ended, even if a crash came between.
+    /// Delivers the child's beginning before its end, even if a crash came between them.
     fn take_submitted(&mut self, parent: &Text, call: EventId, child: &Text, version: u64, now: Timestamp) {
         if self.state(parent).is_some_and(|state| state.is_to_be_sent(call)) {
             let _ = self.signal(parent, submitted(call, child.clone(), version), now);

@@ -36,7 +36,7 @@ pub struct StepEvent<'a> {
     pub record: &'a ExecutionRecord,
 }
 
-/// Makes the notices about a change, each for a target.
+/// Makes the notices about a change, one for each target.
 pub(super) type NoticeSource = Arc<dyn Fn(&StatusChange<'_>) -> Vec<KeptNotice> + Send + Sync>;
 /// The same about an event of a step.
 pub(super) type StepNoticeSource = Arc<dyn Fn(&StepEvent<'_>) -> Vec<KeptNotice> + Send + Sync>;
@@ -100,7 +100,8 @@ impl Shard {
             failure: asked.as_ref().or(record.failure.as_ref()),
             record: &record,
         });
-        // A target has one notice for an event: what it is told of a step with the turn's last event goes before.
+        // A target has one notice for an event: the notice about a step at the turn's last event
+        // takes precedence.
         for notice in notices {
             let same = |kept: &KeptNotice| kept.target == notice.target && kept.event == notice.event;
             if !append.notices.iter().any(same) {

@@ -1,4 +1,4 @@
-//! What operators do to executions. The audit list says so by the very append that does it.
+//! What operators do to executions. The append that carries it out also adds it to the audit list.
 
 use super::Shard;
 use starbridge_flow::time::Timestamp;
@@ -10,8 +10,8 @@ use starbridge_ports::{Append, AttemptLog, AuditEntry};
 pub struct NotEnded;
 
 impl Shard {
-    /// Gives an operator's signal to an execution, as [`Shard::signal`] does. Where it is taken, `audit` is added to the
-    /// audit list.
+    /// Gives an operator's signal to an execution, as [`Shard::signal`] does. If it is taken,
+    /// `audit` is added to the audit list.
     ///
     /// # Errors
     ///
@@ -48,8 +48,8 @@ impl Shard {
         given
     }
 
-    /// Keeps what a call has logged that did not end by itself, under the number of the call. Nothing is kept if its execution is not
-    /// loaded any more.
+    /// Keeps the log of a call that did not end by itself, under the number of the call. Nothing is
+    /// kept if its execution is not loaded any more.
     pub fn keep_log(&mut self, execution: &str, call: EventId, log: String) {
         let Some((id, live)) = self.live_mut(execution).filter(|(_, live)| !live.deleted) else {
             return;

@@ -1,7 +1,8 @@
 //! Pausing (section "operating executions"): what is held back, and how a pause reaches queues and children.
 //!
-//! The state alone says whether an execution is paused. Its calls that had not left when the pause began are held back here, in
-//! memory only: after a crash they are those of the state that are still to be sent.
+//! The state alone says whether an execution is paused. Calls that had not left when the pause
+//! began are held back here, in memory only. After a crash they are the calls in the state that
+//! still have to be sent.
 
 use super::execution_ids::parent_of;
 use super::{Outgoing, Shard};
@@ -10,7 +11,7 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, Parent, Rejection, Signal};
 use starbridge_ports::{Append, Message, MessageBody, MessageId, QueuedTask, RecordedPause};
 
-/// What a turn did to the pause of its execution.
+/// What a turn did to its execution's pause.
 pub(super) enum PauseChange {
     /// Nothing.
     None,
@@ -46,7 +47,7 @@ impl Shard {
     }
 
     /// The calls that go on after a pause: those that leave, and the tasks that go back into their queues. A task that a worker
-    /// holds is there still, and stays as it is.
+    /// holds is still in its queue and stays unchanged.
     pub(super) fn after_pause(&mut self, id: &Text, now: Timestamp) -> (Vec<CallToSend>, Vec<QueuedTask>) {
         let Some(live) = self.executions.get_mut(id) else {
             return (Vec::new(), Vec::new());
@@ -66,7 +67,7 @@ impl Shard {
         (leaving, queued)
     }
 
-    /// Adds to the append of a turn what follows from its change of the pause.
+    /// Adds the consequences of a changed pause to the append of a turn.
     pub(super) fn spread_pause(&mut self, id: &Text, change: &PauseChange, events: &[Event], append: &mut Append) {
         let begins = match change {
             PauseChange::None => return,
@@ -151,7 +152,7 @@ impl Shard {
     }
 }
 
-/// What the children hear of the turn that began or ended a pause.
+/// The message to children about a turn that began or ended a pause.
 fn pause_message(turn: &[Event], begins: bool) -> MessageBody {
     let (by, cause) = match turn.first().map(|event| &event.detail) {
         Some(EventKind::ExecutionPaused { by, cause, .. }) => (Some(by.clone()), cause.clone()),

@@ -20,7 +20,7 @@ pub struct Loaded {
     pub stored: StoredHistory,
     /// Its ancestors, the parent first, as far as executions may wait for one another.
     pub ancestors: Vec<Text>,
-    /// The other definition that its redrive goes on with, if that waits and names one.
+    /// The other definition of its waiting redrive, if the redrive names one.
     pub(super) other: Option<Redefined>,
 }
 
@@ -74,8 +74,8 @@ pub(crate) fn fold_up(
     })
 }
 
-/// An execution as it stands with the definition that its redrive waits to go on with. Nothing if it waits for none, or its
-/// history does not fit that definition.
+/// The execution under the definition with which its waiting redrive will go on. `None` if no
+/// redrive waits, or if the history does not fit that definition.
 fn redefined(
     history: &dyn History,
     flows: &FlowTable,
@@ -96,8 +96,8 @@ fn redefined(
     Ok(state.map(|state| Redefined { flow, state }))
 }
 
-/// What a fork goes on from that waits to begin. Nothing if it is no fork, or if what it goes on from is gone or does not fit
-/// its flow.
+/// What a waiting fork goes on from. `None` if it is not a fork, or if that history is gone or does
+/// not fit its flow.
 pub(crate) fn kept_fork(
     history: &dyn History,
     flows: &FlowTable,
@@ -173,7 +173,7 @@ fn fold(execution: &str, flow: &Flow, stored: &StoredHistory, limits: &Arc<Limit
 }
 
 impl Shard {
-    /// Takes a loaded execution into the shard. What is outstanding leaves again under the same keys.
+    /// Takes a loaded execution into the shard. Outstanding calls leave again under the same keys.
     pub fn recover(&mut self, loaded: Loaded) {
         let Loaded {
             flow,

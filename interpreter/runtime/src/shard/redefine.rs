@@ -20,13 +20,14 @@ pub struct RedefineRequest {
     pub events: Vec<Event>,
     /// The redrive. It names the definition.
     pub signal: Signal,
-    /// What the audit list says of it.
+    /// The audit entry.
     pub audit: Option<AuditEntry>,
 }
 
 impl Shard {
-    /// Lets a loaded execution that ended without success go on with another definition, of which its history is from then on.
-    /// If it has to be admitted, it waits with its old history.
+    /// Lets a loaded execution that ended without success go on with another definition. Its
+    /// history belongs to that definition from then on. If it has to be admitted, it waits with its
+    /// old history.
     ///
     /// # Errors
     ///

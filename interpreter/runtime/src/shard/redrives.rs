@@ -1,5 +1,5 @@
-//! Redrives, skips and undos of what succeeded that wait to be admitted. The execution has ended, and its history stays as it
-//! is until then.
+//! Redrives, skips and undos of successful executions that wait to be admitted. The execution has
+//! ended, and its history stays unchanged until then.
 
 use super::admission::{ended_message, message_to_admission};
 use super::children::failed;
@@ -33,7 +33,7 @@ impl Shard {
         let going_on = going_on(signal, live.state.status())?;
         let ask = self.ask_of_redrive(id, live, now)?;
         let former = live.state.status();
-        // It is refused now, or it is carried out.
+        // It is refused now, or else it is carried out later.
         let mut tried = live.state.clone();
         if let Err(rejection) = tried.advance(&live.flow, signal.clone(), now, &mut Vec::new()) {
             return Some(Err(rejection));
@@ -51,7 +51,7 @@ impl Shard {
         Some(Ok(()))
     }
 
-    /// Lets an execution be as it was before its redrive was asked for.
+    /// Returns an execution to its state before the redrive was requested.
     fn withdraw(&mut self, id: &Text, message: Option<MessageId>) -> Result<(), Rejection> {
         let asking = self.executions.get(id).and_then(|live| live.asking.clone());
         let asking = asking.ok_or(Rejection::Unknown)?;
@@ -66,7 +66,7 @@ impl Shard {
         Ok(())
     }
 
-    /// An append that says whether an execution waits to be redriven.
+    /// An append that records whether an execution waits for a redrive.
     fn asking_append(
         &mut self,
         id: &Text,
@@ -109,7 +109,7 @@ impl Shard {
             match (other, &kept.definition) {
                 (_, None) => give(shard),
                 (Some(other), Some(_)) => shard.turn_with(&to, *other, give),
-                // That definition is gone, or the history does not fit it.
+                // The definition is gone, or the history does not fit it.
                 (None, Some(_)) => Err(Rejection::NotRedrivable),
             }
         });
@@ -118,7 +118,7 @@ impl Shard {
         }
     }
 
-    /// Lets an execution whose redrive is not admitted be as it was before.
+    /// Returns an execution whose redrive is not admitted to its former state.
     pub(super) fn redrive_declined(&mut self, id: MessageId, reason: &DeclineReason, now: Timestamp) {
         let to = id.to.clone();
         let Some(kept) = self.take_asking(&to, id.event) else {
@@ -153,7 +153,7 @@ impl Shard {
         live.is_some_and(|live| live.asking.is_some())
     }
 
-    /// Appends, and tells admission something by that.
+    /// Appends, and sends a message to admission with that append.
     pub(super) fn send_with(&mut self, mut append: Append, message: starbridge_ports::Message) {
         append.sent.push(message.clone());
         self.held.push(Outgoing::Message(message));
@@ -161,7 +161,8 @@ impl Shard {
     }
 }
 
-/// What is kept of a signal that lets an execution go on which ended this way; nothing for any other signal.
+/// The stored form of a signal that lets an execution that ended this way go on; nothing for any
+/// other signal.
 fn going_on(signal: &Signal, status: Status) -> Option<KeptRedrive> {
     let undoing = |by: &Option<String>, undo| KeptRedrive {
         by: by.clone(),
@@ -210,7 +211,7 @@ fn signal_of(kept: &KeptRedrive) -> Signal {
     }
 }
 
-/// What the audit list says of what was asked for and is not carried out: nothing else tells it.
+/// The audit entry of a request that is not carried out: nothing else records it.
 fn declined_entry(id: &Text, kept: &KeptRedrive, error: &str, cause: &str, now: Timestamp) -> AuditEntry {
     let action = match &kept.undo {
         None => "redrive",

@@ -1,4 +1,4 @@
-//! What an execution is started with, and why nothing is started.
+//! The terms of a start, and the reasons why it fails.
 
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Millis, Timestamp};
@@ -6,7 +6,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Parent, Rejection, TokenGrant};
 use starbridge_ports::{Dependency, NeededKey};
 
-/// What an execution is started with.
+/// The terms of a start.
 #[derive(Clone, Debug)]
 pub struct StartRequest {
     /// The name of the flow.
@@ -29,7 +29,7 @@ pub struct StartRequest {
     pub depth: u32,
     /// No second execution of the flow is started with this key.
     pub once_key: Option<Text>,
-    /// From 0 to 9, 9 first: the priority of its tasks that have none of their own.
+    /// The priority of its tasks that have none of their own: from 0 to 9; 9 goes first.
     pub priority: Option<u8>,
     /// Within a priority, its tasks go before those with a larger number; a time counts as milliseconds since 1970.
     pub order_time: Option<i64>,
@@ -43,7 +43,7 @@ pub struct StartRequest {
     pub deadline: Option<Millis>,
     /// The executions that have to end first.
     pub after: Vec<Dependency>,
-    /// Concurrency keys of which it needs a slot, beside those of the flow.
+    /// Concurrency keys of which it needs a slot, in addition to those of the flow.
     pub keys: Vec<NeededKey>,
 }
 
@@ -81,7 +81,7 @@ pub enum StartTime {
     Now,
     /// Not before this time.
     At(Timestamp),
-    /// So long after the request.
+    /// This long after the request.
     After(Millis),
 }
 
@@ -96,7 +96,7 @@ impl StartTime {
     }
 }
 
-/// Why nothing was started.
+/// Why no execution was started.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartError {
     /// The flow does not exist, or has no such version.
@@ -105,9 +105,9 @@ pub enum StartError {
     InvalidInput(Vec<SchemaViolation>),
     /// A concurrency key of the flow can't be made of the input. The text says why.
     InvalidKey(String),
-    /// It asks for something that there is not here. The text says what, and what to do.
+    /// It asks for something that does not exist here. The text says what it is, and what to do.
     NotSupported(&'static str),
-    /// So many executions wait to be admitted already that no further one may.
+    /// Too many executions already wait to be admitted. The number is the limit.
     TooManyWaiting(u64),
     /// The machine rejected the start for another reason.
     Refused(Rejection),

@@ -41,7 +41,7 @@ impl Shard {
         }
     }
 
-    /// The queue that a resource is.
+    /// The queue that a resource leads to.
     fn queue_behind(&self, resource: &str) -> Option<Text> {
         self.fair_queue.as_ref()?;
         let may_be = resource.starts_with("queue:") || !self.resources.is_empty();
@@ -134,8 +134,8 @@ impl Shard {
         Some(task)
     }
 
-    /// Puts the tasks that nobody holds into their queues anew, because their order or the end of their waiting has changed. Those of a
-    /// paused execution are in none.
+    /// Puts the tasks that no worker holds into their queues again, because their order or the end
+    /// of their waiting time has changed. Tasks of a paused execution are in no queue.
     fn queue_anew(&mut self, id: &Text, append: &mut Append, now: Timestamp) {
         if self.is_paused(id) {
             return;
@@ -165,7 +165,8 @@ impl Shard {
         }
     }
 
-    /// Adds to an append which tasks end with these events, and which of them failed for good.
+    /// Adds to an append the tasks that end with these events, and those of them that failed for
+    /// good.
     pub(super) fn end_tasks(&mut self, id: &Text, events: &[Event], append: &mut Append) {
         let anew = is_reordered(events) || begins_draining(events);
         if let Some(first) = events.first().filter(|_| anew) {
@@ -210,7 +211,7 @@ impl Shard {
             let task = UndecidedTask::of(queue, event.step, event.path.clone(), event.time);
             live.undecided.insert(call, task);
         }
-        // What is held back by a pause, or by the bounds of a turn, is decided in a later turn.
+        // What a pause or the bounds of a turn hold back is decided in a later turn.
         if live.state.paused().is_none() && !live.state.must_continue() {
             let decided = std::mem::take(&mut live.undecided);
             let dead = decided
@@ -221,7 +222,7 @@ impl Shard {
         self.held.extend(gone);
     }
 
-    /// Finds the tasks of a loaded execution that failed, where what follows is not decided yet.
+    /// Finds the failed tasks of a loaded execution whose consequence is not decided yet.
     pub(super) fn note_undecided(&mut self, id: &Text) {
         let Some(live) = self.executions.get(id).filter(|live| live.queues) else {
             return;
@@ -248,7 +249,7 @@ impl Shard {
         live.is_some_and(|live| live.queued.contains_key(&call))
     }
 
-    /// Lists these tasks of a loaded execution as dead no longer.
+    /// Removes these tasks of a loaded execution from the list of dead tasks.
     pub fn discard_dead(&mut self, execution: &Text, calls: Vec<EventId>, audit: Option<AuditEntry>) {
         let Some(live) = self.executions.get_mut(execution) else {
             return;
@@ -274,7 +275,7 @@ impl Shard {
     }
 }
 
-/// A task of a queue that ended, where what follows is not decided yet.
+/// A task of a queue that ended and whose consequence is not decided yet.
 pub(super) struct UndecidedTask {
     queue: Text,
     step: Option<StepId>,
@@ -296,7 +297,8 @@ impl UndecidedTask {
         }
     }
 
-    /// Notes what an event says of it. False if its step goes on after all: then it does not count as failed for good.
+    /// Takes an event into account. Returns false if the step goes on after all: then the task does
+    /// not count as failed for good.
     fn stays_undecided(&mut self, event: &Event) -> bool {
         if self.step != event.step || self.path != event.path {
             return true;
@@ -315,7 +317,7 @@ impl UndecidedTask {
         true
     }
 
-    /// The dead task, if its failure was neither caught nor is tried again.
+    /// The dead task, if its failure was not caught and is not tried again.
     fn dead(self, flow: &Flow, execution: &Text, call: EventId) -> Option<DeadTask> {
         let (failure, attempt) = self.failed?;
         let step = self.step.and_then(|step| flow.step(step));
@@ -332,8 +334,8 @@ impl UndecidedTask {
     }
 }
 
-/// The message for a worker, without what is known only when the worker takes the task. Its first member is not for
-/// the worker: it says which places of `input` hold references.
+/// The message for a worker, without the parts that are known only when the worker takes the task.
+/// Its first member is not for the worker: it lists the places of `input` that hold references.
 fn message(started: &StartRecord, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
     let execution = family.first().cloned().unwrap_or_default();
     let (key, step_key) = (call.idempotency_key(&execution), call.step_key(&execution));

@@ -1,5 +1,5 @@
 //! Starts that are not carried out yet. Such an execution is a record and a text in the store: it has no history, and is
-//! here only while somebody asks for it.
+//! in memory only while a request concerns it.
 
 mod asked;
 mod reorder;
@@ -23,13 +23,13 @@ pub(super) struct WaitingStart {
     flow: Arc<Flow>,
     record: ExecutionRecord,
     kept: KeptStart,
-    /// What it goes on from, if it is a fork and that was found.
+    /// The history that it goes on from, if it is a fork and the history was found.
     pub(super) fork: Option<ForkRequest>,
     /// How many of its appends are not durable yet.
     pub(super) unsettled: u32,
 }
 
-/// What becomes of a start at a time.
+/// What happens to a start at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Begin,
@@ -39,7 +39,7 @@ enum Turn {
     Wait,
 }
 
-/// What becomes of a start that was kept.
+/// What happens to a kept start at this time.
 fn turn_at(kept: &KeptStart, now: Timestamp) -> Turn {
     let over = |deadline| now > deadline || now == deadline && kept.start_at > now;
     if kept.deadline.is_some_and(over) {
@@ -54,7 +54,7 @@ fn turn_at(kept: &KeptStart, now: Timestamp) -> Turn {
     }
 }
 
-/// What becomes of a start for which admission was asked, and which is not admitted yet.
+/// What happens to a start that asked admission and is not admitted yet.
 fn asked_turn_at(kept: &KeptStart, now: Timestamp) -> Turn {
     match kept.deadline {
         Some(deadline) if now > deadline => Turn::TooLate,
@@ -63,7 +63,7 @@ fn asked_turn_at(kept: &KeptStart, now: Timestamp) -> Turn {
     }
 }
 
-/// What the first event of a start that was kept records.
+/// The start record that the first event of a kept start has.
 fn begun(kept: KeptStart) -> Box<StartRecord> {
     let mut start = kept.start;
     let after = kept.after.into_iter().map(|dependency| WaitedFor {
@@ -105,7 +105,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Keeps what is checked until its time, or until it is admitted. For a fork, `fork` is what it goes on from.
+    /// Keeps a checked start until its time, or until it is admitted. For a fork, `fork` is the
+    /// history that it goes on from.
     pub(super) fn keep(
         &mut self,
         id: &Text,
@@ -140,7 +141,8 @@ impl Shard {
         self.waiting.insert(id.clone(), waiting);
     }
 
-    /// Takes an execution that waits to begin, as it was read. It begins if it is time, and ends if it is too late.
+    /// Takes up an execution that waits to begin, as it was read. It begins if its time has come,
+    /// and ends if it is too late.
     pub(crate) fn take_up_waiting(
         &mut self,
         id: &Text,
@@ -153,7 +155,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Takes an execution that waits to begin, as it was read. It does not begin, even if it is time.
+    /// Takes up an execution that waits to begin, as it was read. It does not begin, even if its
+    /// time has come.
     pub(crate) fn hold_waiting(
         &mut self,
         id: &Text,
@@ -202,7 +205,7 @@ impl Shard {
         }
     }
 
-    /// Makes sure that the record says that the execution sleeps until then; `None`: until it is resumed.
+    /// Makes sure that the record has this wake-up time; `None`: it sleeps until it is resumed.
     fn rest_unless_resting(&mut self, id: &Text, until: Option<Timestamp>) {
         let Some(waiting) = self.waiting.get(id) else {
             return;
@@ -233,7 +236,8 @@ impl Shard {
         });
     }
 
-    /// Stores that an execution which waits to begin was paused or goes on. In the second case it begins if it is time.
+    /// Stores that a waiting execution was paused or resumed. A resumed one begins if its time has
+    /// come.
     pub(super) fn rest_waiting(
         &mut self,
         id: &Text,
@@ -280,7 +284,7 @@ impl Shard {
         if let Err(rejection) = started
             && let Some(live) = self.executions.get(id)
         {
-            // The limits are other ones than when it was asked for.
+            // The limits have changed since the request.
             let error = live.flow.fault_names.name(&FaultKind::Input).to_string();
             let cause = rejection.to_string();
             let end = EndBeforeStart::Failed { error, cause };
@@ -302,7 +306,7 @@ impl Shard {
         self.signal_with(id, Signal::Decline { start, end }, message, now)
     }
 
-    /// Makes an execution of a start that was kept. It takes [`Signal::Start`] or [`Signal::Decline`] next.
+    /// Makes an execution of a kept start. It takes [`Signal::Start`] or [`Signal::Decline`] next.
     fn load_waiting(&mut self, id: &Text) -> Option<KeptStart> {
         let waiting = self.waiting.remove(id)?;
         let record = &waiting.record;
@@ -362,42 +366,43 @@ impl Shard {
         }
     }
 
-    /// Whether an execution is here that waits to begin.
+    /// Whether an execution that waits to begin is in memory.
     pub fn waits_to_begin(&self, execution: &str) -> bool {
         self.waiting.contains_key(execution)
     }
 
-    /// The record and input of an execution that is here and waits to begin.
+    /// The record and input of an execution that waits to begin and is in memory.
     pub(crate) fn waiting_start(&self, execution: &str) -> Option<(&ExecutionRecord, &Value)> {
         let waiting = self.waiting.get(execution)?;
         Some((&waiting.record, &waiting.kept.start.input))
     }
 
-    /// What an execution is to begin with that is here and waits to.
+    /// The start record of an execution that waits to begin and is in memory.
     pub(super) fn waiting_start_record(&self, execution: &str) -> Option<&StartRecord> {
         let waiting = self.waiting.get(execution)?;
         Some(&waiting.kept.start)
     }
 
-    /// The flow of an execution that is here and waits to begin.
+    /// The flow of an execution that waits to begin and is in memory.
     pub(super) fn waiting_flow(&self, execution: &str) -> Option<&Arc<Flow>> {
         self.waiting.get(execution).map(|waiting| &waiting.flow)
     }
 
-    /// Whether somebody is here for whom admission was asked.
+    /// Whether any execution in memory waits for admission.
     pub(crate) fn awaits_admission(&self) -> bool {
         let mut statuses = self.waiting.values().map(|waiting| waiting.record.status);
         statuses.any(|status| status != Status::Delayed)
     }
 
-    /// Leaves those that wait to begin to the store, which has them. Returns them with the times to look at them.
+    /// Removes executions that wait to begin from memory; the store has them. Returns them with the
+    /// times to look at them.
     pub(crate) fn leave_waiting(&mut self) -> Vec<(Text, Option<Timestamp>)> {
         let durable = self.waiting.extract_if(.., |_, waiting| waiting.unsettled == 0);
         durable.map(|(id, waiting)| (id, waiting.record.wake_at)).collect()
     }
 }
 
-/// The input in how an execution begins, as the store keeps it.
+/// The input of a start that the store keeps.
 ///
 /// # Errors
 ///
@@ -409,7 +414,7 @@ pub fn kept_input(execution: &str, request: &str) -> Result<Value, StoreError> {
 }
 
 impl WaitingStart {
-    /// What becomes of it now.
+    /// What happens to it at this time.
     fn turn_at(&self, now: Timestamp) -> Turn {
         match self.record.status {
             Status::Delayed => turn_at(&self.kept, now),

@@ -30,7 +30,7 @@ pub async fn all(sizes: Sizes) -> Result<(), String> {
     Ok(())
 }
 
-/// What it took to let all that waited go.
+/// The cost of admitting all waiters.
 struct Drain {
     admitted: usize,
     seconds: f64,
@@ -62,13 +62,13 @@ async fn set_limits(server: &Server, pool: &str, keys: &[String], limit: usize) 
     Ok(())
 }
 
-/// Puts executions behind keys that admit nobody, then lets them go.
+/// Puts executions behind keys that admit none, then lets them run.
 async fn drain(server: &Server, flow: &'static str, keys: &[String], waiting: usize) -> Result<Drain, String> {
     set_limits(server, flow, keys, 0).await?;
     let before = succeeded(server).await?;
     start_all(server, waiting, keyed(flow, KEYS)).await?;
     until_status(server, "Queued", waiting).await?;
-    // What is under way when the last answer is given is not counted.
+    // Work in flight at the last answer is not counted.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let (processor, admission) = (server.busy(""), server.busy("admission"));
     let begun = Instant::now();
@@ -98,7 +98,7 @@ async fn throughput(sizes: Sizes) -> Result<f64, String> {
     let keys = put_keyed(&server).await?;
     let (mut few, mut setting) = (0.0, 0.0);
     for _ in 0..ROUNDS {
-        // What setting the limits costs alone.
+        // The cost of setting the limits alone.
         setting += drain(&server, "keyed", &keys, 0).await?.processor;
         few += drain(&server, "keyed", &keys, FEW).await?.processor;
     }
@@ -117,7 +117,8 @@ async fn throughput(sizes: Sizes) -> Result<f64, String> {
     Ok(drain.per_second())
 }
 
-/// Of priority 9 behind many of priority 5: from the slot that becomes free to the first call.
+/// Executions of priority 9 behind many of priority 5: the time from the free slot to the first
+/// call.
 async fn urgent(sizes: Sizes, pace: f64) -> Result<(), String> {
     let (many, tries) = (sizes.of(10_000, 100_000), sizes.of(100, 500));
     let folder = folder()?;
@@ -137,7 +138,7 @@ async fn urgent(sizes: Sizes, pace: f64) -> Result<(), String> {
     paced.begin(KEYS * LIMIT).await?;
     let mut connection = Connection::to(server.address).await?;
     let left = many - KEYS * LIMIT;
-    // As long as somebody waits behind each key.
+    // As long as an execution waits behind each key.
     let every = Duration::from_secs_f64(left as f64 * 0.8 / pace / tries as f64);
     let mut next = tokio::time::interval(every);
     for at in 0..tries {

@@ -46,7 +46,7 @@ pub async fn serve(store: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What a round saw.
+/// The results of a round.
 struct Round {
     started: f64,
     cleared: f64,

@@ -1,4 +1,4 @@
-//! What the disk itself takes to flush.
+//! The time that the disk itself takes to flush.
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Whether an execution goes on as fast when much lies behind it.
+//! Whether an execution continues as fast after a long history.
 
 use crate::load;
 use crate::server::Server;
@@ -98,7 +98,7 @@ async fn mailbox() -> Result<(SocketAddr, mpsc::UnboundedReceiver<String>), Stri
 
 async fn take(State(tokens): State<mpsc::UnboundedSender<String>>, body: Bytes) -> &'static str {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    // Who no longer listens needs none.
+    // A receiver that no longer listens needs no token.
     let _ = tokens.send(body["token"].as_str().unwrap_or_default().to_owned());
     "{}"
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What came of a load.
+/// The result of a load.
 pub struct Load {
     /// Answers.
     pub answers: usize,
@@ -134,7 +134,7 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }
 
-/// A function that answers `{}` at once, whatever it is asked.
+/// A function that answers `{}` at once to each request.
 pub async fn function() -> Result<SocketAddr, String> {
     let listener = TcpListener::bind("127.0.0.1:0")
         .await

@@ -1,4 +1,5 @@
-//! What notifications cost the flows: without a target, with one that never answers, and with one that takes all.
+//! The cost of notifications for the flows: without a target, with one that never answers, and with
+//! one that accepts all.
 
 use crate::load;
 use crate::scenes::{LONG, folder, passes, put};

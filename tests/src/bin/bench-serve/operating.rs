@@ -1,4 +1,4 @@
-//! What operators do to many executions, and what they ask of them.
+//! Actions of operators on many executions, and their queries.
 
 use crate::admission::put_standing;
 use crate::crowd::{Connection, Fragile, start_all, until_status};
@@ -19,7 +19,7 @@ const ASKED: usize = 1_000;
 const LOOK: Duration = Duration::from_millis(20);
 const MOST: Duration = Duration::from_secs(600);
 
-/// A wide foreach of which a few iterations failed: how soon those are called again.
+/// A wide foreach of which a few iterations failed: the time until those are called again.
 pub async fn redrive(sizes: Sizes) -> Result<(), String> {
     let items = sizes.of(10_000, 100_000);
     let folder = folder()?;
@@ -67,7 +67,7 @@ pub async fn redrive(sizes: Sizes) -> Result<(), String> {
     Ok(())
 }
 
-/// Many that run are stopped, and others start meanwhile.
+/// Many running executions are stopped, and others start meanwhile.
 pub async fn bulk(sizes: Sizes) -> Result<(), String> {
     let many = sizes.of(10_000, 100_000);
     let folder = folder()?;
@@ -118,7 +118,7 @@ pub async fn bulk(sizes: Sizes) -> Result<(), String> {
     Ok(())
 }
 
-/// What one that waits behind many is told, and pages of a list.
+/// The answer for an execution that waits behind many, and pages of a list.
 pub async fn why(sizes: Sizes) -> Result<(), String> {
     let many = sizes.of(100_000, 1_000_000);
     let folder = folder()?;

@@ -49,7 +49,7 @@ impl Paced {
         Ok(Self { address, state, pace })
     }
 
-    /// Gives slots back from now on. Those who have one first must have called: that many.
+    /// Gives slots back from now on. First, that many holders of slots must have called.
     pub async fn begin(&self, first: usize) -> Result<(), String> {
         let mut calls = self.state.calls.subscribe();
         let all = calls.wait_for(|calls| *calls >= first);

@@ -182,7 +182,7 @@ pub async fn latency() -> Result<(), String> {
     Ok(())
 }
 
-/// What a hold costs with few tasks waiting and with many.
+/// The cost of a hold with few waiting tasks and with many.
 pub async fn depth() -> Result<(), String> {
     let most = std::env::var("TASKS").ok().and_then(|most| most.parse().ok());
     let folder = folder()?;

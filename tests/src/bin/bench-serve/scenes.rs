@@ -1,4 +1,4 @@
-//! What is measured.
+//! The measured scenes.
 
 use crate::admission;
 use crate::before;
@@ -304,7 +304,7 @@ async fn growth() -> Result<(), String> {
     Ok(())
 }
 
-/// Killed with many executions in flight: how long until all of them go on.
+/// The server is killed with many executions in flight: the time until all of them continue.
 async fn recovery() -> Result<(), String> {
     const MANY: usize = 10_000;
     let folder = folder()?;

@@ -1,4 +1,4 @@
-//! A server of its own, in a folder of its own.
+//! A separate server, in its own folder.
 
 use crate::load;
 use std::ffi::OsString;

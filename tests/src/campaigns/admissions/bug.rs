@@ -13,30 +13,31 @@ pub enum Bug {
     OrderReversed,
     /// A start does not look who has claims.
     ClaimIgnored,
-    /// A name is looked up before it is noted that somebody waits for it.
+    /// The engine looks a name up before it records that an execution waits for it.
     NameLookedUpFirst,
 }
 
-/// What must hold.
+/// The laws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     /// No key has more holders than its limit.
     Limit,
-    /// Whoever needs no more and stands before another one is admitted before.
+    /// A waiter that needs no more and stands before another one is admitted first.
     Order,
-    /// What is reserved for a claim is not given to others, and the oldest claim is admitted after one release of each key.
+    /// Slots reserved for a claim are not given to others, and the oldest claim is admitted after
+    /// one release of each key.
     Claim,
-    /// Who waits for a slot waits at a key that is full, or something durable will look.
+    /// An execution that waits for a slot waits at a full key, or something durable will look.
     WakeUp,
-    /// Who waits for others hears of their ends.
+    /// An execution that waits for others learns of their ends.
     Dependency,
-    /// Nobody waits for itself through holders and their children.
+    /// No execution waits for itself through holders and their children.
     Deadlock,
-    /// Who has ended holds nothing.
+    /// An ended execution holds nothing.
     Release,
     /// Executions are told what they asked for, once.
     Answer,
-    /// When nobody comes any more, all are admitted or declined, and nothing is kept.
+    /// When no more executions come, all are admitted or declined, and nothing is kept.
     Rest,
     /// The store works.
     Store,

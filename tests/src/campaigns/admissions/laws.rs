@@ -1,4 +1,4 @@
-//! What must hold after each append of admission.
+//! The laws that hold after each append of admission.
 
 use super::bug::Law;
 use starbridge_flow::value::Text;
@@ -15,21 +15,21 @@ pub(super) type Problem = (Law, String);
 /// How things stand after an append.
 pub(super) struct View<'a> {
     pub(super) store: &'a MemoryStore,
-    /// Those who wait.
+    /// The waiters.
     pub(super) waiters: &'a [Waiter],
     pub(super) has_ended: &'a dyn Fn(&Text) -> bool,
-    /// Those who have ended.
+    /// The ended executions.
     pub(super) ended: &'a [Text],
     /// Whether admission was told things that it has not looked at.
     pub(super) is_told: bool,
 }
 
-/// How things stood before an append.
+/// The state before an append.
 pub(super) struct Before {
     pub(super) waiters: Vec<Waiter>,
     /// The keys that it changes, as they were.
     pub(super) keys: Vec<KeyView>,
-    /// What those held who hold nothing after it, and how many held it.
+    /// The slots of executions that hold nothing after it, and how many held them.
     pub(super) released: BTreeMap<PoolKey, u64>,
 }
 
@@ -68,11 +68,11 @@ impl Before {
     }
 }
 
-/// The oldest claim, as long as nobody changes a limit.
+/// The oldest claim, as long as no limit changes.
 #[derive(Default)]
 pub(super) struct OldestClaim {
     claim: Option<u64>,
-    /// The keys of which a slot was free for it.
+    /// The keys with a free slot for it.
     free: BTreeSet<PoolKey>,
 }
 
@@ -104,7 +104,7 @@ impl View<'_> {
         needs
     }
 
-    /// What is wrong after an append of admission.
+    /// The faults after an append of admission.
     pub(super) fn problems(&self, append: &Append, before: &Before) -> Vec<Problem> {
         let messages = self.store.messages().unwrap_or_default();
         let mut problems = self.limits(append, before);
@@ -129,7 +129,7 @@ impl View<'_> {
                 .iter()
                 .any(|sent| sent.id.to == *execution && sent.body == MessageBody::Admit);
             for key in keys.iter().filter(|_| is_admitted) {
-                // What changed with this append may have been otherwise before.
+                // Data that changed with this append may have been different before.
                 let changed = before.keys.iter().any(|view| view.kept.key == *key);
                 let Some(view) = self.key(key).filter(|_| !changed) else {
                     continue;
@@ -161,7 +161,7 @@ impl View<'_> {
         claimed.filter(|other| self.needs(other).contains(key)).count()
     }
 
-    /// Whoever stands in the same line and needs no more is not passed.
+    /// A waiter in the same line that needs no more is not overtaken.
     fn order(&self, append: &Append, before: &[Waiter]) -> Vec<Problem> {
         let mut problems = Vec::new();
         let admitted = append.sent.iter().filter(|sent| sent.body == MessageBody::Admit);
@@ -184,7 +184,7 @@ impl View<'_> {
         problems
     }
 
-    /// Whoever has ended, and has been heard of, holds nothing.
+    /// An ended execution whose end is known holds nothing.
     fn releases(&self, messages: &[Message]) -> Vec<Problem> {
         let heard = |id: &&Text| messages.iter().all(|message| message.id.from != **id);
         let leaks = self
@@ -235,7 +235,7 @@ impl View<'_> {
         };
         let told = |message: &Message| message.id.from == known || message.id.to == known;
         let is_told = messages.iter().any(told);
-        // Whoever was started just now says so.
+        // An execution that was started just now says so.
         let is_bound = open.bound.is_some() || self.is_told;
         let is_lost = (self.has_ended)(&known) || !is_bound;
         (is_lost && !is_told).then_some(known)

@@ -152,7 +152,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Those who are admitted now.
+    /// The executions that are admitted now.
     fn decide(&mut self) -> Result<Vec<Text>, StoreError> {
         let mut admitted = Vec::new();
         while !self.admission.is_idle() {

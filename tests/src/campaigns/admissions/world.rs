@@ -41,9 +41,9 @@ struct Job {
     ancestors: Vec<Text>,
 }
 
-/// What is started.
+/// The kind of a start.
 enum Start {
-    /// A flow, of an execution that waits for it or of nobody.
+    /// A flow, for an execution that waits for it, or for none.
     Flow(Option<Text>),
     Fork,
     Trigger,
@@ -294,7 +294,7 @@ impl World {
         self.admission.deliver(ask);
     }
 
-    /// One that has ended asks anew.
+    /// An ended execution is redriven.
     fn redrive_one(&mut self) {
         let ended = self.jobs.iter().filter_map(|(id, job)| match job.state {
             State::Ended(status) if status != Status::Succeeded => Some((id.clone(), status)),
@@ -307,7 +307,7 @@ impl World {
         let Some(mut job) = self.jobs.remove(&id) else {
             return;
         };
-        // Nobody waits any more for one that had ended.
+        // No execution waits any more for one that had ended.
         job.ancestors.clear();
         job.state = State::Waits(Some(former));
         let ask = self.ask(&job);
@@ -334,7 +334,7 @@ impl World {
         }
     }
 
-    /// Those that run and wait for no child.
+    /// Executions that run and wait for no child.
     fn free(&self) -> Vec<Text> {
         let waits = |id: &Text| {
             let mut children = self.jobs.values().filter(|job| job.ancestors.first() == Some(id));
@@ -388,7 +388,7 @@ impl World {
         self.check(&append, &before);
     }
 
-    /// Names that nobody waits for any more are forgotten, as the engine forgets them.
+    /// Names that no execution waits for are forgotten, as the engine forgets them.
     fn settle_names(&mut self) {
         let noted = self.admission.awaited();
         self.awaited.extend(noted.iter().cloned());
@@ -427,13 +427,14 @@ impl World {
         }
     }
 
-    /// Those who wait, as admission knows them: one that was stopped keeps its place and its claim until admission hears of it.
+    /// The waiters, as admission knows them: one that was stopped keeps its place and its claim
+    /// until admission learns of it.
     fn all(&self) -> Vec<Waiter> {
         let ids = self.jobs.keys();
         ids.filter_map(|id| self.store.waiter(id).ok().flatten()).collect()
     }
 
-    /// Executions take what was said to them.
+    /// Executions take the messages to them.
     fn hear(&mut self) {
         for message in self.store.messages().unwrap_or_default() {
             if message.id.to.as_str() != ADMISSION && self.chance.of(70) {
@@ -470,7 +471,7 @@ impl World {
             }
             (MessageBody::Met | MessageBody::Watch, _)
             | (MessageBody::Admit | MessageBody::Decline { .. }, State::Ended(_)) => {}
-            // It was taken back, and asked anew.
+            // It was withdrawn, and requested again.
             (MessageBody::Admit | MessageBody::Decline { .. }, _) if !is_answer => {}
             (other, state) => {
                 let what = format!("{id} in {state:?} is told {other:?}");

@@ -50,7 +50,7 @@ pub(super) const TRIES: &[Try] = &[
     ),
 ];
 
-/// What is asked while others look.
+/// The request that is sent while others look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Again,
@@ -137,7 +137,7 @@ async fn trickle(mut stream: TcpStream, patience: Duration) -> bool {
             return true;
         }
         pause(2_000).await;
-        // What the system has buffered would still be read when the server is long gone.
+        // Data in the system's buffers would still be read long after the server is gone.
         if stream.write_all(b"\r\n").await.is_err() {
             return true;
         }
@@ -148,7 +148,8 @@ async fn trickle(mut stream: TcpStream, patience: Duration) -> bool {
 async fn untaken(ground: Ground) -> Result<Seen, String> {
     const CLIENTS: usize = 120;
     let setup = Setup {
-        // What is small enough for the buffers of the system is written at once: then the connection waits for its next request.
+        // An answer that fits into the system's buffers is written at once: then the connection
+        // waits for its next request.
         server: "write_seconds = 3\nhead_seconds = 3\nidle_seconds = 3",
         ..Setup::default()
     };

@@ -79,7 +79,7 @@ async fn unfinished(ground: Ground) -> Result<Seen, String> {
                 drop(stream.write_all(&head).await);
                 drop(stream.write_all(&body).await);
             };
-            // What is never read can't be written.
+            // Data that is never read can't be written.
             drop(tokio::time::timeout(Duration::from_secs(5), leaves).await);
             Some(stream)
         })
@@ -143,7 +143,7 @@ async fn forms(ground: Ground) -> Result<Seen, String> {
         let (statuses, met) = three(&server, &request.body("a&".repeat(10_000_000))).await;
         wrong.extend(met.wrong(Duration::from_secs(2)));
         late = late.max(met.longest.as_millis());
-        // Who is refused before all is sent may see the connection closed.
+        // A client that is refused before it has sent all may see the connection closed.
         if !statuses.iter().all(|status| matches!(status, 0 | 400..500 | 503)) {
             wrong.push(format!("{path} answered {statuses:?}"));
         }
@@ -155,7 +155,8 @@ async fn forms(ground: Ground) -> Result<Seen, String> {
     Ok(Seen::unless(&wrong, format!("{grown} MB more, others {late} ms")))
 }
 
-/// The same thing three times at once: how it was answered, and what others met meanwhile.
+/// Sends the same request three times at once: answers the results, and how other clients fared
+/// meanwhile.
 async fn three(server: &Server, request: &Request) -> (Vec<u16>, Met) {
     let probe = Probe::health(server);
     let sent = (0..3).map(|_| {
@@ -167,7 +168,7 @@ async fn three(server: &Server, request: &Request) -> (Vec<u16>, Met) {
     for one in sent {
         statuses.push(one.await.unwrap_or(0));
     }
-    // Others have asked once at least.
+    // Other clients have asked at least once.
     pause(300).await;
     (statuses, probe.finish().await)
 }

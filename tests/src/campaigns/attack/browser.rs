@@ -1,4 +1,4 @@
-//! What a web page can send that somebody visits who runs a server on the same machine.
+//! Requests that a web page can send when a user of the machine that runs the server visits it.
 
 use super::server::{Ground, Server, pause};
 use super::wire::{Answer, Request};

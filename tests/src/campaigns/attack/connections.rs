@@ -55,7 +55,8 @@ fn few_files() -> Setup {
     }
 }
 
-/// Connections that have sent this and nothing more. Those the server does not take are no matter.
+/// Connections that have sent this and nothing more. Connections that the server does not take do
+/// not matter.
 async fn crowd(server: &Server, size: usize, begun: &[u8]) -> Result<Vec<TcpStream>, String> {
     let mut crowd = Vec::new();
     for number in 0..size {
@@ -137,7 +138,7 @@ async fn left_of(crowd: Vec<TcpStream>, patience: Duration) -> usize {
     for mut stream in crowd {
         waiting.push(tokio::spawn(async move {
             let mut answer = Vec::new();
-            // What is said at the end is no matter.
+            // The last answer does not matter.
             drop(
                 tokio::time::timeout(patience, stream.read_to_end(&mut answer))
                     .await
@@ -199,7 +200,7 @@ async fn trickle(ground: Ground) -> Result<Seen, String> {
         for mut stream in all {
             let mut rest = [0; 512];
             let said = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut rest)).await;
-            // Nothing was said and the door is not shut: it goes on.
+            // The server said nothing and did not close the connection: the client continues.
             if said.is_err() && stream.write_all(b"a").await.is_ok() {
                 open.push(stream);
             }

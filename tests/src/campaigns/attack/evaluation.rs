@@ -263,7 +263,8 @@ async fn judge(ground: Ground, definition: Value, input: Value) -> Result<Seen, 
             ended["error"],
             begun.elapsed().as_millis()
         );
-        // What fails otherwise was stopped by something else than the budget: by its size, or because nobody is there.
+        // Other failures come from something else than the budget: from the size, or because nobody
+        // is there.
         if !matches!(ended["status"].as_str(), Some("Succeeded" | "Failed")) {
             wrong.push(format!("not over after {} ms", begun.elapsed().as_millis()));
         }

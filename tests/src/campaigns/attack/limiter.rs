@@ -1,4 +1,4 @@
-//! Strangers who guess: they are slowed, and nobody else is.
+//! Strangers who guess tokens: they are slowed down, and no other client is.
 
 use super::server::{Ground, Server, Setup};
 use super::{Seen, Try};
@@ -38,7 +38,7 @@ fn with_tokens() -> Setup {
     }
 }
 
-/// What is wrong with how the ones are served who made no mistake.
+/// The fault in the service to clients who made no mistake, if there is one.
 async fn innocent(server: &Server) -> Option<String> {
     for path in ["/v1/flows", "/healthz", "/readyz"] {
         let status = server.get(path).await.status;

@@ -1,4 +1,4 @@
-//! Functions, workers and names that answer what nobody should believe.
+//! Functions, workers and names that give answers which the server must not believe.
 
 use super::peer::{Peer, Reply};
 use super::probe::Probe;
@@ -179,7 +179,7 @@ const ENGINES: [&str; 5] = [
     "",
 ];
 
-/// What is wrong with a name that came from outside.
+/// The fault in a name that came from outside, if there is one.
 fn believed(sent: &str, error: &str) -> Option<String> {
     let taken = error == sent || error.is_empty();
     taken.then(|| format!("`{sent}` became `{error}`"))

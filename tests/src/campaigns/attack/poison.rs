@@ -1,4 +1,4 @@
-//! An execution that breaks its owner each time it goes on.
+//! An execution that breaks its owner each time it continues.
 
 use super::evaluation::deep;
 use super::probe::Probe;
@@ -22,7 +22,7 @@ pub(super) const TRIES: &[Try] = &[
     ),
 ];
 
-/// A flow whose second step is never done, and one that is nobody's enemy.
+/// A flow whose second step is never done, and a harmless one.
 async fn poisoned(server: &Server) -> Result<String, String> {
     let steps = json!([
         {"type": "wait", "name": "w", "duration": 1},
@@ -90,7 +90,7 @@ async fn stop(ground: Ground) -> Result<Seen, String> {
     let request = server.request("POST", &format!("/v1/executions/{id}/stop")).body("{}");
     let answer = server.send(&request.patience(Duration::from_secs(8))).await;
     let took = begun.elapsed();
-    // One that has ended by itself can't be stopped, which is an answer too.
+    // An execution that has already ended can't be stopped; that answer is valid, too.
     let answered = (200..500).contains(&answer.status) && took < Duration::from_secs(5);
     Ok(Seen::new(
         answered,

@@ -1,4 +1,4 @@
-//! Others: whether they are still served while somebody is attacked, and how late.
+//! Other clients: whether they are still served during an attack, and with what delay.
 
 use super::server::Server;
 use super::wire::{self, Request};
@@ -9,20 +9,20 @@ use tokio::task::JoinHandle;
 /// A request that has no answer by then has none. No bound of a try is longer.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// What others met.
+/// The experience of other clients.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Met {
     /// Requests that were answered as they should be.
     pub(super) served: u32,
     /// The longest that took.
     pub(super) longest: Duration,
-    /// What went wrong first.
+    /// The first problem.
     pub(super) problem: Option<String>,
 }
 
 impl Met {
-    /// What is wrong with it, if something is. The bound is that of a release build; a debug build takes several times as long,
-    /// on a machine that does other things beside.
+    /// The fault, if there is one. The bound is for a release build; a debug build takes several
+    /// times as long, on a machine that does other work as well.
     pub(super) fn wrong(&self, bound: Duration) -> Option<String> {
         let bound = bound * if cfg!(debug_assertions) { 3 } else { 1 };
         if let Some(problem) = &self.problem {
@@ -62,7 +62,8 @@ impl Probe {
             loop {
                 let begun = Instant::now();
                 let mut answer = wire::send(port, &request).await;
-                // Whoever is cut off asks again, as every probe does: the bound is on how long it takes altogether.
+                // A client that is cut off asks again, as every probe does: the bound is on the
+                // total time.
                 while answer.status == 0 && begun.elapsed() < PATIENCE {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     answer = wire::send(port, &request).await;
@@ -82,7 +83,7 @@ impl Probe {
         Self { met, asking }
     }
 
-    /// What was met until now. A request that is still waiting counts if it is given the time to end.
+    /// The results until now. A request that is still waiting counts if it gets the time to end.
     pub(super) async fn finish(self) -> Met {
         let before = self.met().served;
         let begun = Instant::now();

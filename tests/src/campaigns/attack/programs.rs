@@ -126,7 +126,7 @@ fn runs_still(process: u32) -> bool {
     !state.is_empty() && !state.starts_with('Z')
 }
 
-/// Those of the processes that run even after a while. They are ended: they are ours.
+/// The processes that still run after a while. They are ended: this try started them.
 async fn survivors(processes: &[u32], patience: Duration) -> usize {
     let begun = Instant::now();
     while begun.elapsed() < patience && processes.iter().any(|process| runs_still(*process)) {
@@ -225,7 +225,7 @@ async fn of_a_killed_server(ground: Ground) -> Result<Seen, String> {
     let left = survivors(&first, Duration::from_secs(3)).await;
     let all = noted(&file);
     server.kill();
-    // Those of the second life are not what is asked here.
+    // Processes of the second life do not matter here.
     survivors(&all, Duration::from_secs(3)).await;
     let text = format!(
         "{left} of {} run on; gone before the next start: {by_itself}",

@@ -131,7 +131,7 @@ fn task(name: &str, resource: &str) -> Value {
     json!({"type": "task", "name": name, "resourceArn": resource})
 }
 
-/// What reached somebody outside: it must have the string, and not the secret.
+/// The data that reached somebody outside: it must have the string, and not the secret.
 fn judge(reached: &str) -> Seen {
     if shows_canary(reached) {
         return Seen::new(false, "the secret left");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The token that servers with tokens know, with all scopes, and its hash.
 pub(super) const TOKEN: &str = "attack-every-scope";
 const TOKEN_SHA256: &str = "85ff7b77bbf7db9d91081a2d522da1995b5d4781ff22d62af799b2a5f2c96482";
-/// What no secret may ever show, and the name it goes by.
+/// A secret that must never appear, and its name.
 pub(super) const CANARY: &str = "sk-canary-51d8c07be2f94a36";
 /// A part of it that stands nowhere else.
 const TRACE: &str = "51d8c07be2";
@@ -23,7 +23,7 @@ pub(super) const DRAIN_SECONDS: u64 = 2;
 /// KiB of address space, so that a try that goes wrong does not take the machine with it.
 const ADDRESSES: u64 = 5 << 20;
 
-/// Where one try takes place.
+/// The place of one try.
 pub(super) struct Ground {
     program: PathBuf,
     folder: tempfile::TempDir,
@@ -277,7 +277,7 @@ impl Server {
 
     /// Forgets the most memory it had so far.
     pub(super) fn forget_peak(&self) {
-        // Where the system refuses, the peak counts from the start.
+        // If the system refuses, the peak counts from the start.
         drop(std::fs::write(format!("/proc/{}/clear_refs", self.pid()), "5"));
     }
 
@@ -388,7 +388,8 @@ impl Server {
             .await
     }
 
-    /// Where the canary stands: answers about the execution, the log, the files of the store.
+    /// The places where the canary appears: answers about the execution, the log, the files of the
+    /// store.
     pub(super) async fn leaks(&self, id: &str) -> Vec<String> {
         let mut leaks = Vec::new();
         for part in ["", "/history?limit=1000", "/state", "/steps"] {
@@ -419,7 +420,8 @@ impl Drop for Server {
     }
 }
 
-/// Hands the folder of a try to the user without rights; what the shell has to say to become that user. Who is not root stays.
+/// Hands the folder of a try to the user without rights; answers the shell command that switches to
+/// that user. A process that is not root keeps its user.
 fn become_nobody(file: &Path) -> Result<&'static str, String> {
     let folder = file.parent().ok_or("the configuration stands nowhere")?;
     let owner = std::fs::metadata(folder).map_err(|error| error.to_string())?.uid();

@@ -155,7 +155,7 @@ async fn truncated(ground: Ground, suffix: &str) -> Result<Seen, String> {
     Ok(Seen::new(taken == 0 && code == Some(3), text))
 }
 
-/// What stands in a file.
+/// The content of a file.
 fn content(file: &Path) -> Vec<u8> {
     std::fs::read(file).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Those who wait: for tasks, for events. Many, and gone.
+//! Clients that wait for tasks and for events, in large numbers, and that disconnect.
 
 use super::server::{Ground, Server, Setup, pause};
 use super::wire::connect;
@@ -195,7 +195,7 @@ async fn many_followers(ground: Ground) -> Result<Seen, String> {
     let id = server.start("f", &json!({})).await?;
     let request = server.request("GET", &format!("/v1/executions/{id}/history"));
     let head = request.header("Accept", "text/event-stream").head(0);
-    // What is made for the first is not each one's.
+    // Data made for the first follower is not counted for each one.
     drop(following(server.port(), &head, 100).await);
     pause(1_000).await;
     let before = server.memory_kb();

@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-/// What came back. Status 0: nothing did, and the text says why.
+/// The answer. Status 0: there was none, and the text says why.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
     pub(super) status: u16,

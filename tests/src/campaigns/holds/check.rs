@@ -1,10 +1,10 @@
-//! The promises, held against what workers wrote down.
+//! Checks the promises against the workers' logs.
 
 use super::log::{Did, Line};
 use crate::campaigns::Findings;
 use std::collections::BTreeMap;
 
-/// All that is known of a call.
+/// All facts about one call.
 #[derive(Debug, Default)]
 struct Call {
     step: String,
@@ -17,7 +17,7 @@ struct Call {
     reporting: Option<u64>,
     /// Reports that were taken.
     taken: u64,
-    /// When the answer came to the one that said it went well.
+    /// The time of the answer to the report of success.
     done: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ fn take(call: &mut Call, did: &Did, findings: &mut Findings) {
     }
 }
 
-/// Of a step's calls, each comes after the one before was over.
+/// Each call of a step begins after the previous one was over.
 fn one_after_the_other(step: &str, calls: &[(&str, &Call)], findings: &mut Findings) {
     for (at, (key, call)) in calls.iter().enumerate() {
         for (later, next) in calls.iter().skip(at + 1) {

@@ -87,7 +87,7 @@ fn way_of(task: &Value) -> Way {
     }
 }
 
-/// A report: the call, its token, what is said, and whether that is success.
+/// A report: the call, its token, the body, and whether it reports success.
 #[derive(Clone)]
 struct Report {
     key: String,
@@ -174,7 +174,7 @@ impl Holder {
         self.write(&reports.iter().zip(statuses(&answer)).map(line).collect::<Vec<_>>())
     }
 
-    /// Reports until the server has said what became of each.
+    /// Reports until the server has answered the outcome of each.
     async fn report(&self, mut reports: Vec<Report>) -> Result<(), String> {
         while !reports.is_empty() {
             let sent = now();

@@ -1,4 +1,4 @@
-//! What workers write down: a line for each thing they do, at the moment they do it.
+//! The workers' logs: a line for each action, written at the moment of the action.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -28,7 +28,7 @@ pub(super) enum Did {
     },
 }
 
-/// A line: which worker, of which call, what.
+/// A line: the worker, the call, the action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) key: String,
@@ -58,7 +58,7 @@ impl Line {
         }
     }
 
-    /// Nothing, where a worker was killed in the middle of a line.
+    /// Nothing, if a worker was killed in the middle of a line.
     fn read(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split(' ').collect();
         let number = |at: usize| words.get(at)?.parse::<u64>().ok();
@@ -96,7 +96,7 @@ pub(super) fn now() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Where a worker writes.
+/// The file of a worker's log.
 pub(super) fn file(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("holder-{number}.log"))
 }

@@ -127,7 +127,7 @@ pub(in crate::campaigns) async fn wait_for_ends(server: &str, patience: Duration
     }
 }
 
-/// Holds everything against everything.
+/// Compares all records with each other.
 pub(in crate::campaigns) async fn audit(server: &str, started: &Started, witness: &Witness, findings: &mut Findings) {
     findings.problems.extend(started.problems.clone());
     findings.count("starts acknowledged", started.acknowledged.len() as u64);
@@ -166,7 +166,7 @@ fn triggered(histories: &[ExportedHistory], findings: &mut Findings) {
     }
 }
 
-/// Holds histories against what a witness saw.
+/// Compares histories with what a witness saw.
 pub(in crate::campaigns) fn hold_against(histories: &[ExportedHistory], witness: &Witness, findings: &mut Findings) {
     let book = witness.book().clone();
     let mut scheduled = BTreeSet::new();
@@ -210,7 +210,7 @@ async fn history(server: &str, shown: &Shown) -> Result<ExportedHistory, String>
     ExportedHistory::parse(&text).map_err(|error| format!("{id}: {error}"))
 }
 
-/// What is wrong with one history, by itself and against the book.
+/// The faults of one history, by itself and against the book.
 fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>, findings: &mut Findings) {
     let id = &history.execution;
     findings.count("events", history.events.len() as u64);
@@ -219,7 +219,7 @@ fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>,
     if let Some(divergence) = replayed.divergence {
         findings.problem(format!("{id}: replay parts at {divergence:?}"));
     }
-    // What was over when a fork was made, another execution called.
+    // Calls that were over when a fork was made belong to another execution.
     let before = history.events.get(..copied(&history.events)).unwrap_or_default();
     let before = laws::calls(before);
     for (call, fate) in laws::calls(&history.events) {
@@ -259,11 +259,11 @@ fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>,
 }
 
 fn is_for_child(event: &Event) -> bool {
-    // What undoes a child names the child's flow, too.
+    // An undo of a child names the child's flow, too.
     matches!(&event.detail, EventKind::TaskScheduled(scheduled) if scheduled.resource.starts_with("flow:"))
 }
 
-/// A result stands under the call it is a result of: the functions answer with the key they were called with.
+/// A result belongs to its own call: the functions answer with the key of their call.
 fn of_its_own(id: &Text, call: EventId, result: &Value, findings: &mut Findings) {
     let said = result
         .as_object()
@@ -275,7 +275,7 @@ fn of_its_own(id: &Text, call: EventId, result: &Value, findings: &mut Findings)
     }
 }
 
-/// Every report that was acknowledged stands in the history, once; that there is no second end, the laws say.
+/// Every acknowledged report is in the history, once; the laws check that there is no second end.
 fn reports(history: &ExportedHistory, book: &Book, findings: &mut Findings) {
     let id = &history.execution;
     let from = format!("{id}/");
@@ -327,7 +327,8 @@ fn paused(history: &ExportedHistory, book: &Book) -> Option<u64> {
     Some(after.saturating_sub(before))
 }
 
-/// What the book says by itself: nothing left that is not in a history, and nothing changed on the way.
+/// The faults of the book alone: nothing left that is not in a history, and nothing changed on the
+/// way.
 fn witnessed(book: &Book, scheduled: &BTreeSet<String>, findings: &mut Findings) {
     for (key, called) in &book.calls {
         findings.count(

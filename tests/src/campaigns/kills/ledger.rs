@@ -1,5 +1,5 @@
-//! What the witness has for each job: things that were made and not taken back. It tells whether all is done, all undone, or
-//! what is left.
+//! The witness's record of each job: things that were made and not taken back. It shows whether all
+//! is done, all undone, or what is left.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ impl Ledger {
         }
     }
 
-    /// Takes a thing back, unless that is stuck. What is not there is no error.
+    /// Takes a thing back, unless it is stuck. A missing thing is not an error.
     pub(super) fn take(&mut self, sent: &Value) -> bool {
         let job = word(sent, "job");
         if sent["stuck"].as_bool() == Some(true) && !self.repaired.contains(&job) {
@@ -45,7 +45,7 @@ impl Ledger {
         self.repaired.insert(job.to_owned());
     }
 
-    /// What there is of a job.
+    /// The things that exist for a job.
     pub(super) fn left(&self, job: &str) -> Vec<String> {
         let made = self.made.get(job);
         made.into_iter().flatten().cloned().collect()

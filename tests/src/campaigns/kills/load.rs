@@ -1,4 +1,4 @@
-//! Who starts executions, by name, and again until the server has said that it has them.
+//! Starts executions by name, and repeats each start until the server has confirmed it.
 
 use super::witness::Witness;
 use crate::{client, data};
@@ -18,7 +18,7 @@ pub(in crate::campaigns) const FLOWS: [(&str, &str, &str); 6] = [
     ("undone", "Failed", "Broken"),
     ("silent", "Succeeded", ""),
 ];
-/// Those who start at once.
+/// The number of starters that work at once.
 const STARTERS: u64 = 3;
 /// Between two starts of one of them.
 const PAUSE: Duration = Duration::from_millis(60);
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(60);
 /// One in so many executions is paused, and resumed later.
 const PAUSED: u64 = 4;
 
-/// What was started and acknowledged.
+/// The starts that were made and acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(in crate::campaigns) struct Started {
     /// Ids by flow and name.
@@ -67,7 +67,7 @@ pub(in crate::campaigns) async fn put_flows(server: &str) -> Result<(), String> 
     Ok(())
 }
 
-/// Where the schedule is that starts a flow each second.
+/// The URL of the schedule that starts a flow each second.
 fn schedule(server: &str) -> String {
     format!("{server}/v1/schedules/beat")
 }
@@ -117,7 +117,8 @@ impl Load {
         }
     }
 
-    /// Starts nothing new, and answers what was acknowledged once the last have been.
+    /// Makes no further starts, and answers the acknowledged ones once the last have been
+    /// acknowledged.
     pub(in crate::campaigns) async fn finish(self, patience: Duration) -> Started {
         self.over.store(true, Ordering::Relaxed);
         for starter in self.starters {
@@ -176,7 +177,8 @@ async fn pause_and_resume(server: &str, id: &str, started: &Mutex<Started>) {
     }
 }
 
-/// Takes down what the server said. The id of the execution, if that was definite; empty if the answer should not have come.
+/// Records the server's answer. Answers the id of the execution if the answer was definite; an
+/// empty text if the answer should not have come.
 fn note(started: &Mutex<Started>, flow: &str, name: &str, heard: Option<(u16, String)>) -> Option<String> {
     let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
     let (status, body) = match heard {
@@ -187,7 +189,7 @@ fn note(started: &Mutex<Started>, flow: &str, name: &str, heard: Option<(u16, St
         Some(heard) => heard,
     };
     let body: Value = serde_json::from_str(&body).unwrap_or_default();
-    // It may have ended before it was asked for again.
+    // It may have ended before the repeated request.
     let id = match status {
         200 | 201 => body["id"].as_str(),
         409 => body["execution"].as_str(),

@@ -1,6 +1,7 @@
-//! What operators do at a server that is killed: stops with rollback, redrives, forks, skips, decisions for steps that ask, and
-//! bulk stops. Each asks again until the server has said what became of it. In the end the witness's ledger says of each job
-//! whether all of it is done, all undone, or what is left.
+//! Actions of operators on a server that is killed: stops with rollback, redrives, forks, skips,
+//! decisions for steps that ask, and bulk stops. Each is repeated until the server answers with its
+//! outcome. At the end, the witness's ledger says for each job whether all of it is done, all
+//! undone, or what is left.
 
 use super::ledger::THINGS;
 use super::load::definition;
@@ -18,12 +19,12 @@ use tokio::task::JoinHandle;
 const OPERATORS: usize = 3;
 /// Executions of one bulk job.
 const TOGETHER: u64 = 5;
-/// What one waits for comes within this time, over some lives of the server.
+/// A wait is over within this time, across several lives of the server.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What is done to a job.
+/// The action on a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// Stopped with rollback while it runs.
@@ -63,7 +64,7 @@ struct Job {
     act: Act,
 }
 
-/// What operators did so far.
+/// The actions of operators so far.
 #[derive(Debug, Default)]
 struct Done {
     jobs: Vec<Job>,
@@ -77,7 +78,7 @@ pub(super) struct Operators {
     at_work: Vec<JoinHandle<()>>,
 }
 
-/// What an operator works with.
+/// The state of an operator.
 #[derive(Clone)]
 struct Desk {
     server: String,
@@ -160,7 +161,7 @@ impl Desk {
         });
     }
 
-    /// Asks until the server has said something definite.
+    /// Asks until the server gives a definite answer.
     async fn ask(&self, path: &str, body: &Value) -> (u16, Value) {
         loop {
             let sent = client()
@@ -224,7 +225,7 @@ impl Desk {
         let input = json!({"job": name, "fails": fails, "stuck": stuck});
         let body = json!({"name": name, "input": input});
         let (status, said) = self.ask(&format!("flows/{flow}/executions"), &body).await;
-        // Ended before it was asked for again.
+        // It ended before the repeated request.
         let id = said["id"].as_str().or(said["execution"].as_str());
         match (status, id) {
             (200 | 201 | 409, Some(id)) => {
@@ -355,7 +356,7 @@ impl Operated {
     }
 }
 
-/// What an execution says is left to undo, in the order it was made.
+/// The tasks that an execution reports as left to undo, in the order they were made.
 fn named(shown: &Value) -> Vec<String> {
     let left = shown["rollback"]["left"].as_array().into_iter().flatten();
     let mut left: Vec<String> = left.filter_map(Value::as_str).map(str::to_owned).collect();

@@ -12,7 +12,7 @@ const DRAIN_SECONDS: u64 = 1;
 /// A server must be ready, or gone, within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where a server lives, over all its lives.
+/// The address and files of a server, over all its lives.
 #[derive(Clone, Debug)]
 pub(in crate::campaigns) struct Place {
     program: PathBuf,
@@ -140,7 +140,8 @@ impl Process {
         }])
     }
 
-    /// What each thread waits for in the kernel, where the system tells: a slow flush looks unlike a lock.
+    /// What each thread waits for in the kernel, if the system shows it: this tells a slow flush
+    /// from a lock.
     fn threads(&self) -> String {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let tasks = tasks.into_iter().flatten().flatten().map(|task| {

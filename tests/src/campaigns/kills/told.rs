@@ -1,4 +1,5 @@
-//! What the witness is told of executions: how each ended, at least once, and nothing out of order.
+//! Notifications that the witness gets: the end of each execution, at least once, and nothing out
+//! of order.
 
 use super::audit::executions;
 use super::witness::{Told, Witness};
@@ -7,7 +8,7 @@ use crate::client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Holds what executions the server has against what the witness was told of them.
+/// Compares the server's executions with the notifications that the witness got.
 pub(super) async fn audit(server: &str, witness: &Witness, patience: Duration, findings: &mut Findings) {
     let shown = match executions(server).await {
         Ok(shown) => shown,

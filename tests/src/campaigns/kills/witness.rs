@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 
-/// What is known of one idempotency key.
+/// The record of one idempotency key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Called {
     /// The execution, by its header.
@@ -26,20 +26,20 @@ pub(super) struct Called {
     pub(super) came: Vec<u64>,
     /// When the last answer was given.
     pub(super) answered: u64,
-    /// What was sent the first time.
+    /// The body that was sent the first time.
     sent: Vec<u8>,
     /// Whether something else was sent later.
     pub(super) changed: bool,
 }
 
-/// What became of a report.
+/// The outcome of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reported {
     /// It is on its way.
     UnderWay,
-    /// The server said that it has it.
+    /// The server confirmed that it has it.
     Acknowledged,
-    /// The server said that it has one already: the answer to an earlier try was lost.
+    /// The server answered that it already has one: the answer to an earlier try was lost.
     HadItAlready,
     /// The server refused it.
     Refused(u16),
@@ -59,7 +59,7 @@ pub(in crate::campaigns) struct Witness {
     port: u16,
     server: String,
     book: Mutex<Book>,
-    /// What it was told of executions, in the order it came.
+    /// The notifications of executions, in the order they came.
     told_of: Mutex<Vec<Told>>,
     ledger: Mutex<Ledger>,
 }
@@ -112,12 +112,13 @@ impl Witness {
         self.told_of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is of each job.
+    /// The things that exist for each job.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what a call is for, at once: whoever called may be gone before it is answered. Whether it went well.
+    /// Does the work of a call, at once: the caller may be gone before the answer. Answers whether
+    /// it went well.
     fn carry_out(&self, path: &str, key: &str, sent: &Bytes) -> bool {
         let sent: Value = serde_json::from_slice(sent).unwrap_or_default();
         match path {
@@ -155,7 +156,7 @@ impl Witness {
         self.book().reports.insert(key.to_owned(), reported);
     }
 
-    /// Reports until the server says what became of it.
+    /// Reports until the server answers with the outcome.
     async fn report(self: Arc<Self>, key: String, token: String, delay: u64) {
         tokio::time::sleep(Duration::from_millis(delay)).await;
         let client = client();
@@ -242,7 +243,7 @@ async fn answer(
     let went_well = witness.carry_out(uri.path(), &key, &sent);
     let number = number_of(&key);
     if uri.path() == "/later" && first {
-        // At once: whoever called may be gone before it is answered.
+        // At once: the caller may be gone before the answer.
         let sent: Value = serde_json::from_slice(&sent).unwrap_or_default();
         let token = sent["token"].as_str().unwrap_or_default().to_owned();
         witness.told(&key, Reported::UnderWay);

@@ -19,7 +19,7 @@ pub(super) struct Desk {
     planted: Option<Bug>,
 }
 
-/// What a look at the queues brought.
+/// The result of a look at the queues.
 #[derive(Default)]
 pub(super) struct Settled {
     pub(super) expiries: Vec<TaskExpiry>,

@@ -1,4 +1,4 @@
-//! What is durable, and what is on its way there.
+//! Durable writes, and writes in flight.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -8,7 +8,7 @@ use starbridge_ports::{Append, ExecutionRecord, History, QueuedTask, Turn};
 use starbridge_runtime::{TaskGrant, TaskKey};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What follows once a write is durable.
+/// Effects that follow once a write is durable.
 pub(super) enum Word {
     /// Workers are told, and tasks wait again.
     ExecutionLeases(Vec<TaskGrant>, Vec<TaskKey>),
@@ -26,9 +26,9 @@ pub(super) struct Write {
 #[derive(Default)]
 pub(super) struct Disk {
     pub(super) store: MemoryStore,
-    /// What is durable: the last event of each execution, and its open calls by what they are for.
+    /// The durable state: the last event of each execution, and its open calls by their tasks.
     durable: Owner,
-    /// What the owner has decided.
+    /// The state that the owner has decided.
     pub(super) owner: Owner,
     pub(super) under_way: VecDeque<Write>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// Which task of its execution an open call is for.
+    /// The task of its execution that an open call is for.
     pub(super) fn task_of(&self, key: &TaskKey) -> Option<u32> {
         let task = *self.of.get(key)?;
         (self.open.get(&(key.0.clone(), task)) == Some(&key.1)).then_some(task)

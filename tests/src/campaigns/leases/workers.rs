@@ -18,7 +18,7 @@ pub(super) struct Belief {
     pub(super) ends: u64,
 }
 
-/// What workers believe.
+/// The beliefs of workers.
 #[derive(Default)]
 pub(super) struct Beliefs {
     by_task: BTreeMap<Task, Vec<Belief>>,
@@ -43,7 +43,7 @@ impl Beliefs {
         }
     }
 
-    /// What a worker believes of a call.
+    /// A worker's belief about a call.
     pub(super) fn of(&self, task: &Task, worker: u32, call: EventId) -> Option<&Belief> {
         let beliefs = self.by_task.get(task)?;
         beliefs

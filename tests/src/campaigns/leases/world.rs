@@ -33,7 +33,7 @@ enum Happening {
     BeatAnswered(u32, Task, EventId, u64, Option<u64>),
     Report(u32, Task, EventId),
     ExpiryArrives(TaskExpiry),
-    /// What was set for a queue is set no longer.
+    /// The setting of a queue is removed.
     Unset(Text),
     /// Something is to be done by the clock of the queues.
     Tick,
@@ -51,7 +51,7 @@ pub(super) struct World {
     desk: Desk,
     settings: BTreeMap<Text, QueueSettings>,
     queues: Vec<Text>,
-    /// Who asked with which order, and when it was sent.
+    /// The worker behind each order, and when it was sent.
     orders: BTreeMap<u64, (u32, u64)>,
     next_order: u64,
     beliefs: Beliefs,
@@ -285,7 +285,7 @@ impl World {
     fn answer(&mut self, mut grant: TaskGrant) {
         let asked = self.orders.remove(&grant.poll);
         let hangs_up = self.faults() && self.chance.of(3);
-        // Whoever asked has gone, and that is seen.
+        // The asking worker has gone, and the server sees that.
         let Some((worker, sent)) = asked.filter(|_| !hangs_up) else {
             self.findings.count("tasks given back", grant.tasks.len() as u64);
             let returned = grant.tasks.iter().map(|(task, _)| key_of(task)).collect();
@@ -450,7 +450,7 @@ impl World {
             }
             self.disk.under_way.push_back(leases(grants, Vec::new()));
             self.plan_commit();
-            // The worst moment: decided, and nobody told.
+            // The worst moment: the turn is decided, and nobody knows of it.
             if self.faults() && self.chance.below(1_000) == 0 {
                 self.crash();
             }
@@ -462,7 +462,7 @@ impl World {
         }
     }
 
-    /// Nothing is given out where nothing may be, and no more than may be.
+    /// Nothing is given out while that is forbidden, and no more than is allowed.
     fn look_at(&mut self, grants: &[TaskGrant]) {
         for (task, _) in grants.iter().flat_map(|grant| &grant.tasks) {
             let Some(settings) = self.settings.get(&task.queue) else {
@@ -512,7 +512,7 @@ impl World {
         self.settings.insert(queue, settings);
     }
 
-    /// The process dies and is started again. Whoever had asked it asks again.
+    /// The process dies and is started again. Workers with open requests ask again.
     fn crash(&mut self) {
         self.findings.count("crashes", 1);
         let under_way = u32::try_from(self.disk.under_way.len()).unwrap_or(0);
@@ -538,7 +538,7 @@ impl World {
         }
     }
 
-    /// What was brought and not durable was never there.
+    /// A task that was brought but is not durable never existed.
     fn restore_brought(&mut self) {
         self.brought = self.disk.owner.done + self.disk.owner.open.len() as u64;
     }

@@ -1,4 +1,4 @@
-//! What a world left behind, against what was seen outside.
+//! Compares the stores of a world with the records from outside.
 
 use super::outside::{Key, name_of};
 use super::world::World;
@@ -13,7 +13,7 @@ use starbridge_node::replay::replay;
 use starbridge_ports::{ExecutionRecord, History, Listing, Query};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Holds everything against everything.
+/// Compares all records with each other.
 pub(super) fn audit(world: &World) -> Findings {
     let mut findings = world.findings.clone();
     findings.problems.extend(world.outside.problems.clone());
@@ -110,7 +110,7 @@ fn one(
     }
 }
 
-/// What was seen outside stands in the histories.
+/// Everything seen outside is in the histories.
 fn seen(world: &World, histories: &BTreeMap<Text, ExportedHistory>, known: &BTreeSet<Key>, findings: &mut Findings) {
     let names: BTreeSet<String> = known.iter().map(name_of).collect();
     for key in &world.outside.keys {
@@ -168,7 +168,7 @@ fn paused(world: &World, execution: &Text, after: u64, findings: &mut Findings) 
     }
 }
 
-/// Nothing is left to do.
+/// No work is left.
 fn left(world: &World, findings: &mut Findings) {
     let store = world.store.store();
     let awake = store.awake().map_or(0, |awake| awake.len());

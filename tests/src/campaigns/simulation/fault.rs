@@ -1,6 +1,6 @@
-//! What goes wrong in a simulation, and what is wrong on purpose.
+//! Faults in a simulation, and bugs planted on purpose.
 
-/// What the world does to a runtime.
+/// A fault that the world causes in a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// A process dies.
@@ -49,7 +49,7 @@ impl Fault {
         Self::ClockBack,
     ];
 
-    /// What it is called among the figures.
+    /// Its name among the figures.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Crash => "processes that died",
@@ -83,11 +83,11 @@ impl Fault {
 /// A bug that is planted, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// The store appends whatever event it is told to append after.
+    /// The store ignores the expected last event of an append.
     IgnoresExpected,
     /// The store says that an append is durable before it is.
     AcknowledgesEarly,
-    /// Of an append that fails, half is kept.
+    /// Half of a failing append is kept.
     KeepsHalf,
     /// The store forgets messages between executions at a restart.
     ForgetsMessages,
@@ -97,7 +97,7 @@ pub enum Bug {
     ForgetsAwake,
     /// The store reads all but the last turn.
     ReadsBehind,
-    /// Each sending of a call has a key of its own.
+    /// Each sending of a call has its own key.
     FreshKeys,
     /// Effects leave when a turn is decided, not when it is durable.
     ReleasesEarly,
@@ -126,7 +126,7 @@ impl Bug {
         Self::ReportsAcknowledgedEarly,
     ];
 
-    /// What it is, in words.
+    /// Its description.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::IgnoresExpected => "the store ignores after which event it is to append",

@@ -1,4 +1,5 @@
-//! What stands outside of the processes: those who start, the functions, those who report. It keeps the book.
+//! The world outside the processes: clients that start, functions, clients that report. It keeps
+//! the book.
 
 use starbridge_flow::fnv::fnv1a_64;
 use starbridge_flow::value::{Object, Text, Value};
@@ -8,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A call as it is known outside.
 pub(super) type Key = (Text, EventId);
 
-/// What is known of a call.
+/// The record of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Called {
-    /// What was sent the first time.
+    /// The call that was sent the first time.
     pub(super) call: CallToSend,
     /// When it first came, in true milliseconds.
     pub(super) first: u64,
@@ -49,7 +50,7 @@ fn saying(member: &str, key: &Key) -> Object {
     [(Text::from(member), Value::from(name_of(key)))].into_iter().collect()
 }
 
-/// What a function answers.
+/// The answer of a function.
 pub(super) fn answer(call: &CallToSend, key: &Key) -> Signal {
     let number = key.1;
     let failed = |error: &str| Signal::Failed {
@@ -90,7 +91,7 @@ pub(super) fn lost(key: &Key) -> Signal {
     }
 }
 
-/// What is reported on a call; a second report says something else.
+/// The report on a call; a second report has another content.
 pub(super) fn report(key: &Key, second: bool) -> Signal {
     let result = if second {
         [(Text::from("said"), Value::from("again"))].into_iter().collect()

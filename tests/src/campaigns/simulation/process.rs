@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How many processes share the executions.
 pub(super) const SEATS: u8 = 3;
 
-/// Whose an execution is.
+/// The seat that owns an execution.
 pub(super) fn seat_of(execution: &str) -> usize {
     usize::from(shard_of(execution) % SEATS)
 }

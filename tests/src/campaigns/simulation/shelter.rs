@@ -10,7 +10,7 @@ use starbridge_ports::{Append, AuditEntry, History, Listing, Mark, Message, Refu
 /// A refusal of an append by its position.
 pub(super) type Refusals = Vec<(usize, Refusal)>;
 
-/// Keeps histories. It never fails by itself: whether an append arrives, the world decides.
+/// Keeps histories. It never fails on its own: the world decides whether an append arrives.
 pub(super) struct Shelter {
     store: MemoryStore,
     planted: Option<Bug>,
@@ -38,7 +38,7 @@ impl Shelter {
         self.store.append(&batch).unwrap_or_default()
     }
 
-    /// What was read, as the planted bug lets it be seen.
+    /// The history that was read, as the planted bug shows it.
     fn seen(&self, loaded: Option<StoredHistory>) -> Option<StoredHistory> {
         let mut stored = loaded?;
         if self.planted == Some(Bug::ReadsBehind) && stored.turns.len() > 1 {

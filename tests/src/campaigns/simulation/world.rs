@@ -43,7 +43,7 @@ enum Happening {
     Written(usize, u32),
     /// A batch of a process that is dead reaches the store.
     Late(Vec<Append>),
-    /// What the store has acknowledged becomes durable; only with a bug planted.
+    /// Writes that the store has acknowledged become durable; only with a bug planted.
     Flush(usize),
     /// A function answers.
     Answer(usize, u32, Key, Box<Signal>),
@@ -202,7 +202,7 @@ impl World {
             Happening::Answer(seat, life, (execution, _), signal) => {
                 let now = self.now();
                 if let Some(process) = self.process(seat, life) {
-                    // One that nobody waits for any more says nothing new.
+                    // A signal that nothing waits for any more has no effect.
                     let _ = process.shard.signal(&execution, *signal, now);
                     self.settle(seat);
                 }

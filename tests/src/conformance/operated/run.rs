@@ -18,15 +18,15 @@ const EXECUTION: &str = "case";
 /// 2024-01-01T00:00:00Z
 const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
 
-/// What happens to the state between two turns.
+/// The treatment of the state between two turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     Straight,
-    /// It is lost, and folded anew from the written history.
+    /// It is lost, and folded again from the written history.
     Folded,
     /// It is lost, and comes back from a checkpoint.
     Restored,
-    /// Nothing, but every signal comes twice.
+    /// No treatment, but every signal comes twice.
     Twice,
 }
 
@@ -271,7 +271,7 @@ impl Run {
             self.state.due(self.now).next().map(Signal::TimerDue)
         };
         if let Some(signal) = signal {
-            // What is refused came too late.
+            // A refused signal came too late.
             let _ = self.give(signal);
         }
         true
@@ -293,7 +293,7 @@ impl Run {
         Ok(())
     }
 
-    /// What happens to the state and to the answers under way after a turn.
+    /// The treatment of the state and of the answers in flight after a turn.
     fn pass_on(&mut self) {
         match self.way {
             Way::Straight | Way::Twice => {}
@@ -321,7 +321,7 @@ impl Run {
         state
     }
 
-    /// What is wrong with the event of a redrive after the first `from` events.
+    /// The fault in the event of a redrive after the first `from` events.
     pub(super) fn redriven_from(&self, from: usize, at: Option<u64>, steps: Option<&[String]>) -> Vec<String> {
         let mut problems = Vec::new();
         let redriven = self.events.get(from).map(|event| &event.detail);

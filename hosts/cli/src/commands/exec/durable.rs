@@ -1,4 +1,4 @@
-//! `exec --db`: runs that go on after anything.
+//! `exec --db`: runs that go on after any interruption.
 
 use super::{LoadedFlow, Watch};
 use crate::exit::Exit;
@@ -15,7 +15,8 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 impl Watch {
-    /// An execution is about to run: says so if it was begun before, and writes what its history has so far.
+    /// Prepares an execution to run. Prints a note if it began before, and writes its history so
+    /// far.
     pub(super) fn begin(
         &mut self,
         run: &LocalRun,
@@ -58,7 +59,7 @@ impl Watch {
     }
 }
 
-/// What is heard of interrupts, where they leave the execution as it is.
+/// The receiver of interrupts, if they leave the execution as it is.
 pub(super) fn interrupts(durable: bool, output: Output) -> Result<Option<Signal>, Exit> {
     if !durable {
         return Ok(None);
@@ -69,7 +70,7 @@ pub(super) fn interrupts(durable: bool, output: Output) -> Result<Option<Signal>
         .map_err(|error| fault(output, &format!("interrupts can't be heard: {error}"), ""))
 }
 
-/// Says how to go on with an execution that is left as it is, and how to undo what it did.
+/// Prints how to continue an execution that is left as it is, and how to undo its effects.
 pub(super) fn leave(output: Output, execution: &str, db: Option<&Path>, progress: &Progress) -> Exit {
     let again = command(std::env::args().skip(1), execution);
     output.say(&format!(
@@ -85,7 +86,7 @@ pub(super) fn leave(output: Output, execution: &str, db: Option<&Path>, progress
     Exit::Interrupted
 }
 
-/// Says what stays done of an execution that was stopped, and what undoes it.
+/// Prints the remaining effects of an execution that was stopped, and what undoes them.
 pub(super) fn stopped(output: Output, progress: &Progress) {
     output.note("interrupted: the execution was stopped, calls in flight were given up");
     let done: Vec<(&str, &str)> = progress.done().collect();
@@ -109,7 +110,8 @@ fn stay(names: &[&str]) -> String {
     format!("{} {verb} done", names.join(", "))
 }
 
-/// The words of the command that goes on: those that were given, without the input, with the name.
+/// The words of the command that continues the run: the given ones without the input, plus the
+/// name.
 fn command(given: impl Iterator<Item = String>, execution: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut given = given.peekable();
@@ -130,7 +132,7 @@ fn command(given: impl Iterator<Item = String>, execution: &str) -> String {
     words.join(" ")
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {

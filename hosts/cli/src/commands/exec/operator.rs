@@ -1,4 +1,4 @@
-//! `exec` on a terminal: whoever sits there decides for steps that wait for an operator.
+//! `exec` on a terminal: its user decides for steps that wait for an operator.
 
 use super::{Options, Watch};
 use crate::output::Output;
@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 
 const HOW: &str = "answer `retry`, `succeed`, `succeed {\"an\": \"output\"}`, `fail`, or `fail ERROR CAUSE`";
 
-/// Whether somebody can be asked: on a terminal, and where time does not jump ahead of the answer.
+/// Whether there is a person to ask: on a terminal, and only if time does not jump ahead of the
+/// answer.
 pub(super) fn is_there(options: &Options) -> bool {
     !options.fast_forward && std::io::stdin().is_terminal()
 }
@@ -29,7 +30,7 @@ pub(super) struct Operator {
 struct Request {
     execution: Text,
     event: EventId,
-    /// The step, and why it asks.
+    /// The step, and the reason for the question.
     question: String,
 }
 
@@ -47,17 +48,17 @@ impl Operator {
         Self { requests }
     }
 
-    /// Asks for those of a state's requests that are wanted.
+    /// Asks for the requested ones of a state's open decisions.
     pub(super) fn ask(&self, execution: &Text, flow: &Flow, state: &State, wanted: impl Fn(EventId) -> bool) {
         for request in state.manual_requests().filter(|request| wanted(request.event)) {
             let step = flow.step(request.step).map(|step| step.name.as_str());
             let Failure { error, cause } = &request.failure;
             let colon = if cause.is_empty() { "" } else { ": " };
             let (step, error, cause) = (escaped(step.unwrap_or_default()), escaped(error), escaped(cause));
-            // Several iterations may ask at once.
+            // Several iterations may ask at the same time.
             let place = place(flow, &request.path);
             let question = format!("{step}{place} failed with {error}{colon}{cause}");
-            // A thread that is gone has said so.
+            // A thread that has ended has already reported it.
             let _ = self.requests.send(Request {
                 execution: execution.clone(),
                 event: request.event,
@@ -95,7 +96,7 @@ impl Asking {
         }
     }
 
-    /// The next decision; `None` where nothing more can be read.
+    /// The next decision; `None` if nothing more can be read.
     fn read(&self) -> Option<Decision> {
         loop {
             let mut line = Vec::new();
@@ -109,7 +110,7 @@ impl Asking {
         }
     }
 
-    /// Gives a decision to the run; why it does not count, if it does not.
+    /// Gives a decision to the run. Returns why it was not accepted, if it was not.
     fn give(&self, request: Request, decision: Decision) -> Option<String> {
         let resolution = Resolution {
             decision,
@@ -127,7 +128,7 @@ impl Asking {
             audit: None,
             reply: Some(reply),
         };
-        // A run that is over takes no decision and needs none.
+        // A run that is over accepts no decision and needs none.
         self.commands.blocking_send(command).ok()?;
         match answer.blocking_recv() {
             Ok(Reply::Rejected(rejection)) => Some(rejection.to_string()),
@@ -136,7 +137,7 @@ impl Asking {
     }
 }
 
-/// A decision as it is typed.
+/// Reads a typed decision.
 fn parse(line: &str) -> Result<Decision, String> {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let rest = rest.trim();

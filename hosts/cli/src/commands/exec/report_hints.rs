@@ -1,4 +1,4 @@
-//! Telling people how to report to a task that waits for a callback.
+//! Tells people how to report to a task that waits for a callback.
 
 use crate::progress::Progress;
 use starbridge_flow::graph::{Flow, Pattern, StepKind, Undo};
@@ -8,7 +8,7 @@ use starbridge_runtime::TokenKeys;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Where reports are taken.
+/// The address for reports.
 #[derive(Default)]
 pub(super) struct ReportHints {
     on: Option<(SocketAddr, TokenKeys)>,
@@ -19,7 +19,7 @@ impl ReportHints {
         self.on = Some((address, tokens));
     }
 
-    /// A call leaves: if it waits for a callback, says how to report.
+    /// Handles a call that leaves: if it waits for a callback, prints how to report.
     pub(super) fn call(&self, execution: &Text, call: &CallToSend, progress: &Progress) {
         let Some((address, tokens)) = &self.on else {
             return;

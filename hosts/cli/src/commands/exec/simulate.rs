@@ -90,7 +90,7 @@ fn check(flow: &Flow, output: Output) -> Result<(), Exit> {
     Ok(())
 }
 
-/// The history of the execution, as `--history` asks for it.
+/// The history of the execution, for `--history`.
 fn write_history(
     options: &Options,
     output: Output,

@@ -57,7 +57,7 @@ fn row(task: &Object) -> Vec<String> {
     ]
 }
 
-/// Queues them anew, or lists them no longer, a page at a time.
+/// Queues them again or removes them from the list, page by page.
 pub fn change_dead(client: &Client, action: &str, options: &DeadOptions) -> Result<(), Exit> {
     let output = client.output();
     let wanted = options.tasks.iter().map(|task| wanted(task, output));
@@ -87,7 +87,7 @@ pub fn change_dead(client: &Client, action: &str, options: &DeadOptions) -> Resu
             break;
         }
     }
-    // Those named that nobody lists.
+    // The named ones that are not in the list.
     let unknown = (wanted.len() as u64).saturating_sub(done + not_done);
     not_done += unknown;
     let outcome = if not_done == 0 { Ok(()) } else { Err(Exit::Found) };

@@ -1,16 +1,16 @@
-//! How many files the process may have open, and how many connections follow from that.
+//! The limit of open files, and the number of connections that it allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use starbridge_server::{MAX_LEAVING, RESERVE_SEATS};
 
-/// For the store, the log, names that are looked up, and whatever else is opened now and then.
+/// Files reserved for the store, the log, name lookups, and occasional other files.
 const RESERVED_FILES: u64 = 128;
-/// Connections there are at most where nobody says how many.
+/// The default maximum of connections.
 const MAX_CONNECTIONS: u64 = 10_000;
-/// Connections there are in any case.
+/// The minimum of connections.
 const MIN_CONNECTIONS: u64 = 16;
 
-/// What the limit of open files comes to.
+/// The result of the limit of open files.
 #[derive(Clone, Copy, Debug)]
 pub struct Files {
     before: Option<u64>,
@@ -20,15 +20,15 @@ pub struct Files {
 }
 
 impl Files {
-    /// Raises the limit of open files as far as it goes. There may be as many connections as are set, or as many as leave
-    /// enough files for so many calls and for the store.
+    /// Raises the limit of open files as far as possible. The number of connections is the
+    /// configured one, or the one that leaves enough files for this many calls and for the store.
     pub fn raise(set: usize, calls: usize) -> Self {
         let before = getrlimit(Resource::Nofile);
         let raised = Rlimit {
             current: before.maximum,
             maximum: before.maximum,
         };
-        // A system that refuses leaves what there is.
+        // If the system refuses, the old limit stays.
         let after = match setrlimit(Resource::Nofile, raised) {
             Ok(()) => getrlimit(Resource::Nofile),
             Err(_) => before,
@@ -48,7 +48,7 @@ impl Files {
         usize::try_from(self.most).unwrap_or(usize::MAX)
     }
 
-    /// Writes to the log what it is.
+    /// Logs the limits.
     pub fn log(self) {
         let Self { before, now, fit, most } = self;
         tracing::info!(files = now, before, connections = most, "the file limit is read");
@@ -61,7 +61,8 @@ impl Files {
     }
 }
 
-/// How many connections so many files leave room for. Calls get theirs first, but never more than half.
+/// The number of connections that this many files allow. Calls get their files first, but never
+/// more than half.
 fn that_fit(files: u64, calls: u64) -> u64 {
     let beside = RESERVED_FILES + (RESERVE_SEATS + MAX_LEAVING) as u64;
     let left = files.saturating_sub(beside);

@@ -1,4 +1,4 @@
-//! What is written while a server runs: structured, to stderr; and traces, where a collector is named.
+//! The structured log of a server, on stderr, and its traces, if a collector is named.
 
 #[cfg(feature = "otel")]
 mod traces;
@@ -17,7 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// What has to be sent off before the process ends.
+/// Data that must be sent before the process ends.
 pub struct Logging {
     #[cfg(feature = "otel")]
     _traces: Option<traces::Traces>,
@@ -25,7 +25,8 @@ pub struct Logging {
 
 type Layers = Vec<Box<dyn Layer<Registry> + Send + Sync>>;
 
-/// Lines for people. Names and causes of errors are what others wrote, at every level: no field can end its line.
+/// Lines for people. Names and causes of errors come from outside, at every level, so no field can
+/// end its line.
 fn text<S, W>(writer: impl Fn() -> W + Send + Sync + 'static, colours: bool) -> impl Layer<S> + Send + Sync
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -46,7 +47,7 @@ where
         .fmt_fields(fields.delimited(" "))
 }
 
-/// Objects for programs.
+/// JSON objects for programs.
 fn json<S, W>(writer: impl Fn() -> W + Send + Sync + 'static) -> impl Layer<S> + Send + Sync
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -59,13 +60,14 @@ where
         .json()
 }
 
-/// From here on what happens is written as the configuration says.
+/// Starts logging as the configuration says.
 pub fn begin(config: &LogConfig, output: Output) -> Result<Logging, Exit> {
     let unknown = |why: String| {
         let help = "for example `info`, or `info,starbridge_runtime=debug`";
         bad(output, &format!("`log.level`: {why}"), help)
     };
-    // A word that is no level would be taken for a part of the program, and all the rest would be silent.
+    // A word that is not a level would be taken for a part of the program, and everything else
+    // would be silent.
     let words = config.level.split(',').map(str::trim);
     let mut plain = words.filter(|word| !word.contains(['=', '[', ':']));
     if let Some(word) = plain.find(|word| word.parse::<LevelFilter>().is_err()) {
@@ -84,7 +86,7 @@ pub fn begin(config: &LogConfig, output: Output) -> Result<Logging, Exit> {
         let help = "OTEL_EXPORTER_OTLP_ENDPOINT names a collector, for example http://localhost:4318";
         bad(output, &format!("traces can't be sent: {error}"), help)
     })?;
-    // A second log in one process says nothing; there is none.
+    // A second log in one process has no effect, and there is none.
     let _ = tracing_subscriber::registry().with(layers).try_init();
     Ok(Logging {
         #[cfg(feature = "otel")]
@@ -98,7 +100,7 @@ mod tests {
     use starbridge_node::escaping::is_control;
     use std::sync::{Arc, Mutex};
 
-    /// What is written, kept.
+    /// The written lines, kept for the test.
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<u8>>>);
 

@@ -1,15 +1,16 @@
-//! Memory that is free goes back to the system, also when nothing is asked of the server any more.
+//! Returns free memory to the system, even if the server gets no more requests.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-/// How often the allocator is reminded. It keeps what is free for a second first.
+/// How often the allocator is triggered. It keeps free memory for a second first.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Bytes of a block that is none of the small ones the allocator keeps for the next who asks.
+/// The size of a block that is too large for the allocator to keep for the next request, in bytes.
 const BLOCK_BYTES: usize = 4 << 20;
 
-/// Has free memory given back for as long as the server runs. The allocator sees to what has been free for long enough whenever a
-/// large block is freed, and only then: after a burst of large requests, what they took would stay until the next.
+/// Makes the allocator return free memory for as long as the server runs. The allocator only
+/// returns memory that has been free for long enough when a large block is freed. So after a burst
+/// of large requests, their memory would stay until the next burst.
 pub async fn give_back() {
     loop {
         tokio::time::sleep(PAUSE).await;

@@ -1,15 +1,15 @@
-//! Which signals stop a server, and which it does not heed. Either way none of them ends it at once.
+//! The signals that stop a server, and those that it ignores. None of them ends it at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What is listened to, from the moment this is made.
+/// The signals that are received from now on.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     quit: Signal,
-    /// Nothing, where whoever started the process wants it to outlive the terminal (nohup).
+    /// `None` if the process was started to outlive the terminal (nohup).
     hang_up: Option<Signal>,
-    /// They would end the process, and say nothing to it.
+    /// Signals that would end the process by default but mean nothing to it.
     _ignored: [Signal; 3],
 }
 
@@ -34,7 +34,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one that stops the server, and says what it was.
+    /// Waits for a signal that stops the server, and returns its name.
     pub async fn stop(&mut self) -> &'static str {
         let hang_up = async {
             match &mut self.hang_up {

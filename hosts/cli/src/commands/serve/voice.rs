@@ -1,10 +1,11 @@
-//! What a server says of itself: lines for people, or, where the log is JSON, lines of the log like all others.
+//! A server's messages about itself: lines for people, or, if the log is JSON, ordinary lines of
+//! the log.
 
 use crate::exit::Exit;
 use crate::output::{Output, fault};
 use starbridge_node::config::LogFormat;
 
-/// How it is said.
+/// The form of the messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Voice {
     output: Output,
@@ -12,7 +13,7 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// As the log is written.
+    /// The form of the log.
     pub fn of(format: LogFormat, output: Output) -> Self {
         Self {
             output,
@@ -20,7 +21,7 @@ impl Voice {
         }
     }
 
-    /// Says something.
+    /// Prints a message.
     pub fn say(self, words: &str) {
         match self.json {
             true => tracing::info!("{words}"),
@@ -28,7 +29,7 @@ impl Voice {
         }
     }
 
-    /// Says why the server can't be, or came to its end, and what to do.
+    /// Prints why the server can't start, or why it ended, and what to do.
     pub fn fault(self, why: &str, help: &str) -> Exit {
         if !self.json {
             return fault(self.output, why, help);

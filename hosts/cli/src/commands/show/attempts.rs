@@ -1,4 +1,4 @@
-//! The attempts of a visit: what each was given, and what came back.
+//! The attempts of a visit, each with its input and result.
 
 use crate::client::Client;
 use crate::exit::Exit;

@@ -4,21 +4,22 @@ use crate::client::Client;
 use crate::views::{name_of, plain, text};
 use starbridge_flow::value::{Object, Value};
 
-/// So many events are looked at.
+/// How many events are looked at.
 const PAGE_EVENTS: &str = "1000";
-/// So many children are named.
+/// How many children are named.
 const MAX_CHILDREN: usize = 20;
 
-/// An execution that an event names.
+/// An execution that an event mentions.
 struct Named {
     id: String,
     /// The step of the event.
     step: String,
-    /// Whether the event says that the step started it. What a call answers may name any execution.
+    /// Whether the event says that the step started it. The answer of a call may name any
+    /// execution.
     started: bool,
 }
 
-/// The children, as FLOW/NAME with their steps; nothing where there are none or it can't be told.
+/// The children, as FLOW/NAME with their steps; empty if there are none or they can't be found out.
 pub(super) fn children(client: &Client, execution: &Object) -> Option<String> {
     let id = plain(execution, "id");
     let query = [("limit", PAGE_EVENTS.to_owned())];
@@ -34,7 +35,7 @@ pub(super) fn children(client: &Client, execution: &Object) -> Option<String> {
     (!children.is_empty()).then(|| children.join(", "))
 }
 
-/// An execution that an event names as one that was started.
+/// An execution that an event reports as started.
 fn named(event: &Value) -> Option<Named> {
     let event = event.as_object()?;
     let detail = event.get("detail")?.as_object()?;

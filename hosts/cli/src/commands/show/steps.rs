@@ -1,4 +1,4 @@
-//! The steps of an execution: how far each foreach is, and a row for each visit.
+//! The steps of an execution: the progress of each foreach, and a row for each visit.
 
 use crate::client::Client;
 use crate::commands::history::definition;
@@ -11,20 +11,21 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
 use std::collections::BTreeMap;
 
-/// Most steps the server tells of at a time.
+/// The largest number of steps on a page of the server.
 const PAGE_STEPS: &str = "10000";
 const HEADS: [&str; 6] = ["STEP", "STATUS", "ATTEMPTS", "ENTERED", "TOOK", "WHY"];
-/// The column with the execution that a step started stands before this one, if a step started one.
+/// The column of the execution that a step started is inserted before this one, if any step started
+/// one.
 const CHILD_COLUMN: usize = 5;
 
-/// Which steps are shown; all where none are asked for.
+/// The requested steps; all if there is no filter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) failed: bool,
     pub(super) running: bool,
     /// Of the step of this name.
     pub(super) step: Option<&'a str>,
-    /// As they were after this event.
+    /// The steps as they were after this event.
     pub(super) at: Option<u64>,
 }
 
@@ -142,7 +143,7 @@ fn row(name: &str, shown: &Object, began: Option<&str>) -> Vec<String> {
     ]
 }
 
-/// How the iterations of a foreach stand.
+/// The state of the iterations of a foreach.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ForeachSummary {
     /// Whether each iteration failed, runs or is done: the worst of its steps.
@@ -221,7 +222,7 @@ fn summarize(steps: &[Object]) -> BTreeMap<String, ForeachSummary> {
     summaries
 }
 
-/// How many items each foreach that runs has.
+/// The number of items of each running foreach.
 fn totals(client: &Client, execution: &Object) -> Option<BTreeMap<String, u64>> {
     let id = plain(execution, "id");
     let state = client.look(&["executions", &id, "state"], &[])?;

@@ -1,4 +1,4 @@
-//! An execution and those that it started, as a tree.
+//! An execution and its descendants, as a tree.
 
 use crate::client::Client;
 use crate::exit::Exit;
@@ -9,15 +9,15 @@ use starbridge_flow::value::{Object, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 const PAGE_EXECUTIONS: &str = "1000";
-/// So many executions of a family are read, the newest first.
+/// How many executions of a family are read, the newest first.
 const MAX_READ: usize = 10_000;
-/// So many rows are shown.
+/// How many rows are shown.
 const MAX_ROWS: usize = 500;
-/// So many levels are shown below the execution.
+/// How many levels are shown below the execution.
 const MAX_DEPTH: usize = 20;
 const HEADS: [&str; 5] = ["EXECUTION", "STATUS", "STARTED", "TOOK", "WHY"];
 
-/// Shows the tree below the execution that is meant.
+/// Shows the tree below the named execution.
 pub(super) fn show(client: &Client, meant: &str) -> Result<(), Exit> {
     let output = client.output();
     let execution = views::execution(client, meant)?.object();
@@ -73,7 +73,7 @@ struct Tree {
     all: bool,
 }
 
-/// A row: an execution and what is drawn before it.
+/// A row: an execution and the drawing before it.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     id: String,
@@ -89,8 +89,8 @@ struct Rows {
 }
 
 impl Tree {
-    /// `newest_first`: the family without `top`. Where `top` is the root, executions whose parent is gone are shown below
-    /// the id of that parent.
+    /// `newest_first`: the family without `top`. If `top` is the root, executions whose parent is
+    /// gone are shown below the id of that parent.
     fn new(top: Object, newest_first: Vec<Object>, is_root: bool, all: bool) -> Self {
         let top_id = plain(&top, "id");
         let mut children: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -118,7 +118,7 @@ impl Tree {
     /// The rows from this execution down, each before its children.
     fn rows(&self, top: &str) -> Rows {
         let mut rows = Rows::default();
-        // What a server says is not trusted to be a tree.
+        // The server's data is not trusted to be a tree.
         let mut seen = BTreeSet::new();
         let mut left = vec![(top.to_owned(), 0, String::new(), String::new())];
         while let Some((id, depth, lines, below)) = left.pop() {
@@ -208,7 +208,7 @@ mod tests {
         serde_json::from_str(&format!(r#"{{"id": "{id}"{parent}}}"#)).unwrap()
     }
 
-    /// The tree below `a`, drawn, of children with their parents in the order of their starts.
+    /// The drawn tree below `a`, for children with their parents in the order of their starts.
     fn drawn(members: &[(&str, &str)]) -> (Vec<String>, bool) {
         let members = members.iter().rev().map(|(id, parent)| execution(id, Some(parent)));
         let tree = Tree::new(execution("a", None), members.collect(), true, true);

@@ -3,7 +3,7 @@
 use super::CaseReport;
 use std::fmt::Write;
 
-/// The cases as JUnit has them: a suite a file.
+/// The cases in JUnit's form: one suite for each file.
 pub(super) fn junit(cases: &[CaseReport]) -> String {
     let failed = |cases: &[&CaseReport]| cases.iter().filter(|case| !case.ok).count();
     let mut files: Vec<&str> = cases.iter().map(|case| case.file.as_str()).collect();
@@ -42,7 +42,7 @@ pub(super) fn junit(cases: &[CaseReport]) -> String {
     text
 }
 
-/// A text as XML, without what can't stand there.
+/// A text as XML, without characters that XML forbids.
 fn xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! `validate --fix`: what can be fixed mechanically, fixed in the file.
+//! `validate --fix`: applies mechanical fixes to the file.
 
 use crate::exit::Exit;
 use crate::output::Output;
@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Fixes what can be fixed for sure, writes the file if that changed anything, and says what was changed.
+/// Applies all fixes that are sure, writes the file if that changed it, and prints the changes.
 pub fn fix_file(file: &Path, source: Source, output: Output) -> Result<Source, Exit> {
     let FixedText {
         source: fixed, changes, ..
@@ -33,9 +33,9 @@ pub fn fix_file(file: &Path, source: Source, output: Output) -> Result<Source, E
     Ok(fixed)
 }
 
-/// Puts a text in a file's place: all of it or nothing, with the rights the file had.
+/// Replaces a file's text atomically, and keeps the file's permissions.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    // What a link leads to is replaced, not the link.
+    // The target of a link is replaced, not the link.
     let file = fs::canonicalize(file)?;
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut fresh = tempfile::NamedTempFile::new_in(folder)?;

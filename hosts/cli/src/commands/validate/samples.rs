@@ -1,17 +1,17 @@
-//! What the test files beside a flow show of its data: the results of their mocks.
+//! Example data from the test files beside a flow: the results of their mocks.
 
 use starbridge_fdl::Samples;
 use starbridge_simulator::{FlowSource, TestFile};
 use std::fs;
 use std::path::Path;
 
-/// Test files that are looked at in one folder.
+/// The maximum number of test files read in one folder.
 const MOST_FILES: usize = 32;
-/// Longer test files are passed over.
+/// Longer test files are skipped.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The results, by step, in all test files of the flow's folder that test it. What can't be read is passed over: it is
-/// `test` that says so.
+/// The results, by step, in all test files of the flow's folder that test it. Unreadable files are
+/// skipped, because `test` reports them.
 pub fn beside(flow: &Path) -> Samples {
     let folder = flow.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

@@ -1,7 +1,7 @@
 //! The tasks that are ours, and for how long.
 //!
-//! A lease is counted from when we last asked for it and were answered: the server counts from later, so a task is given up
-//! here before it is anybody else's.
+//! A lease counts from the time of our last successful request for it. The server counts from a
+//! later time, so a task is given up here before another worker gets it.
 
 use super::task::Task;
 use starbridge_ports::LogTail;
@@ -12,13 +12,13 @@ use tokio::task::AbortHandle;
 /// Heartbeats go out after this part of a lease; those that are due after this part go with them.
 const HEARTBEAT_PART: u32 = 3;
 const HEARTBEAT_BATCH_PART: u32 = 6;
-/// Tokens in one request.
+/// The number of tokens in one request.
 const BATCH: usize = 1_000;
 
-/// How far a task has come.
+/// The stage of a task.
 #[derive(Debug)]
 pub enum Stage {
-    /// Its lease may have run out on the way here: a heartbeat will tell.
+    /// Its lease may have run out on the way here; a heartbeat will find out.
     Unsure,
     /// Its program runs.
     Runs(AbortHandle),
@@ -26,7 +26,7 @@ pub enum Stage {
     Ended,
 }
 
-/// A task that is ours.
+/// A task of ours.
 #[derive(Debug)]
 pub struct Entry {
     /// The task.
@@ -37,17 +37,17 @@ pub struct Entry {
     pub log: LogTail,
     /// When its program began.
     pub begun: Instant,
-    /// When the lease was last asked for with success.
+    /// The time of the last successful request for the lease.
     renewed: Instant,
     deadline: Option<Instant>,
 }
 
-/// Why a task is ours no longer.
+/// Why a task is no longer ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// No heartbeat got through for a whole lease.
     Lease,
-    /// It took longer than it may.
+    /// It took longer than allowed.
     Deadline,
 }
 
@@ -58,7 +58,8 @@ pub struct HeldTasks {
 }
 
 impl HeldTasks {
-    /// Takes a task that was asked for at one time and handed out at another. Answers whether it is ours for certain.
+    /// Takes a task that was requested at one time and received at another. Returns whether it is
+    /// certainly ours.
     pub fn take(&mut self, task: Task, asked: Instant, now: Instant) -> bool {
         let sure = now < asked + task.lease;
         let entry = Entry {
@@ -78,23 +79,23 @@ impl HeldTasks {
         self.tasks.get_mut(token)
     }
 
-    /// A task is ours no longer.
+    /// Removes a task that is no longer ours.
     pub fn remove(&mut self, token: &str) -> Option<Entry> {
         self.tasks.remove(token)
     }
 
-    /// Whether nothing is ours.
+    /// Whether there are no tasks.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// How many tasks have yet to end.
+    /// How many tasks have not ended yet.
     pub fn unfinished(&self) -> usize {
         let ended = |entry: &&Entry| matches!(entry.stage, Stage::Ended);
         self.tasks.len() - self.tasks.values().filter(ended).count()
     }
 
-    /// All tasks that have yet to end.
+    /// All tasks that have not ended yet.
     pub fn take_unfinished(&mut self) -> Vec<Entry> {
         let unfinished = self.tasks.extract_if(|_, entry| !matches!(entry.stage, Stage::Ended));
         unfinished.map(|(_, entry)| entry).collect()
@@ -117,14 +118,15 @@ impl HeldTasks {
         along.take(BATCH).collect()
     }
 
-    /// A heartbeat that was sent then got through. Answers the task, if this is the first word of it.
+    /// Records that a heartbeat sent at this time got through. Returns the task if this is its
+    /// first confirmed heartbeat.
     pub fn renew(&mut self, token: &str, sent: Instant) -> Option<&mut Entry> {
         let entry = self.tasks.get_mut(token)?;
         entry.renewed = entry.renewed.max(sent);
         entry.is_unsure().then_some(entry)
     }
 
-    /// Takes the tasks that are ours no longer. What has ended is left: its report will tell.
+    /// Takes the tasks that are no longer ours. Ended tasks stay, because their reports will tell.
     pub fn over(&mut self, now: Instant) -> Vec<(Entry, Over)> {
         let over = self
             .tasks
@@ -136,7 +138,7 @@ impl HeldTasks {
         .collect()
     }
 
-    /// When the next task is ours no longer.
+    /// When the next task stops being ours.
     pub fn next_end(&self) -> Option<Instant> {
         self.tasks.values().filter_map(|entry| Some(entry.ends()?.0)).min()
     }
@@ -166,7 +168,7 @@ impl Entry {
 
     fn ends(&self) -> Option<(Instant, Over)> {
         let lease = match self.stage {
-            // Nothing runs that would have to end.
+            // No program runs that would have to end.
             Stage::Unsure => self.begun + self.task.lease,
             Stage::Runs(_) => self.renewed + self.task.lease,
             Stage::Ended => return None,

@@ -5,13 +5,14 @@ use starbridge_ports::{Backoff, Failures};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The pauses after something went wrong.
+/// The pauses after failures.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// Reports of one request, and their bytes: a server takes a megabyte and one whole output.
+/// The maximum number of reports in one request, and of their bytes: a server accepts a megabyte
+/// and one whole output.
 const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// When something that goes wrong may be tried again.
+/// When a failed action may be tried again.
 #[derive(Debug)]
 pub struct NextTry {
     failures: Failures,
@@ -28,12 +29,12 @@ impl Default for NextTry {
 }
 
 impl NextTry {
-    /// It went wrong.
+    /// Records a failure.
     pub fn failed(&mut self, now: Instant) {
         self.until = Some(now + self.failures.next_pause());
     }
 
-    /// It went well.
+    /// Records a success.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
@@ -54,11 +55,11 @@ impl NextTry {
 pub struct Report {
     /// The task's token.
     pub token: String,
-    /// What people are told of the task.
+    /// The task's label for people.
     pub label: String,
-    /// What is reported.
+    /// The content of the report.
     pub body: Object,
-    /// Whether it was sent before, with no word of what became of it.
+    /// Whether it was sent before without a known result.
     pub again: bool,
 }
 
@@ -66,7 +67,7 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Outbox {
     waiting: VecDeque<Report>,
-    /// Bytes that go together.
+    /// The bytes that may go together.
     together: usize,
     /// When the next may be sent.
     pub next_try: NextTry,
@@ -83,12 +84,12 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// A report is to be sent.
+    /// Adds a report to send.
     pub fn put(&mut self, report: Report) {
         self.waiting.push_back(report);
     }
 
-    /// These are to be sent again, before all others.
+    /// Puts reports back to send them again, before all others.
     pub fn put_back(&mut self, reports: Vec<Report>) {
         for mut report in reports.into_iter().rev() {
             report.again = true;
@@ -111,7 +112,7 @@ impl Outbox {
         self.waiting.is_empty()
     }
 
-    /// Takes those that go together now.
+    /// Takes the reports that go together now.
     pub fn batch(&mut self, now: Instant) -> Vec<Report> {
         let mut batch = Vec::new();
         let mut bytes = 0;

@@ -1,4 +1,4 @@
-//! What a worker says: of each task only where that is wanted, of what was lost always.
+//! The messages of a worker: about each task only if requested, about lost tasks always.
 
 use super::task::TaskResult;
 use crate::client::Problem;
@@ -14,12 +14,12 @@ pub struct Reporter {
     output: Output,
     verbose: bool,
     server: String,
-    /// Whether the server was there when it was last asked.
+    /// Whether the server answered the last request.
     there: bool,
 }
 
 impl Reporter {
-    /// A reporter; `verbose` says every task's start and end.
+    /// A reporter; with `verbose` it prints every task's start and end.
     pub fn new(output: Output, verbose: bool, server: &str) -> Self {
         Self {
             output,
@@ -29,7 +29,7 @@ impl Reporter {
         }
     }
 
-    /// Says something once.
+    /// Prints a message once.
     pub fn note(&self, line: &str) {
         self.output.note(&escaped(line));
     }
@@ -57,14 +57,14 @@ impl Reporter {
         }
     }
 
-    /// The server could not be asked, or can't answer now.
+    /// The server could not be reached, or can't answer now.
     pub fn away(&mut self, why: &str) {
         if std::mem::replace(&mut self.there, false) {
             self.note(&format!("{}: {why}; trying again", self.server));
         }
     }
 
-    /// It answered.
+    /// The server answered.
     pub fn there(&mut self) {
         if !std::mem::replace(&mut self.there, true) {
             self.note(&format!("{} is there again", self.server));

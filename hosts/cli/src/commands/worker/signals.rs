@@ -1,4 +1,4 @@
-//! Being told to stop.
+//! Signals that stop the worker.
 
 use crate::exit::Exit;
 use crate::output::{Output, fault};
@@ -12,7 +12,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on they end nothing by themselves.
+    /// From now on these signals end nothing by themselves.
     pub fn new(output: Output) -> Result<Self, Exit> {
         let listen = |kind| {
             signal(kind).map_err(|error| fault(output, &format!("no signals can be taken: {}", reason(&error)), ""))

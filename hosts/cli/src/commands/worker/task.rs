@@ -1,4 +1,4 @@
-//! A task as a server hands it out, and what its program makes of it.
+//! A task from a server, and the result of its program.
 
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Origin, Pattern};
@@ -9,17 +9,17 @@ use starbridge_node::programs::CommandConnector;
 use starbridge_ports::{CallIds, LogTail, Outcome, Request, ResourceFamily};
 use std::time::Duration;
 
-/// A lease where a server says nothing.
+/// The lease if a server gives none.
 const LEASE_SECONDS: u64 = 30;
 
 /// A task that was handed out.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Reports and heartbeats are made with it.
+    /// The token for reports and heartbeats.
     pub token: String,
-    /// What people are told: the step and the call.
+    /// The label for people: the step and the call.
     pub label: String,
-    /// How often the server must hear of it.
+    /// The longest time between heartbeats.
     pub lease: Duration,
     /// How long it may take.
     pub timeout: Option<Duration>,
@@ -28,7 +28,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Reads what a server handed out; nothing, where there is no token.
+    /// Reads a task from a server's answer; `None` if it has no token.
     pub fn read(told: &Object, command: &[String]) -> Option<Self> {
         let text = |key: &str| told.get(key).map(Value::to_plain_text).unwrap_or_default();
         let number = |key: &str| {
@@ -83,7 +83,8 @@ impl Task {
         })
     }
 
-    /// Runs its program; gives what came of it. What it prints on stderr is added to the log meanwhile. Given up before, the program is killed with all it started.
+    /// Runs its program and returns the result. Its stderr is added to the log meanwhile. If the
+    /// future is dropped, the program is killed with everything it started.
     pub async fn run(&self, programs: &CommandConnector, log: &LogTail) -> TaskResult {
         match programs.run(&self.request, &self.input, log).await {
             Outcome::Result(Value::Object(output)) => TaskResult::Done(output),
@@ -94,13 +95,13 @@ impl Task {
             Outcome::Failed { error, cause, .. } | Outcome::NotSent { error, cause } => {
                 TaskResult::failed(&error, cause)
             }
-            // Programs are asked for results alone.
+            // Programs are only asked for results.
             Outcome::Accepted { .. } => TaskResult::Done(Object::new()),
         }
     }
 }
 
-/// What came of a program.
+/// The result of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskResult {
     /// Its output.
@@ -115,7 +116,7 @@ pub enum TaskResult {
 }
 
 impl TaskResult {
-    /// A failure under the name the server keeps it by.
+    /// A failure under the name that the server stores.
     pub fn failed(error: &FaultKind, cause: String) -> Self {
         let error = FAULT_NAMES
             .outside(Origin::Worker, &FAULT_NAMES.name(error))

@@ -1,4 +1,4 @@
-//! A worker at work: one loop that takes tasks, runs their programs, keeps them by heartbeats and reports them.
+//! The loop of a worker: it takes tasks, runs their programs, sends heartbeats and reports results.
 
 use super::Options;
 use super::held::{Entry, HeldTasks, Over, Stage};
@@ -15,21 +15,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-/// How long a hold waits for tasks, in seconds; where nothing is waited for, just long enough to know.
+/// How long a hold waits for tasks, in seconds. If it must not wait, just long enough to find out.
 const WAIT_SECONDS: u64 = 20;
 const QUICK_WAIT_SECONDS: u64 = 1;
-/// How much longer than its wait an answer may take.
+/// The additional time for an answer after its wait.
 const ANSWER: Duration = Duration::from_secs(15);
-/// Reports that may wait before no task is taken any more.
+/// The number of waiting reports at which no more tasks are taken.
 const MAX_UNSENT_REPORTS: usize = 1_000;
-/// A hold under way when the worker is told to stop: tasks may be on their way here.
+/// The time limit of a hold in progress when the worker is told to stop: tasks may be on their way
+/// here.
 const LAST_HOLD: Duration = Duration::from_millis(500);
 
 type Asked = Result<Result<Answer, Problem>, String>;
 
-/// What was asked of the server, and what came of it.
+/// A request to the server, with its answer.
 enum Answered {
-    /// `idle`: nothing ran and nothing was to be reported.
+    /// `idle`: no program ran and no report was waiting.
     Hold {
         sent: Instant,
         idle: bool,
@@ -46,16 +47,16 @@ enum Answered {
     },
 }
 
-/// How the work comes to its end.
+/// The end of the work.
 struct Leaving {
-    /// Until when programs may go on.
+    /// Until when programs may run.
     until: Instant,
-    /// Until when tasks may still come in.
+    /// Until when tasks may still arrive.
     holds: Instant,
     exit: Result<(), Exit>,
 }
 
-/// A worker at work.
+/// The loop of a worker.
 pub struct WorkerLoop<'a> {
     options: &'a Options,
     client: &'a Client,
@@ -73,13 +74,13 @@ pub struct WorkerLoop<'a> {
     sending_heartbeats: bool,
     hold_again: NextTry,
     heartbeat_again: Option<Instant>,
-    /// A hold found nothing while nothing else was to be done.
+    /// Whether a hold found nothing while there was nothing else to do.
     found_nothing: bool,
     leaving: Option<Leaving>,
 }
 
 impl<'a> WorkerLoop<'a> {
-    /// A worker that has nothing to do yet.
+    /// A worker without any task yet.
     pub fn new(options: &'a Options, client: &'a Client, connector: CommandConnector) -> Result<Self, Exit> {
         let output = client.output();
         let remote = client.remote().clone();
@@ -106,7 +107,7 @@ impl<'a> WorkerLoop<'a> {
         })
     }
 
-    /// Works until it is told to stop, or there is nothing left.
+    /// Works until it is told to stop or nothing is left.
     pub async fn work(mut self) -> Result<(), Exit> {
         let queues = self.options.queues.join(", ");
         let server = self.remote.address();
@@ -140,7 +141,7 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
-    /// Takes no more; what runs may end.
+    /// Takes no more tasks; running programs may end.
     fn leave(&mut self, exit: Result<(), Exit>) {
         let now = Instant::now();
         self.leaving.get_or_insert(Leaving {
@@ -175,7 +176,7 @@ impl<'a> WorkerLoop<'a> {
         Some(exit.and(if unsaid.is_empty() { Ok(()) } else { Err(Exit::Fault) }))
     }
 
-    /// When there is something to do by the clock.
+    /// The next time to act.
     fn next(&self, now: Instant) -> Instant {
         let later = |at: Option<Instant>, not_before: Option<Instant>| at.map(|at| at.max(not_before.unwrap_or(at)));
         let heartbeat = later(self.held.next_heartbeat(), self.heartbeat_again).filter(|_| !self.sending_heartbeats);
@@ -190,7 +191,7 @@ impl<'a> WorkerLoop<'a> {
             leaving.map(|leaving| leaving.until),
             holds,
         ];
-        // What is due and can't be done now waits for something else.
+        // Work that is due but can't be done now waits for something else.
         let waits = waits.into_iter().flatten().filter(|at| *at > now);
         waits.min().unwrap_or(now + Duration::from_secs(WAIT_SECONDS))
     }
@@ -212,7 +213,8 @@ impl<'a> WorkerLoop<'a> {
         }
         let wait = match (self.options.until_empty, self.options.lease) {
             (true, _) => QUICK_WAIT_SECONDS,
-            // A lease is counted from the asking: no more of it should pass with waiting than need be.
+            // A lease counts from the request, so as little of it as possible should pass with
+            // waiting.
             (false, Some(lease)) => (lease / 3).clamp(1, WAIT_SECONDS),
             (false, None) => WAIT_SECONDS,
         };
@@ -297,7 +299,7 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
-    /// The server answers again: whatever waits for that may go on.
+    /// The server answers again: waiting requests may go on.
     fn is_there(&mut self) {
         self.reporter.there();
         self.hold_again.reset();
@@ -326,7 +328,7 @@ impl<'a> WorkerLoop<'a> {
             .filter_map(Value::as_object)
             .collect();
         if told.is_empty() {
-            // A server that is about to stop answers at once that there is nothing.
+            // A server that is about to stop answers at once without tasks.
             if now.duration_since(sent) < Duration::from_secs(QUICK_WAIT_SECONDS) / 2 {
                 return self.hold_again.failed(now);
             }
@@ -393,13 +395,14 @@ impl<'a> WorkerLoop<'a> {
                     }
                 }
                 404 | 409 | 410 => self.refused(token, &code),
-                // Not now: it is asked again.
+                // Not now: the heartbeat is sent again later.
                 _ => self.heartbeat_again = Some(Instant::now() + Duration::from_secs(1)),
             }
         }
     }
 
-    /// A task is somebody else's, or nobody's. What has ended is left: its report will tell.
+    /// The task belongs to another worker or to none. An ended task stays, because its report will
+    /// tell.
     fn refused(&mut self, token: &str, code: &str) {
         let ended = |entry: &mut Entry| matches!(entry.stage, Stage::Ended);
         if self.held.get(token).is_some_and(ended) {
@@ -422,7 +425,8 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
-    /// Sends what the program of a task printed that is ours no longer: the server keeps it, and says that the task is over.
+    /// Sends the log of a task that is no longer ours. The server keeps it, and answers that the
+    /// task is over.
     fn send_log(&mut self, entry: Entry) {
         let Some(log) = entry.log.text() else { return };
         let Task { token, label, .. } = entry.task;
@@ -465,7 +469,7 @@ impl<'a> WorkerLoop<'a> {
         let mut results = results.into_iter();
         let mut unsent = Vec::new();
         for report in reports {
-            // An answer that is cut short tells nothing of the rest.
+            // A truncated answer tells nothing about the rest.
             let (status, code) = results.next().unwrap_or_default();
             if matches!(status, 204 | 400..=428 | 430..=499) {
                 self.reported(&report, status, &code);
@@ -482,7 +486,7 @@ impl<'a> WorkerLoop<'a> {
     fn reported(&mut self, report: &Report, status: u16, code: &str) {
         self.held.remove(&report.token);
         if report.body.get("heartbeat").is_some() {
-            // It was over when its log was sent.
+            // The task was over when its log was sent.
             return;
         }
         // The answer to an earlier try was lost.
@@ -506,7 +510,7 @@ impl<'a> WorkerLoop<'a> {
             return self.outbox.put_back(reports);
         }
         for mut report in reports {
-            // What the program logged is the first to go.
+            // The program's log is dropped first.
             if report.body.get("log").is_some() {
                 report.body = report.body.iter().filter(|(key, _)| *key != "log").map(owned).collect();
                 self.outbox.put(report);
@@ -552,7 +556,7 @@ fn why(failed: Asked) -> String {
     }
 }
 
-/// A task that was aborted has been dealt with; one that panicked has not.
+/// An aborted task has been handled; one that panicked has not.
 fn resume(stopped: JoinError) {
     if let Ok(panic) = stopped.try_into_panic() {
         std::panic::resume_unwind(panic);

@@ -1,4 +1,4 @@
-//! Random flows of any size with everything that can be drawn; the same for the same seed.
+//! Random flows of any size with everything that can be drawn. The same seed gives the same flow.
 
 use serde_json::{Value, json};
 

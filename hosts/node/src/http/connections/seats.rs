@@ -1,4 +1,4 @@
-//! Which connections are open, and which make room when a new one comes and there is none.
+//! The open connections, and those that make room when a new one comes and there is none.
 
 use super::watch::Watch;
 use std::collections::{BTreeMap, VecDeque};
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 pub const RESERVE_SEATS: usize = 64;
 /// How many connections may be told to close and not have closed yet.
 pub const MAX_LEAVING: usize = 64;
-/// How long not to look through all connections again if few could be closed.
+/// How long to wait before looking through all connections again, if few could be closed.
 const LOOK: Duration = Duration::from_millis(50);
 /// Fewer than one in this many are few.
 const FEW_PART: usize = 64;
@@ -22,7 +22,8 @@ pub struct Seats {
     most: usize,
     /// The instant from which times of connections count.
     epoch: Instant,
-    /// How long a connection must have been quiet before it may be closed: what it sent may be on its way.
+    /// How long a connection must have been quiet before it may be closed, because a request may be
+    /// on its way.
     grace: Duration,
     open: Mutex<Open>,
 }
@@ -36,7 +37,7 @@ struct Open {
     reserve: usize,
     /// Connections that could be closed at the last look, the least important first.
     spare: VecDeque<u64>,
-    /// Until when not to look again.
+    /// Until when to skip the next look.
     enough: Option<Instant>,
 }
 
@@ -79,8 +80,8 @@ impl Seats {
     }
 
     /// A seat for a new connection. If there is none, another connection is closed: first one that never asked
-    /// anything, then the one that has been quiet longest. If none can be closed, it is a seat of the reserve; `None`
-    /// if that is full too.
+    /// anything, then the one that has been quiet longest. If none can be closed, the result is a
+    /// seat of the reserve; `None` if that is full too.
     pub fn seat(self: &Arc<Self>) -> Option<Seat> {
         let mut open = self.open();
         let leaving = open.seats.len() - open.usual - open.reserve;
@@ -108,7 +109,7 @@ impl Seats {
         })
     }
 
-    /// Tells a connection to close, because the system has no more to give.
+    /// Tells a connection to close, because the system has no more connections.
     pub fn shrink(&self) {
         self.open().make_room(Duration::ZERO);
     }

@@ -107,7 +107,8 @@ impl Connection {
     }
 }
 
-/// Wakes a connection that takes too long. A deadline that moves away costs nothing until the earlier one has come.
+/// Wakes a connection that takes too long. A deadline that moves later costs nothing until the
+/// earlier one has passed.
 struct Clock {
     sleep: Pin<Box<Sleep>>,
     /// When it wakes, in milliseconds from the epoch.
@@ -168,7 +169,7 @@ impl hyper::service::Service<hyper::Request<Incoming>> for Answering {
                 None => too_many(),
             };
             if !watch.is_body_read() {
-                // Bytes that were not read can't be told from a further request.
+                // Unread bytes can't be distinguished from another request.
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }

@@ -1,4 +1,5 @@
-//! The state of an open connection: what it does, since when, and so how long it may go on.
+//! The state of an open connection: its phase, the time since it began, and the deadline that
+//! follows.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub struct Patience {
     pub head: Duration,
     /// Between two requests.
     pub idle: Duration,
-    /// Without reading any of its answer, and for what it reads.
+    /// Without reading any of its answer, plus the time for the bytes that it reads.
     pub unread: Duration,
 }
 
@@ -58,7 +59,8 @@ pub struct Watch {
     since: AtomicU64,
     /// When its answer began to wait to be read, in milliseconds from the epoch, plus one; 0: it does not wait.
     unread: AtomicU64,
-    /// How many milliseconds its answer has waited before, less what the bytes read since may take.
+    /// How many milliseconds its answer has waited before, less the time allowed for the bytes read
+    /// since.
     behind: AtomicU64,
     /// Whether it ever sent a complete request.
     asked: AtomicBool,
@@ -138,9 +140,9 @@ impl Watch {
         self.enter(Phase::Idle);
     }
 
-    /// How important the connection is, if it may be closed to make room: the smallest value is closed first, which
-    /// is one that never asked, then the one that has been quiet longest. `None` while it is being answered or has
-    /// been quiet for less than `quiet`.
+    /// How important the connection is, if it may be closed to make room: the smallest value is
+    /// closed first: one that never asked, then the one that has been quiet longest. `None` while
+    /// it is being answered or has been quiet for less than `quiet`.
     pub fn spare(&self, quiet: Duration) -> Option<(bool, u64)> {
         let since = self.since.load(Ordering::Relaxed);
         let spare = self.phase() != Phase::Answering && self.instant(since).elapsed() >= quiet;
@@ -157,7 +159,7 @@ impl Watch {
         self.leave.notified().await;
     }
 
-    /// When it has taken too long if nothing happens, in milliseconds from the epoch.
+    /// The time at which it has taken too long if nothing happens, in milliseconds from the epoch.
     pub fn deadline(&self, patience: &Patience) -> Option<u64> {
         let after = |since: u64, long: Duration| since.saturating_add(long.as_millis() as u64);
         let since = self.since.load(Ordering::Relaxed);
@@ -280,7 +282,8 @@ mod tests {
         unread: Duration::from_secs(30),
     };
 
-    /// Whether a connection is late that reads `bytes` bytes, `waited` milliseconds after they could not be written.
+    /// Whether a connection is late if it reads `bytes` bytes, `waited` milliseconds after they
+    /// could not be written.
     fn is_late(watch: &Watch, bytes: usize, waited: u64) -> bool {
         watch.wrote(&Poll::Pending);
         let began = watch.now().saturating_sub(waited);
@@ -302,11 +305,11 @@ mod tests {
     #[test]
     fn who_takes_a_little_now_and_then_is_late_in_the_end() {
         let watch = answering();
-        // What it read at once does not count for later.
+        // Data that it read at once does not count for later.
         assert!(!is_late(&watch, 3_000_000, 0));
         let late = (0..100).position(|_| is_late(&watch, 64, 2_000));
         assert_eq!(late, Some(15));
-        // With its next request it begins anew.
+        // With its next request it starts again.
         watch.asked(false);
         assert!(!is_late(&watch, 64, 29_000));
     }

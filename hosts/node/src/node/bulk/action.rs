@@ -1,4 +1,4 @@
-//! What a bulk job does to each of its executions, and which executions those are.
+//! The actions of a bulk job, and the executions that they apply to.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -8,7 +8,8 @@ use starbridge_machine::{Decision, Failure, Resolution, ResolutionAction, Signal
 use starbridge_ports::{LOCAL_OPERATOR, Query, WaitingReason};
 use std::collections::BTreeMap;
 
-/// What a bulk job does to each of its executions. The members are the arguments of the request.
+/// The action of a bulk job on each of its executions. The members are the arguments of the
+/// request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum BulkAction {
@@ -23,7 +24,7 @@ pub enum BulkAction {
         #[serde(default)]
         rollback: bool,
     },
-    /// Lets it go on where it failed.
+    /// Continues it where it failed.
     Redrive {},
     /// Leaves out the undo that failed.
     Skip {
@@ -31,13 +32,13 @@ pub enum BulkAction {
         #[serde(default)]
         cause: String,
     },
-    /// Lets nothing new begin in it.
+    /// Prevents anything new from beginning in it.
     Pause {
         /// Why, for people.
         #[serde(default)]
         cause: String,
     },
-    /// Lets it go on after a pause.
+    /// Continues it after a pause.
     Resume {},
     /// Decides for the step that waits for an operator.
     Resolve {
@@ -146,14 +147,14 @@ impl BulkAction {
         })
     }
 
-    /// Whether it is for whoever may delete executions only.
+    /// Whether it requires the right to delete executions.
     pub fn needs_admin(&self) -> bool {
         matches!(self, Self::Delete {})
     }
 
-    /// How this is asked for in the name of an operator.
+    /// The request for it in the name of an operator.
     pub(super) fn asked(&self, by: &Text) -> Asked {
-        // Histories name no operator where nobody needs a token.
+        // Histories name no operator if no token is required.
         let caller = (by.as_str() != LOCAL_OPERATOR).then(|| by.to_string());
         match self {
             Self::Stop { error, cause, rollback } => Asked::Signal(Signal::Stop {
@@ -267,12 +268,12 @@ impl BulkFilter {
         *self == Self::default()
     }
 
-    /// Whether each text says something. One that is empty would match everything, and often comes of a variable that
-    /// is not set.
+    /// Whether no text is empty. An empty one would match everything, and often comes from a
+    /// variable that is not set.
     ///
     /// # Errors
     ///
-    /// Which does not, for people.
+    /// Which one is empty, for people.
     pub fn check_texts(&self) -> Result<(), String> {
         let texts = [
             ("flow", &self.flow),
@@ -289,7 +290,7 @@ impl BulkFilter {
         }
     }
 
-    /// The query for what matched at a time.
+    /// The query for the executions that matched at a time.
     pub(super) fn query(&self, at: Timestamp) -> Result<Query, String> {
         let status = |word: &Text| {
             Status::parse(word).ok_or_else(|| {

@@ -16,13 +16,13 @@ fn key_of(schedule: &Schedule) -> PoolKey {
     }
 }
 
-/// Whether nobody in the schedule's line is to begin.
+/// Whether no execution in the schedule's line may begin.
 fn holds_line(schedule: &Schedule) -> bool {
     schedule.paused && schedule.overlap == Overlap::Queue
 }
 
 impl Scheduled {
-    /// What starts what a trigger says, in the line of the schedule.
+    /// The start request of a trigger in the line of the schedule.
     fn start_in_line(&self, trigger: &Trigger) -> StartRequest {
         let slot = NeededKey {
             key: key_of(&self.schedule),
@@ -43,8 +43,8 @@ impl Scheduled {
 }
 
 impl Node {
-    /// Starts what is due and what a process before left in its own queue, in the order of the triggers. `running`: whether the
-    /// execution that was started last has not ended.
+    /// Starts due triggers and those that an earlier process left in its own queue, in the order of
+    /// the triggers. `running`: whether the execution that was started last has not ended.
     pub(super) async fn start_in_line(&self, mut scheduled: Scheduled, due: Vec<Trigger>, running: bool) {
         if running && !scheduled.keyed {
             scheduled.before.clone_from(&scheduled.latest);
@@ -73,26 +73,27 @@ impl Node {
         self.keep_fired(scheduled);
     }
 
-    /// Whether an execution is there that has not ended. If that is not known, it is assumed: two executions must not overlap.
+    /// Whether an execution exists that has not ended. If that is not known, it is assumed: two
+    /// executions must not overlap.
     pub(super) fn has_not_ended(&self, execution: &str) -> bool {
         let record = self.store.record(execution);
         record.map_or(true, |record| record.is_some_and(|record| record.ended.is_none()))
     }
 
-    /// While a schedule is paused, those in its line wait.
+    /// While a schedule is paused, executions in its line wait.
     pub(super) fn hold_line(&self, schedule: &Schedule, by: &Text) {
         self.set_line(schedule, holds_line(schedule), by);
     }
 
-    /// The schedule is no more: those in its line begin one after the other.
+    /// The schedule was deleted: executions in its line begin one after the other.
     pub(super) fn let_line_go(&self, schedule: &Schedule, by: &Text) {
         if holds_line(schedule) {
             self.set_line(schedule, false, by);
         }
     }
 
-    /// Sees to it after a start that the line of a schedule is held if the schedule is paused. The process may have ended between
-    /// the two.
+    /// After a start, makes sure that the line of a paused schedule is held. The process may have
+    /// ended between the two changes.
     pub(super) fn hold_line_as_kept(&self, schedule: &Schedule) -> Result<(), StoreError> {
         if self.admission.is_none() {
             return Ok(());
@@ -119,7 +120,8 @@ impl Node {
             ..KeyChange::default()
         });
         let key = key_of(schedule);
-        // What the schedule says is durable: the next start would do the same, so nobody waits for the answer.
+        // The schedule's pause is durable and the next start would do the same, so this does not
+        // wait for the answer.
         let (reply, _) = oneshot::channel();
         admission.send(AdmissionCommand::Change {
             key,

@@ -1,13 +1,13 @@
-//! What a visit did with its time: its attempts, and the pauses between them.
+//! The spans of a visit's time: its attempts, and the pauses between them.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Event, EventId, EventKind, Failure};
 
-/// So many spans are kept of a visit: the latest.
+/// How many spans of a visit are kept: the latest.
 const MOST_SPANS: usize = 256;
 
-/// What a span is.
+/// The kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     /// One try of the step, or of its undoing.
@@ -35,9 +35,9 @@ impl SpanKind {
 /// How a span ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanEnd {
-    /// It goes on.
+    /// It is still open.
     Open,
-    /// It ended well.
+    /// It succeeded.
     Done,
     /// It failed.
     Failed,
@@ -60,9 +60,9 @@ impl SpanEnd {
 /// A part of a visit's time.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// What it is.
+    /// The kind.
     pub kind: SpanKind,
-    /// The attempt, from 1; of a pause, the attempt after it.
+    /// The attempt, from 1; for a pause, the attempt after it.
     pub attempt: u32,
     /// Whether it belongs to the undoing of the step.
     pub rollback: bool,
@@ -74,7 +74,7 @@ pub struct Span {
     pub to: Option<Timestamp>,
     /// How it ended.
     pub end: SpanEnd,
-    /// Until when a pause lasts.
+    /// The end of a pause.
     pub due: Option<Timestamp>,
     /// The latest call, and what was called.
     pub call: Option<(EventId, Text)>,
@@ -116,12 +116,12 @@ impl Span {
         self.last = Some(event.id);
     }
 
-    /// When it ended, or ends as far as is known.
+    /// The time when it ended, or will end as far as is known.
     pub fn until(&self, now: Timestamp) -> Timestamp {
         self.to.unwrap_or(now).max(self.from)
     }
 
-    /// It as JSON.
+    /// The span as JSON.
     pub fn to_value(&self) -> Value {
         let mut shape = Object::new();
         let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));
@@ -187,7 +187,7 @@ impl Spans {
         self.all.push(span);
     }
 
-    /// The span that goes on.
+    /// The open span.
     fn open(&mut self) -> Option<&mut Span> {
         self.all.last_mut().filter(|span| span.end == SpanEnd::Open)
     }
@@ -217,7 +217,7 @@ impl Spans {
                 self.push(Span::begin(SpanKind::Attempt, attempt, event));
             }
             EventKind::TaskScheduled(call) => {
-                // What is undone has no `StepStarted` before its call in every history.
+                // In some histories, an undo has no `StepStarted` before its call.
                 if self.open().is_none_or(|open| open.kind != SpanKind::Attempt) {
                     let attempt = self.numbered(call.attempt, event);
                     self.close(SpanEnd::Done, event);
@@ -252,7 +252,7 @@ impl Spans {
         }
     }
 
-    /// What came of a call.
+    /// Takes the result of a call.
     fn result(&mut self, event: &Event) {
         let Some(open) = self.open().filter(|open| open.kind == SpanKind::Attempt) else {
             return;
@@ -278,7 +278,7 @@ impl Spans {
         self.push(span);
     }
 
-    /// Nothing goes on any more.
+    /// Closes the open span.
     pub(super) fn give_up(&mut self, time: Timestamp) {
         if let Some(open) = self.open() {
             open.end = SpanEnd::Cancelled;
@@ -287,16 +287,17 @@ impl Spans {
     }
 }
 
-/// How the iterations of a foreach, or the branches of a parallel, stand: a letter and an event for each.
+/// The states of the iterations of a foreach, or of the branches of a parallel: a letter and an
+/// event for each.
 #[derive(Clone, Debug, Default)]
 pub struct Children {
-    /// The lowest bits say how it stands, the others are the number of the event that said so.
+    /// The lowest bits are the state, the others the number of the event that set it.
     each: Vec<u64>,
-    /// How many items there are, where that is known.
+    /// The number of items, if it is known.
     pub total: Option<u64>,
 }
 
-/// How a child of a composite stands.
+/// The state of a child of a composite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildStatus {
     /// It has not begun.
@@ -312,7 +313,7 @@ pub enum ChildStatus {
 }
 
 impl ChildStatus {
-    /// All, in the order of their numbers.
+    /// All states, in the order of their numbers.
     pub const ALL: [Self; 5] = [Self::None, Self::Running, Self::Done, Self::Failed, Self::Cancelled];
 
     /// The word for it.
@@ -349,7 +350,7 @@ impl Children {
         }
     }
 
-    /// How many are known of.
+    /// The number of known children.
     pub fn len(&self) -> usize {
         self.each.len()
     }
@@ -359,7 +360,7 @@ impl Children {
         self.each.is_empty()
     }
 
-    /// How each stands, and the event that said so.
+    /// The state of each, and the event that set it.
     pub fn each(&self) -> impl Iterator<Item = (ChildStatus, EventId)> + '_ {
         self.each.iter().map(|child| {
             let status = ChildStatus::ALL.get((child & 7) as usize).copied();

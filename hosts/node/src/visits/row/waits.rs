@@ -6,10 +6,11 @@ use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Failure};
 use starbridge_ports::WaitingReason;
 
-/// What a visit waits for that is not over.
+/// What an open visit waits for.
 #[derive(Clone, Debug)]
 pub struct OpenWait {
-    /// Why it does not go on. Whether a worker holds a task is not in the history: such a task is in its queue.
+    /// Why it does not go on. The history does not record whether a worker holds a task: such a
+    /// task is in its queue.
     pub reason: WaitingReason,
     /// The event that entered the step.
     pub event: EventId,
@@ -17,13 +18,13 @@ pub struct OpenWait {
     pub step: Text,
     /// The composites around it.
     pub path: Value,
-    /// Whether it is the undoing of the step that waits.
+    /// Whether the undoing of the step waits.
     pub rollback: bool,
     /// The attempt, from 1.
     pub attempt: u32,
     /// Since when.
     pub since: Timestamp,
-    /// The point in time that is waited for.
+    /// The point in time that it waits for.
     pub until: Option<Timestamp>,
     /// The call that is out.
     pub call: Option<EventId>,
@@ -35,12 +36,12 @@ pub struct OpenWait {
     pub queue: Option<Text>,
     /// The execution that the call started.
     pub child: Option<Text>,
-    /// The error because of which it is tried again, or an operator asked.
+    /// The error that caused the retry or the question to an operator.
     pub failure: Option<Failure>,
 }
 
 impl Row {
-    /// What it waits for; `None` if it is over, or others inside of it are what it waits for.
+    /// What it waits for; `None` if it is over, or waits for steps inside it.
     pub fn open_wait(&self) -> Option<OpenWait> {
         let undo = self.undo.as_ref().filter(|undo| undo.status.is_open());
         let (status, call, failure) = match undo {

@@ -1,4 +1,4 @@
-//! The schemas of what a history says of its steps.
+//! The schemas of the steps in a history.
 
 use super::super::forms::{flag, list, number, object, or_null, page, shape, text, time};
 use super::Schemas;
@@ -16,7 +16,7 @@ pub(super) fn schemas() -> Schemas {
     ]
 }
 
-/// A page of events; one of some of them says how far it has looked.
+/// A page of events. A page of some of them has the number of the last event that was looked at.
 pub(super) fn event_page(event: Value) -> Value {
     shape(&[
         ("items!", list(event)),

@@ -1,4 +1,4 @@
-//! Reading what a start says of its order and time, and which worker had a task.
+//! Reading the order and time of a start, and the worker that had a task.
 
 use super::{HistoryError, Keys, Members, error};
 use crate::event::{EventKind, Holder, StartTerms, Waited, WaitedFor, WaitedKey};

@@ -42,8 +42,8 @@ pub(crate) struct Frame {
     /// Whether what the list did was undone, or is being undone. A redrive then begins before it.
     #[serde(default)]
     pub(crate) undone: bool,
-    /// What the task that is about to be entered may have done before it was cancelled. A redrive enters it anew, and
-    /// undoing the new visit undoes this too.
+    /// The effects that the task about to be entered may have had before it was cancelled. A
+    /// redrive enters it again, and undoing the new visit undoes these too.
     #[serde(default, rename = "left_over")]
     pub(crate) pending_undo: Option<Box<Done>>,
     /// The input that an operator gave the step that is about to be entered.
@@ -431,7 +431,7 @@ impl Visit {
         }
     }
 
-    /// How long an attempt may take. Of a task's only what is fixed when the step is entered.
+    /// How long an attempt may take. For a task, only what is fixed when the step is entered.
     pub(crate) fn bound(&self, step: &Step) -> Option<Millis> {
         self.fixed_bound(step).or(self.timeout)
     }

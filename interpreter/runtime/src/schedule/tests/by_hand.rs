@@ -1,5 +1,6 @@
-//! Random expressions against a cron that looks at its clock every minute, as crons do: a time it shows for the first
-//! time is due, a time it shows again is not, and what repeats is due whenever it is shown.
+//! Random expressions against a cron that looks at its clock every minute, as crons do: a time that
+//! it shows for the first time is due, a time that it shows again is not, and a repeating
+//! expression is due each time.
 
 use super::expression;
 use jiff::civil::{Date, DateTime};

@@ -120,7 +120,7 @@ fn schedule_repeats_nothing_when_the_clock_is_set_back() {
     );
 }
 
-/// The same trigger is the same execution, whenever it is handled.
+/// The same trigger leads to the same execution, no matter when it is handled.
 #[test]
 fn trigger_names_and_inputs_follow_from_its_time() {
     let mut schedule = schedule("CRON_TZ=Europe/Berlin 30 2 * * *", Overlap::Skip, CatchUp::Last);

@@ -120,7 +120,8 @@ fn fields() {
     table(FIELDS);
 }
 
-/// Days of the month and of the week: either, where both are restricted; both, where one begins with `*`.
+/// Days of the month and of the week: either one if both are restricted; both if one begins with
+/// `*`.
 #[test]
 fn days() {
     table(&[
@@ -263,7 +264,7 @@ const BERLIN: &[Row] = &[
             "2026-10-25T03:30:00+01:00",
         ],
     ),
-    // What repeats goes on in real time.
+    // A repeating expression goes on in real time.
     (
         "CRON_TZ=Europe/Berlin */30 * * * *",
         "2026-03-29T01:00:00+01:00",

@@ -1,5 +1,5 @@
-//! Executions that wait for admission, with a crash after any append. Admission itself is a small one here that is always
-//! right; only its messages matter.
+//! Executions that wait for admission, with a crash after any append. Admission is a small stand-in
+//! here that is always right; only its messages matter.
 
 mod operated;
 
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 const MUTEX: &str = r#""concurrency": [{"key": "{$input.shard}", "limit": 1}], "#;
 
-/// What is durable.
+/// The durable data.
 #[derive(Default)]
 struct Kept {
     executions: Mutex<BTreeMap<Text, StoredHistory>>,
@@ -108,7 +108,8 @@ impl History for Kept {
     }
 }
 
-/// Admission with one place a key. What it knows is durable with the messages that it deletes and sends.
+/// Admission with one slot for each key. Its data is durable with the messages that it deletes and
+/// sends.
 #[derive(Default)]
 struct Simple {
     waiters: Vec<(MessageId, Ask)>,
@@ -182,7 +183,8 @@ fn answer(to: &Text, event: EventId, body: MessageBody) -> Message {
     Message { id, body }
 }
 
-/// A shard over what is durable. It crashes after the append or the decision with the number `crash`.
+/// A shard over the durable data. It crashes after the append or the decision with the number
+/// `crash`.
 struct World {
     steps: &'static str,
     shard: Shard,
@@ -231,7 +233,7 @@ impl World {
         }
     }
 
-    /// Counts what has become durable, and crashes when it is time.
+    /// Counts durable writes, and crashes at the given one.
     fn wrote(&mut self) -> bool {
         self.writes += 1;
         if self.writes != self.crash {
@@ -335,7 +337,7 @@ impl World {
         self.ask_until_durable(id, &stop);
     }
 
-    /// Gives a signal as an operator does, who asks again after a crash.
+    /// Gives a signal like an operator who asks again after a crash.
     fn ask_until_durable(&mut self, id: &Text, signal: &Signal) {
         if self.shard.state(id).is_none() && !self.shard.waits_to_begin(id) {
             self.fetch(id);

@@ -1,4 +1,4 @@
-//! What admission is asked for those that wait to begin, and what it says of them.
+//! The requests to admission of executions that wait to begin, and its answers.
 
 use super::{Turn, WaitingStart, asked_turn_at};
 use crate::shard::Shard;
@@ -31,7 +31,7 @@ impl Shard {
         self.send_with(append, question);
     }
 
-    /// Lets an execution begin that is admitted.
+    /// Begins an execution that is admitted.
     pub(in crate::shard) fn take_admit(&mut self, message: MessageId, now: Timestamp) {
         let id = message.to.clone();
         match self.waiting.get(&id).map(|waiting| waiting.asked_turn(&message, now)) {
@@ -48,8 +48,8 @@ impl Shard {
             .is_some_and(|waiting| waiting.record.paused.is_some())
     }
 
-    /// Gives back the slots of an execution that may begin and is paused, so that others get them. It asks anew when it is
-    /// resumed.
+    /// Gives back the slots of an execution that may begin but is paused, so that others get them.
+    /// It asks again when it is resumed.
     fn give_back(&mut self, id: &Text, message: MessageId, now: Timestamp) {
         let number = self.ask_number(now);
         let Some(waiting) = self.waiting.get_mut(id) else {
@@ -60,7 +60,7 @@ impl Shard {
         self.send_with(append, message_to_admission(id, number, MessageBody::Withdrawn));
     }
 
-    /// Notes that all has ended that an execution waited for. It waits for slots.
+    /// Records that everything an execution waited for has ended. It now waits for slots.
     pub(in crate::shard) fn take_met(&mut self, message: MessageId) {
         let id = message.to.clone();
         match self.waiting.get_mut(&id) {
@@ -84,7 +84,8 @@ impl Shard {
         let _ = self.end_waiting(&id, EndBeforeStart::Failed { error, cause }, Some(message), now);
     }
 
-    /// Notes that admission is to be told of the end of an execution that waits to begin. Returns whether it is one.
+    /// Records that admission must be told of the end of an execution that waits to begin. Returns
+    /// whether it is such an execution.
     pub(in crate::shard) fn watch_waiting(&mut self, message: &MessageId) -> bool {
         let Some(waiting) = self.waiting.get_mut(&message.to) else {
             return false;
@@ -102,7 +103,7 @@ impl Shard {
 }
 
 impl WaitingStart {
-    /// Notes that all has ended that it waited for, as this message says.
+    /// Records that everything it waited for has ended, as this message says.
     fn met(&mut self, id: &Text, message: MessageId) -> Append {
         self.kept.met = true;
         self.record.status = Status::Queued;
@@ -116,7 +117,7 @@ impl WaitingStart {
         }
     }
 
-    /// What becomes of it now, if this is the answer to what it asked.
+    /// What happens to it now, if this is the answer to its request.
     fn asked_turn(&self, answer: &MessageId, now: Timestamp) -> Option<Turn> {
         let asks = self.record.status != Status::Delayed && !self.kept.given_back;
         let asked = asks && answer.event == ASKED_AT_START;
@@ -124,7 +125,7 @@ impl WaitingStart {
     }
 }
 
-/// What an execution asks admission, whose record says from now on that it did.
+/// The request of an execution to admission. Its record now says that it asked.
 pub(super) fn question(id: &Text, kept: &KeptStart, record: &mut ExecutionRecord, now: Timestamp) -> Message {
     record.status = match kept.open_after().is_empty() {
         true => Status::Queued,

@@ -1,4 +1,4 @@
-//! Changing the order of an execution that waits to begin: what is kept of its start, and what admission has of it.
+//! Changing the order of an execution that waits to begin: in its kept start, and at admission.
 
 use super::ask_of_start;
 use crate::shard::admission::message_to_admission;
@@ -9,7 +9,7 @@ use starbridge_machine::{NewOrder, Rejection, Status};
 use starbridge_ports::{Append, MessageBody, RequestChange};
 
 impl Shard {
-    /// Gives an execution that waits to begin another place, another time, or nobody to wait for.
+    /// Gives a waiting execution another place or start time, or drops its dependencies.
     pub(super) fn reorder_waiting(&mut self, id: &Text, order: NewOrder, now: Timestamp) -> Result<(), Rejection> {
         let number = self.ask_number(now);
         let waiting = self.waiting.get_mut(id).ok_or(Rejection::Unknown)?;

@@ -6,7 +6,8 @@ use starbridge_ports::{Admissions, PoolKey, Waiter};
 use std::collections::BTreeSet;
 
 impl World {
-    /// Those that can never go on: each waits at a key whose holders are all among them, or for a child that is.
+    /// Those that can never continue: each waits at a key whose holders are all among them, or for
+    /// a child that is.
     pub(super) fn stuck(&self, waiters: &[Waiter]) -> BTreeSet<Text> {
         let waits = |id: &Text| waiters.iter().find(|waiter| waiter.execution == *id);
         let unended = self

@@ -1,4 +1,4 @@
-//! The end of a world: nobody comes any more.
+//! The end of a world: no more executions come.
 
 use super::super::bug::Law;
 use super::{Start, State, World};
@@ -6,9 +6,9 @@ use starbridge_ports::Admissions;
 use starbridge_runtime::KeyChange;
 
 impl World {
-    /// Nobody comes any more, nothing is limited to nothing: all must be admitted or declined.
+    /// No more executions come, and no limit is zero: all must be admitted or declined.
     pub(super) fn come_to_rest(&mut self) {
-        // Whoever is waited for comes.
+        // The executions that others wait for start.
         for _ in 0..10 {
             self.start(&Start::Flow(None));
         }

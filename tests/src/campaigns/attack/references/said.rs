@@ -105,7 +105,7 @@ async fn sends(server: &Server, peer: &Peer, flow: &str, secret: &str) -> Result
     Ok(if arrived { Ok(()) } else { Err(error) })
 }
 
-/// What is wrong if a flow sent what it may not, or did not fail by the right name.
+/// The fault, if a flow sent something that it may not, or did not fail with the right name.
 async fn must_not(server: &Server, peer: &Peer, flow: &str, secret: &str) -> Result<Option<String>, String> {
     Ok(match sends(server, peer, flow, secret).await? {
         Ok(()) => Some(format!("the flow `{flow}` sent the secret `{secret}`")),

@@ -1,4 +1,4 @@
-//! What leaves a process, and what those outside make of it.
+//! Output of a process, and how the world outside reacts to it.
 
 use super::{Happening, World};
 use crate::campaigns::simulation::fault::{Bug, Fault};

@@ -13,22 +13,22 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 const COLLECTOR: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// Traces under way; dropped, what is left is sent.
+/// Traces in progress. Dropping this sends the rest.
 pub struct Traces(SdkTracerProvider);
 
 impl Drop for Traces {
     fn drop(&mut self) {
-        // A collector that is gone is no reason not to end.
+        // A missing collector must not prevent the end.
         let _ = self.0.shutdown();
     }
 }
 
-/// Sends what our own code traces, if a collector is named.
+/// Sends the spans of our own code, if a collector is named.
 pub fn begin(layers: &mut Layers) -> Result<Option<Traces>, String> {
     if !COLLECTOR.iter().any(|name| std::env::var_os(name).is_some()) {
         return Ok(None);
     }
-    // There may be one already; any will do.
+    // There may be one already, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let exporter = SpanExporter::builder().with_http().build();
     let exporter = exporter.map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! What operators do to executions that have to be admitted, with a crash after any append: redrives with another definition,
-//! forks, pauses, decisions for steps, and undos that are left out.
+//! Operator actions on executions that have to be admitted, with a crash after any append: redrives
+//! with another definition, forks, pauses, decisions for steps, and undos that are left out.
 
 use super::*;
 use starbridge_machine::{Decision, Event, NewDefinition, Resolution};
@@ -386,7 +386,7 @@ fn paused_waiter_lets_others_go_first() {
         (world.status(&paused), world.status(&next)),
         (Status::Queued, Status::Running)
     );
-    // Its time to begin is over in the pause.
+    // Its time to begin passes during the pause.
     world.now = Timestamp(101);
     world.resume(&paused);
     assert_eq!(world.status(&paused), Status::Failed);

@@ -224,11 +224,8 @@ impl Node {
         let shared = queue_thread::Shared::new();
         let notifications = notifier_thread::Notifications::prepare(&settings)?;
         let queue_handle = shared.queue_handle.clone();
-        let vault = Arc::new(Vault::new(
-            settings.secrets.clone(),
-            settings.secret_use.clone(),
-            tokens.clone(),
-        ));
+        let (secrets, uses) = (settings.secrets.clone(), settings.secret_use.clone());
+        let vault = Arc::new(Vault::new(secrets, uses, tokens.clone()));
         for (name, flow) in flows.latest() {
             vault.know(&name, &flow);
         }

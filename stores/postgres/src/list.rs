@@ -62,6 +62,21 @@ impl<'a> Terms<'a> {
         format!("${}", self.values.len())
     }
 
+    /// When they were asked for, and when they ended.
+    fn add_times(&mut self, query: &Query) {
+        let asked = "coalesce(e.requested, e.started)";
+        for (at, of, how) in [
+            (query.from, asked, ">="),
+            (query.to, asked, "<"),
+            (query.ended_from, "e.ended", ">="),
+            (query.ended_to, "e.ended", "<"),
+        ] {
+            if let Some(at) = at {
+                self.is(of, how, Box::new(at.0));
+            }
+        }
+    }
+
     fn is(&mut self, column: &str, how: &str, value: Owned<'a>) {
         let value = self.value(value);
         self.all.push(format!("{column} {how} {value}"));
@@ -89,6 +104,8 @@ fn select(query: &Query, before: Option<i64>) -> (String, Vec<Owned<'_>>) {
         ("e.flow", &query.flow),
         ("e.parent_execution", &query.parent),
         ("e.root", &query.root),
+        ("e.error", &query.error),
+        ("e.step", &query.step),
     ] {
         if let Some(wanted) = wanted {
             terms.is(column, "=", same(wanted));
@@ -126,22 +143,7 @@ fn select(query: &Query, before: Option<i64>) -> (String, Vec<Owned<'_>>) {
             "exists (select 1 from labels l where l.label = {label} and l.value = {wanted} and l.number = e.number)"
         ));
     }
-    let asked = "coalesce(e.requested, e.started)";
-    for (at, of, how) in [
-        (query.from, asked, ">="),
-        (query.to, asked, "<"),
-        (query.ended_from, "e.ended", ">="),
-        (query.ended_to, "e.ended", "<"),
-    ] {
-        if let Some(at) = at {
-            terms.is(of, how, Box::new(at.0));
-        }
-    }
-    for (wanted, of) in [(&query.error, "e.error"), (&query.step, "e.step")] {
-        if let Some(wanted) = wanted {
-            terms.is(of, "=", same(wanted));
-        }
-    }
+    terms.add_times(query);
     if let Some(before) = before {
         terms.is("e.number", "<", Box::new(before));
     }

@@ -1,8 +1,7 @@
 //! Schedules: stored, and handled when they are due.
 //!
 //! They follow the wall clock: a trigger at a time of day comes when the machine shows that time.
-//! The name of a started execution contains the schedule's name and the instant, so a trigger that
-//! is handled twice starts one execution.
+//! An execution is named after its schedule and the instant: a trigger handled twice starts one.
 
 mod line;
 mod next_times;

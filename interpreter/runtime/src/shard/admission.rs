@@ -1,5 +1,5 @@
-//! Requests and messages of executions to admission, and its decisions (section "operating
-//! executions").
+//! Requests and messages of executions to admission, and its decisions
+//! (section "operating executions").
 
 use super::loaded::LoadedExecution;
 use super::{Outgoing, Shard, StartError};

@@ -393,8 +393,9 @@ impl Stage {
         self.jobs.push(Some(job));
     }
 
-    /// Ends what was started in the background.
+    /// Ends what was started in the background, and waits for its end, as `; wait %N` after it says to a shell.
     fn end_jobs(&mut self, how: &str) -> String {
+        let how = how.split(';').next().unwrap_or_default();
         let signal = how.split(' ').find(|word| word.starts_with('-')).unwrap_or("-TERM");
         for job in how.split(' ').filter_map(|word| word.strip_prefix('%')) {
             let number: usize = job.parse().unwrap();

@@ -6,6 +6,8 @@ use starbridge_flow::diagnostics::nearest;
 use starbridge_flow::value::Object;
 use starbridge_node::escaping::escaped;
 
+/// How the names of files with definitions end.
+const DEFINITIONS: [&str; 3] = [".json", ".yaml", ".yml"];
 /// How many entries are looked at.
 const PAGE_ITEMS: &str = "1000";
 
@@ -14,12 +16,13 @@ impl Client {
     /// the flow in the body.
     pub(super) fn near(&self, problem: &Problem, path: &[&str], flow: Option<&str>) -> Option<String> {
         match (problem.code(), path) {
-            ("NoSuchFlow", ["flows", wanted, ..]) => self.near_in(&["flows"], wanted),
+            ("NoSuchFlow", ["flows", wanted, ..]) => self.near_flow(wanted),
             ("NoSuchFlow", _) => {
                 let wanted = flow?;
-                let meant = self.near_in(&["flows"], wanted)?;
+                let meant = self.near_flow(wanted)?;
                 Some(format!("there is no flow `{}`: {meant}", escaped(wanted)))
             }
+            ("NoSuchExecution", ["executions", wanted, ..]) => self.near_name(wanted),
             ("NoSuchExecution", ["flows", flow, "executions", wanted]) => self.near_execution(flow, wanted),
             ("NoSuchSchedule", ["schedules", wanted, ..]) => self.near_in(&["schedules"], wanted),
             ("NoSuchQueue", ["queues", wanted, ..]) => self.near_in(&["queues"], wanted),
@@ -32,7 +35,10 @@ impl Client {
         let flows = self.names(&["flows"], &[])?;
         if !flows.iter().any(|name| name == flow) {
             let meant = nearest(flow, flows.iter().map(String::as_str));
-            let meant = meant.map(|meant| format!(": did you mean `{}/{}`?", escaped(meant), escaped(wanted)));
+            let meant = meant.map(|meant| match self.flow_of_named(wanted, Some(meant)) {
+                Some(_) => format!(": did you mean `{}/{}`?", escaped(meant), escaped(wanted)),
+                None => format!(": did you mean the flow `{}`?", escaped(meant)),
+            });
             return Some(format!(
                 "there is no flow `{}`{}",
                 escaped(flow),
@@ -43,6 +49,36 @@ impl Client {
         let names = self.names(&["executions"], &query)?;
         let meant = nearest(wanted, names.iter().map(String::as_str))?;
         Some(format!("did you mean `{}/{}`?", escaped(flow), escaped(meant)))
+    }
+
+    /// What may be meant by a flow that is not there: another one, or the definition in a file.
+    fn near_flow(&self, wanted: &str) -> Option<String> {
+        if wanted.contains('/') || DEFINITIONS.iter().any(|end| wanted.ends_with(end)) {
+            return Some(
+                "the name of a flow is wanted here: `starbridge flow put FILE` gives a server the definition in a file, \
+                 `starbridge exec FILE` runs it without a server"
+                    .to_owned(),
+            );
+        }
+        if self.names(&["flows"], &[])?.is_empty() {
+            return Some("this server has no flows: `starbridge flow put FILE` gives it one".to_owned());
+        }
+        self.near_in(&["flows"], wanted)
+    }
+
+    /// Executions are found by FLOW/NAME. Whoever gives the name alone is told the flow.
+    fn near_name(&self, wanted: &str) -> Option<String> {
+        let flow = self.flow_of_named(wanted, None)?;
+        Some(format!("did you mean `{}/{}`?", escaped(&flow), escaped(wanted)))
+    }
+
+    /// The flow of an execution with this name; of `flow`, if one is given.
+    fn flow_of_named(&self, name: &str, flow: Option<&str>) -> Option<String> {
+        let mut query = vec![("name", name.to_owned()), ("limit", PAGE_ITEMS.to_owned())];
+        query.extend(flow.map(|flow| ("flow", flow.to_owned())));
+        let (items, _) = self.aside(&["executions"], &query)?.page();
+        let found = items.iter().find(|item| text(item, "name") == Some(name))?;
+        text(found, "flow").map(str::to_owned)
     }
 
     fn near_in(&self, list: &[&str], wanted: &str) -> Option<String> {

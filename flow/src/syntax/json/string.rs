@@ -52,7 +52,7 @@ impl Scanner<'_> {
             reading.value.push_str(rest.get(..plain).unwrap_or_default());
             self.at += plain;
             match rest.get(plain..).and_then(|rest| rest.chars().next()) {
-                Some('"') if !self.ends_too_late(start) && self.is_inner_quote(reading.quote.is_some()) => {
+                Some('"') if !self.ends_too_late(start) && self.is_inner_quote(&reading.value, reading.quote.is_some()) => {
                     reading.quote.get_or_insert(self.at);
                     reading.value.push('"');
                     self.at += 1;
@@ -138,9 +138,16 @@ impl Scanner<'_> {
     /// Whether the quote at the next byte belongs to the text, like both inner quotes of `"he said
     /// "yes" to me"`: a letter directly follows (after the second such quote also after a blank),
     /// and another quote that may end the string stands in the same line. Valid JSON has no letter
-    /// there.
-    fn is_inner_quote(&self, second: bool) -> bool {
+    /// there. So it does where it ends a word at the end of the text, as in `"$.state == "open""`.
+    fn is_inner_quote(&self, before: &str, second: bool) -> bool {
         let after = self.rest().get(1..).unwrap_or_default();
+        if second
+            && !before.matches('"').count().is_multiple_of(2)
+            && let Some(rest) = after.strip_prefix('"')
+        {
+            let rest = rest.trim_start();
+            return rest.is_empty() || rest.starts_with([',', '}', ']']);
+        }
         let next = if second { after.trim_start_matches(' ') } else { after };
         if !next.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
             return false;

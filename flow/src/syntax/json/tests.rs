@@ -302,6 +302,14 @@ const ONE_PROBLEM: &[(&str, &str, SyntaxCode, &str, &str, &str)] = &[
         "\"",
         r#"["he said \"yes\" to me"]"#,
     ),
+    (
+        r#"{"condition": "$.state == "open"", "goto": "z"}"#,
+        r#"{"condition":"$.state == \"open\"","goto":"z"}"#,
+        SyntaxCode::Syntax,
+        "/condition",
+        "\"",
+        r#"{"condition": "$.state == \"open\"", "goto": "z"}"#,
+    ),
     (r#"["\x"]"#, r#"["x"]"#, SyntaxCode::Syntax, "/0", r"\x", r#"["\\x"]"#),
     (r#"["\u12"]"#, "[\"\u{FFFD}12\"]", SyntaxCode::Syntax, "/0", r"\u", ""),
     (

@@ -33,8 +33,8 @@ pub struct Flows {
 const EXECUTION: &str = "case";
 /// 2024-01-01T00:00:00Z, in milliseconds.
 const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
-/// A simulation with more turns than this counts as endless.
-const MAX_TURNS: usize = 2_000_000;
+/// A simulation in which time is advanced more often than this counts as endless.
+const MAX_TURNS: usize = 100_000;
 
 /// How many sleepers are loaded after a crash: all that a simulation can have.
 const MAX_SLEEPERS: usize = 1_000_000;
@@ -74,7 +74,10 @@ impl std::fmt::Display for SimulationError {
                 write!(f, "the task `{key}` was called but `mocks` has no answer for it")
             }
             Self::Stuck => f.write_str("the flow waits for something that will never happen"),
-            Self::Endless => f.write_str("the flow does not come to an end"),
+            Self::Endless => write!(
+                f,
+                "the flow does not come to an end: time was advanced {MAX_TURNS} times; is there a poll or a loop whose mock never says that it is done?"
+            ),
             Self::Store(error) => error.fmt(f),
             Self::History(message) => f.write_str(message),
         }

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio_stream::Stream;
 
-/// So many events are read at a time.
-const AT_ONCE: usize = 500;
+/// So many events are read at a time: each may have as much data as a step.
+const AT_ONCE: usize = 50;
 
 /// `GET /executions/{id}/history.jsonl`
 pub async fn history(page: Page, Path(id): Path<String>) -> Response {

@@ -13,7 +13,7 @@ use starbridge_flow::limits::{Limits, is_execution_name};
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, NewDefinition, Rejection, Signal, State};
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{Store, StoreError};
+use starbridge_ports::{ExecutionRecord, Store, StoreError};
 use starbridge_runtime::{
     Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, Outgoing, ResourceMap, SecretUse, Shard,
     StartError, StartRequest, TokenKeys, Vault,
@@ -336,6 +336,11 @@ impl LocalRun {
     /// The state of an execution.
     pub fn state(&self, execution: &str) -> Option<&State> {
         self.engine.as_ref()?.shard().state(execution)
+    }
+
+    /// The record of an execution.
+    pub fn record(&self, execution: &str) -> Option<ExecutionRecord> {
+        self.engine.as_ref()?.shard().record(execution)
     }
 
     /// The flow that an execution runs.

@@ -52,7 +52,9 @@ impl Scanner<'_> {
             reading.value.push_str(rest.get(..plain).unwrap_or_default());
             self.at += plain;
             match rest.get(plain..).and_then(|rest| rest.chars().next()) {
-                Some('"') if !self.ends_too_late(start) && self.is_inner_quote(&reading.value, reading.quote.is_some()) => {
+                Some('"')
+                    if !self.ends_too_late(start) && self.is_inner_quote(&reading.value, reading.quote.is_some()) =>
+                {
                     reading.quote.get_or_insert(self.at);
                     reading.value.push('"');
                     self.at += 1;

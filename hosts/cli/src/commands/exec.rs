@@ -23,12 +23,14 @@ use starbridge_node::config::Config;
 use starbridge_node::export::export_event;
 use starbridge_node::http::callback_listener::{CallbackListener, CallbackSettings};
 use starbridge_node::local::{LocalError, LocalRun, LocalSettings, LocalStart};
+use starbridge_node::notify::failed_undo;
 use starbridge_node::optional_connectors::OptionalConnectors;
 use starbridge_node::programs::{CommandSettings, Heard, Printed};
 use starbridge_node::replay::Divergence;
 use starbridge_node::stores::open_store;
 use starbridge_node::supported_resources::SupportedResources;
 use starbridge_node::system::reason;
+use starbridge_ports::FailedUndo;
 use starbridge_runtime::{Command, FlowTable, Outgoing, ResourceMap};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -410,7 +412,9 @@ async fn drive(
     let Some((state, flow)) = run.state(&execution).zip(run.flow(&execution)) else {
         return Err(fault(output, "the execution is gone", ""));
     };
-    let exit = print_result(output, state, flow);
+    let record = run.record(&execution);
+    let undo = record.as_ref().and_then(|record| record.rollback.as_ref());
+    let exit = print_result(output, state, flow, undo);
     if was_interrupted {
         durable::stopped(output, &watch.progress);
         return Err(Exit::Interrupted);
@@ -497,8 +501,13 @@ fn difference(divergence: &Divergence) -> String {
     }
 }
 
-/// Prints the output on stdout, or the error.
-fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Flow) -> Result<(), Exit> {
+/// Prints the output on stdout, or the error and what could not be undone.
+fn print_result(
+    output: Output,
+    state: &State,
+    flow: &starbridge_flow::graph::Flow,
+    undo: Option<&FailedUndo>,
+) -> Result<(), Exit> {
     if state.status() == Status::Succeeded {
         let result = state.output().cloned().unwrap_or_else(Value::empty_object);
         return finish_value(output, &result, Ok(()));
@@ -508,7 +517,7 @@ fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Fl
         .and_then(|step| flow.step(step))
         .map(|step| step.name.clone());
     let failure = state.failure();
-    let result: Object = [
+    let mut result: Object = [
         ("status".into(), Value::from(state.status().as_str())),
         (
             "error".into(),
@@ -522,5 +531,8 @@ fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Fl
     ]
     .into_iter()
     .collect();
+    if let Some(undo) = undo {
+        result.insert("rollback".into(), failed_undo(undo));
+    }
     finish_value(output, &result.into(), Err(Exit::Found))
 }

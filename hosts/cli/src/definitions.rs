@@ -26,12 +26,17 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Reads and checks a definition; for a folder, the flow in it. Prints the diagnostics; with errors
 /// the exit is [`Exit::Bad`].
 pub fn load_flow(path: &Path, output: Output) -> Result<(Source, Arc<Flow>), Exit> {
+    check_flow(read_flow(path, output)?, output)
+}
+
+/// Reads a definition; for a folder, the flow in it.
+pub fn read_flow(path: &Path, output: Output) -> Result<Source, Exit> {
     let file = flow_file(path);
     if file.is_dir() {
         let message = format!("`{}` is a folder without a `flow.json`", path.display());
         return Err(bad(output, &message, "name the flow's file"));
     }
-    check_flow(read(&file, output)?, output)
+    read(&file, output)
 }
 
 /// The file that is meant: for a folder, the `flow.json`, `flow.yaml` or `flow.yml` in it.

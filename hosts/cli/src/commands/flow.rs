@@ -2,7 +2,7 @@
 
 use crate::client::lists::whole;
 use crate::client::{Body, Client, ServerOptions, diagnostics, show};
-use crate::definitions::{flow_name, read};
+use crate::definitions::{flow_name, read_flow};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use crate::table::{listing, time};
@@ -93,7 +93,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 
 fn put(client: &Client, file: &std::path::Path, name: Option<&str>, check: bool) -> Result<(), Exit> {
     let output = client.output();
-    let source = read(file, output)?;
+    let source = read_flow(file, output)?;
     let name = name.map_or_else(|| flow_name(&source), str::to_owned);
     if name.starts_with('<') {
         let help = "give it one with `--name`, or in the definition";

@@ -526,7 +526,7 @@ pub trait History: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+    fn messages_to(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
         let mut messages = self.messages()?;
         messages.retain(|message| (message.id.to == ADMISSION) == admission);
         Ok(messages)

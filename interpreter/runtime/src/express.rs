@@ -175,8 +175,8 @@ impl History for Express {
         self.history.messages()
     }
 
-    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
-        self.history.messages_for(admission)
+    fn messages_to(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+        self.history.messages_to(admission)
     }
 }
 

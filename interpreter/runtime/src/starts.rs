@@ -26,7 +26,7 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, St
     if let Some(before) = store.get_value(KIND, NAME)? {
         let mut taken_up: BTreeSet<Text> = store.awake()?.into_iter().collect();
         taken_up.extend(store.due(now, usize::MAX)?.into_iter().map(|(_, execution)| execution));
-        taken_up.extend(store.messages_for(false)?.into_iter().map(|message| message.id.to));
+        taken_up.extend(store.messages_to(false)?.into_iter().map(|message| message.id.to));
         after_crash = Some(taken_up.len());
         let mark = match before == STOPPING {
             true => Mark::Survived,

@@ -171,7 +171,7 @@ impl History for PostgresStore {
         self.read(async |session| load::messages(session, None).await)
     }
 
-    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+    fn messages_to(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
         self.read(async |session| load::messages(session, Some(admission)).await)
     }
 }

@@ -192,7 +192,7 @@ impl History for SqliteStore {
         self.read(|connection| load::messages(connection, None))
     }
 
-    fn messages_for(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
+    fn messages_to(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
         self.read(|connection| load::messages(connection, Some(admission)))
     }
 }

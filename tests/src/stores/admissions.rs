@@ -291,7 +291,7 @@ fn messages_are_pending(tried: &mut Tried<'_>) {
     }]);
     assert!(tried.store().is_pending(&id).unwrap());
     let mut receivers = |admission| {
-        let messages = tried.store().messages_for(admission).unwrap();
+        let messages = tried.store().messages_to(admission).unwrap();
         messages.into_iter().map(|message| message.id.to).collect::<Vec<_>>()
     };
     assert_eq!(

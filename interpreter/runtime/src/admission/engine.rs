@@ -70,7 +70,7 @@ impl AdmissionEngine {
         writer: &Writer,
     ) -> Result<Self, StoreError> {
         let mut admission = Admission::resume(settings, rows.as_ref())?;
-        for message in history.messages_for(true)? {
+        for message in history.messages_to(true)? {
             admission.deliver(message);
         }
         handle.bound_waiting(rows.count_waiters()?, settings.max_waiting);

@@ -183,7 +183,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let mut messages = self.deps.history.messages_for(false)?;
+        let mut messages = self.deps.history.messages_to(false)?;
         messages.retain(|message| executions.contains(&message.id.to) || executions.contains(&message.id.from));
         self.shard.redeliver(messages);
         Ok(())
@@ -200,7 +200,7 @@ impl Engine {
                 self.fetch(&execution)?;
             }
         }
-        let mut messages = self.deps.history.messages_for(false)?;
+        let mut messages = self.deps.history.messages_to(false)?;
         messages.retain(|message| self.is_mine(&message.id.to));
         self.shard.redeliver(messages);
         let now = self.now();

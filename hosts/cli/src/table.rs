@@ -185,7 +185,7 @@ mod tests {
     fn last_column_ends_where_the_terminal_does() {
         let rows = [vec!["a".to_owned(), "支付订单 is over".to_owned()]];
         let within = |room| anstream::adapter::strip_str(&table_within(&["A", "B"], &rows, room)).to_string();
-        assert_eq!(within(Some(14)), "A  B\na  支付订单 …\n");
+        assert_eq!(within(Some(14)), "A  B\na  支付订单 i…\n");
         assert_eq!(within(Some(13)), "A  B\na  支付订单 …\n");
         assert_eq!(within(Some(12)), "A  B\na  支付订单…\n");
         assert_eq!(within(Some(3)), "A  B\na  支付订…\n");

@@ -450,14 +450,14 @@ pub trait History: Send + Sync {
         false
     }
 
-    /// Whether what was acknowledged may be lost with a machine, because a copy that is behind may take over; `None` if there are
-    /// no copies to ask of.
+    /// Whether what was acknowledged may be lost with a machine, because a copy that is behind may take over. A store
+    /// without copies loses nothing that way.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
-    fn may_lose(&self) -> Result<Option<bool>, StoreError> {
-        Ok(None)
+    fn may_lose(&self) -> Result<bool, StoreError> {
+        Ok(false)
     }
 
     /// Appends a batch atomically: when it returns, everything that was not refused is durable; on an error, nothing

@@ -135,8 +135,8 @@ impl History for PostgresStore {
         self.shared.is_away()
     }
 
-    fn may_lose(&self) -> Result<Option<bool>, StoreError> {
-        self.read(async |session| checks::standbys(session).await.map(|(_, may_lose)| Some(may_lose)))
+    fn may_lose(&self) -> Result<bool, StoreError> {
+        self.read(async |session| checks::standbys(session).await.map(|(_, may_lose)| may_lose))
     }
 
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {

@@ -47,12 +47,11 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
         line(&mut text, ended, &format!("{{status=\"{}\"}}", status.as_str()), count);
     }
     standing(&mut text, counts, broken);
-    if let Some(may_lose) = super::aside(&app.node, |node| node.store().may_lose()).await?? {
-        let name = "starbridge_store_may_lose";
-        let help = "1 while the store's database has standbys and none of them is synchronous.";
-        head(&mut text, name, help, "gauge");
-        line(&mut text, name, "", u64::from(may_lose));
-    }
+    let may_lose = super::aside(&app.node, |node| node.store().may_lose()).await??;
+    let name = "starbridge_store_may_lose";
+    let help = "1 while the store's database has standbys and none of them is synchronous.";
+    head(&mut text, name, help, "gauge");
+    line(&mut text, name, "", u64::from(may_lose));
     let shown = app.node.shown_queues("", usize::MAX).await?;
     queues(&mut text, &bounded(shown), app.node.now());
     let targets = super::aside(&app.node, |node| node.notifications()).await??;

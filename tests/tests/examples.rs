@@ -74,7 +74,8 @@ fn every_test_passes() {
             let flows = conformance::load(&file, &path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             for case in &file.cases {
                 cases += 1;
-                let mut simulation = Simulation::new(flows.clone(), case.clone(), Limits::default());
+                let limits = file.limits.over(Limits::default());
+                let mut simulation = Simulation::new(flows.clone(), case.clone(), limits);
                 let outcome = simulation
                     .run()
                     .unwrap_or_else(|error| panic!("{}: {}: {error}", path.display(), case.name));

@@ -56,6 +56,7 @@ mod readers;
 mod reasons;
 mod record;
 mod retention;
+mod ways;
 mod write;
 
 pub use head::MAX_EVENTS;

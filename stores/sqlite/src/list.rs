@@ -2,11 +2,12 @@
 
 use crate::page;
 use crate::record::{COLUMNS, SUCCEEDED_CODE, from_row};
+use crate::ways::{Way, ways};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
-use starbridge_ports::{Listed, Page, Query, STATUS_CODES, WaitingReason, code_of};
+use starbridge_ports::{ExecutionRecord, Listed, Page, Query, STATUS_CODES, WaitingReason};
 use std::borrow::Cow;
 
 pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Text>> {
@@ -50,29 +51,41 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
         (Some(flow), Some(name)) => few_named(connection, flow, name)?,
         _ => None,
     };
-    let leads = few.is_some() || in_family(query) || !query.reasons.is_empty() || query.broken;
-    let least = match query.asks_of_ends() && !leads {
+    let leads = few.is_some() || in_family(query) || query.broken || query.reasons == [WaitingReason::Running];
+    let reads = query.asks_of_ends() || query.reason_of.is_some();
+    let mut least = match reads && !leads {
         true => look_back(connection, before)?,
         false => None,
     };
+    let looked = least;
     let mut found = Vec::new();
-    for statuses in ways(query, few.is_some()) {
-        let (sql, values) = select(query, &statuses, (least, before), few.as_deref());
+    for way in ways(query, few.is_some()) {
+        let (sql, values) = select(query, &way, (least, before), few.as_deref());
         let mut statement = connection.prepare_cached(&sql)?;
         let rows = statement.query_map(params_from_iter(values), from_row)?;
         for row in rows {
             found.push(row?);
         }
+        // What is older than a full page is not on it, whichever way leads there.
+        if found.len() > query.limit {
+            newest_first(&mut found);
+            found.truncate(query.limit.saturating_add(1));
+            least = found.last().map(|(number, _, _)| *number);
+        }
     }
-    found.sort_by_key(|(number, _, _)| std::cmp::Reverse(*number));
+    newest_first(&mut found);
     let last = page::cut(&mut found, query.limit, |(number, _, _)| *number);
     // What lies further back is looked at for the next page.
-    let next = last.or_else(|| least.map(|number| number.to_string().into()));
+    let next = last.or_else(|| looked.map(|number| number.to_string().into()));
     let items = found.into_iter().map(|(_, id, record)| Listed { id, record });
     Ok(Page {
         items: items.collect(),
         next,
     })
+}
+
+fn newest_first(found: &mut [(i64, Text, ExecutionRecord)]) {
+    found.sort_by_key(|(number, _, _)| std::cmp::Reverse(*number));
 }
 
 /// So many executions are looked at for one page, where no index leads to those that are asked for.
@@ -150,35 +163,22 @@ fn few_named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Resul
     Ok(Some(numbers))
 }
 
-/// How to ask for the statuses: each separately if the index of statuses has all of them, otherwise together.
-fn ways(query: &Query, few: bool) -> Vec<Vec<usize>> {
-    let mut codes: Vec<usize> = query.statuses.iter().map(|&status| code_of(status)).collect();
-    codes.sort_unstable();
-    codes.dedup();
-    if !few && query.labels.is_empty() && !in_family(query) && !codes.is_empty() && !codes.contains(&SUCCEEDED_CODE) {
-        codes.into_iter().map(|code| vec![code]).collect()
-    } else {
-        vec![codes]
-    }
-}
-
 /// Whether the query asks for relatives of an execution. There are few of them, so such a query
 /// begins with them.
-fn in_family(query: &Query) -> bool {
+pub(crate) fn in_family(query: &Query) -> bool {
     query.parent.is_some() || query.root.is_some()
 }
 
-/// The query for some statuses. It asks for one row more, to know whether there is a next page.
+/// One of the queries. It asks for one row more, to know whether there is a next page.
 fn select(
     query: &Query,
-    statuses: &[usize],
+    way: &Way,
     (least, before): (Option<i64>, Option<i64>),
     few: Option<&[i64]>,
 ) -> (String, Vec<Value>) {
     let mut terms = Terms::default();
     let few_lead = few.is_some() || in_family(query);
-    // There are also few that do not move for a given reason.
-    let leads = few_lead || !query.reasons.is_empty();
+    let leads = few_lead || query.reasons == [WaitingReason::Running];
     let (from, number) = if query.labels.is_empty() || in_family(query) {
         ("executions AS e", "e.number")
     } else {
@@ -191,24 +191,23 @@ fn select(
     if let Some(flow) = &query.flow {
         let flow = terms.text(flow);
         // With one status its index is best; otherwise the numbers are better than everything else.
-        let plus = match statuses {
-            _ if leads => "+",
-            [one] if *one != SUCCEEDED_CODE => "+",
-            _ => "",
-        };
+        let plus = if leads || way.reason.is_some() { "+" } else { "" };
         terms.add(format!("{plus}e.flow = {flow}"));
     }
-    match statuses {
-        [] => {}
-        [one] if *one != SUCCEEDED_CODE && !leads => {
-            terms.add(format!("e.status = {one} AND e.status <> {SUCCEEDED_CODE}"))
+    match (way.statuses.as_slice(), way.reason) {
+        ([], _) => {}
+        ([one], Some(reason)) => {
+            let reason = terms.value(reason.map_or(Value::Null, |reason| Value::Integer(reason.number().into())));
+            terms.add(format!(
+                "e.status = {one} AND e.status <> {SUCCEEDED_CODE} AND e.reason IS {reason}"
+            ));
         }
-        many => {
+        (many, _) => {
             let many: Vec<String> = many.iter().map(usize::to_string).collect();
             terms.add(format!("+e.status IN ({})", many.join(", ")));
         }
     }
-    terms.add_reasons(query, few_lead);
+    terms.add_reasons(query, way, few_lead);
     if query.broken {
         // If few match, start with them, regardless of the other conditions.
         let plus = if leads { "+" } else { "" };
@@ -305,23 +304,23 @@ impl Terms {
         }
     }
 
-    fn add_reasons(&mut self, query: &Query, few_lead: bool) {
+    fn add_reasons(&mut self, query: &Query, way: &Way, few_lead: bool) {
         if query.reasons.is_empty() {
             return;
         }
-        let plus = if few_lead { "+" } else { "" };
         if let Some(of) = &query.reason_of {
             let of = self.text(of);
-            self.add(format!("{plus}e.reason_of = {of}"));
+            self.add(format!("+e.reason_of = {of}"));
+        }
+        if way.reason.is_some() {
+            return;
         }
         if query.reasons == [WaitingReason::Running] {
+            let plus = if few_lead { "+" } else { "" };
             return self.add(format!("{plus}e.awake = 1 AND {AWAKE}"));
         }
         let numbers: Vec<String> = query.reasons.iter().map(|reason| reason.number().to_string()).collect();
-        self.add(format!(
-            "{plus}e.reason IN ({}) AND e.ended IS NULL",
-            numbers.join(", ")
-        ));
+        self.add(format!("+e.reason IN ({}) AND e.ended IS NULL", numbers.join(", ")));
     }
 
     /// The parent comes first, because an execution has fewer children than its family has members.
@@ -385,27 +384,46 @@ mod tests {
         for (query, statuses, expected) in [
             (any(), &[] as &[usize], "SCAN e"),
             (any(), &[SUCCEEDED_CODE], "SCAN e"),
-            (any(), &[1], "SEARCH e USING INDEX executions_status (status=?)"),
+            (
+                any(),
+                &[1],
+                "SEARCH e USING INDEX executions_status (status=? AND reason=?)",
+            ),
             (flow(any()), &[], "SEARCH e USING INDEX executions_of_flow (flow=?)"),
             (
                 flow(name(any())),
                 &[SUCCEEDED_CODE, 1],
                 "SEARCH e USING INDEX executions_of_flow (flow=?)",
             ),
-            (flow(any()), &[5], "SEARCH e USING INDEX executions_status (status=?)"),
+            (
+                flow(any()),
+                &[5],
+                "SEARCH e USING INDEX executions_status (status=? AND reason=?)",
+            ),
             (
                 flow(labels(any())),
                 &[5],
                 "SEARCH l USING PRIMARY KEY (label=? AND value=?); SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
             ),
         ] {
-            let (sql, values) = select(&query, statuses, (None, None), None);
+            let way = Way {
+                statuses: statuses.to_vec(),
+                reason: matches!(statuses, [1 | 5])
+                    .then_some(None)
+                    .filter(|_| query.labels.is_empty()),
+            };
+            let (sql, values) = select(&query, &way, (None, None), None);
             let plan = plan(&connection, &sql, values);
             assert!(plan.starts_with(expected), "{query:?} {statuses:?}: {plan}");
             assert!(!plan.contains("TEMP B-TREE"), "{query:?} {statuses:?}: {plan}");
         }
         for statuses in [&[] as &[usize], &[1], &[SUCCEEDED_CODE, 2]] {
-            let (sql, values) = select(&flow(name(any())), statuses, (None, Some(7)), Some(&[5, 6]));
+            let (sql, values) = select(
+                &flow(name(any())),
+                &Way::filtered(statuses.to_vec()),
+                (None, Some(7)),
+                Some(&[5, 6]),
+            );
             let plan = plan(&connection, &sql, values);
             assert!(
                 plan.starts_with("SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"),
@@ -483,7 +501,7 @@ mod tests {
     fn a_list_by_label_reads_only_the_entries_of_that_label() {
         let connection = labelled();
         let steps = |label: &str| {
-            let (sql, values) = select(&with_labels(&[label]), &[], (None, None), None);
+            let (sql, values) = select(&with_labels(&[label]), &Way::default(), (None, None), None);
             let mut statement = connection.prepare(&sql).unwrap();
             let rows = statement
                 .query_map(params_from_iter(values), |_| Ok(()))
@@ -532,30 +550,32 @@ mod tests {
             reasons: vec![WaitingReason::Paused],
             ..Query::default()
         };
-        for statuses in [&[] as &[usize], &[1], &[1, 3]] {
-            let (sql, values) = select(&query, statuses, (None, Some(7)), None);
-            let plan = plan(&connection, &sql, values);
-            let expected = "SEARCH e USING INDEX executions_reason";
-            assert!(plan.starts_with(expected), "{statuses:?}: {plan}");
-            assert!(!plan.contains("TEMP B-TREE"), "{statuses:?}: {plan}");
-        }
-        for (reason, of, expected) in [
-            (
-                WaitingReason::Queue,
-                Some("q"),
-                "SEARCH e USING INDEX executions_reason_of (reason=? AND reason_of=?",
-            ),
-            (WaitingReason::Running, None, "SEARCH e USING INDEX executions_awake"),
-        ] {
+        for statuses in [&[] as &[Status], &[Status::Running], &[Status::Running, Status::Failed]] {
             let query = Query {
-                reasons: vec![reason],
-                reason_of: of.map(Text::from),
-                ..Query::default()
+                statuses: statuses.to_vec(),
+                ..query.clone()
             };
-            let (sql, values) = select(&query, &[], (None, Some(7)), None);
-            let plan = plan(&connection, &sql, values);
-            assert!(plan.starts_with(expected), "{reason:?}: {plan}");
+            let ways = ways(&query, false);
+            assert!(!ways.is_empty());
+            for way in ways {
+                let (sql, values) = select(&query, &way, (None, Some(7)), None);
+                let plan = plan(&connection, &sql, values);
+                let expected = "SEARCH e USING INDEX executions_status (status=? AND reason=?";
+                assert!(plan.starts_with(expected), "{way:?}: {plan}");
+                assert!(!plan.contains("TEMP B-TREE"), "{way:?}: {plan}");
+            }
         }
+        let query = Query {
+            reasons: vec![WaitingReason::Running],
+            ..Query::default()
+        };
+        for way in ways(&query, false) {
+            let (sql, values) = select(&query, &way, (None, Some(7)), None);
+            let plan = plan(&connection, &sql, values);
+            assert!(plan.starts_with("SEARCH e USING INDEX executions_awake"), "{plan}");
+        }
+        let told = "SELECT reason, count(*) FROM executions WHERE status <> 4 AND reason IS NOT NULL GROUP BY reason";
+        assert!(plan(&connection, told, Vec::new()).contains("COVERING INDEX executions_status"));
     }
 
     #[test]
@@ -584,7 +604,7 @@ mod tests {
                 (family.clone(), "executions_of_root (root=?"),
                 (some(&family), "executions_of_root (root=?"),
             ] {
-                let (sql, values) = select(&query, statuses, (None, Some(7)), None);
+                let (sql, values) = select(&query, &Way::filtered(statuses.to_vec()), (None, Some(7)), None);
                 let plan = plan(&connection, &sql, values);
                 let begins = format!("SEARCH e USING INDEX {index}");
                 assert!(plan.starts_with(&begins), "{query:?} {statuses:?}: {plan}");

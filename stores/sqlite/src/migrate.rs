@@ -7,7 +7,7 @@ use starbridge_ports::STATUS_CODES;
 
 /// The steps from an empty file to the current format, in order. A released one is never changed:
 /// the store keeps its checksum.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
     include_str!("../migrations/0003-notices.sql"),
@@ -17,6 +17,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0007-order.sql"),
     include_str!("../migrations/0008-paused.sql"),
     include_str!("../migrations/0009-admission.sql"),
+    include_str!("../migrations/0010-reasons.sql"),
 ];
 
 /// Identifies the file as ours: "Stbr".

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(WaitingReason, u64)>> {
     let mut counts: BTreeMap<WaitingReason, u64> = BTreeMap::new();
     let mut told = connection.prepare_cached(
-        "SELECT e.reason, count(*) FROM executions AS e WHERE e.reason IS NOT NULL AND e.ended IS NULL GROUP BY e.reason",
+        "SELECT reason, count(*) FROM executions WHERE status <> 4 AND reason IS NOT NULL GROUP BY reason",
     )?;
     let rows = told.query_map([], |row| Ok((row.get::<_, u8>(0)?, row.get::<_, u64>(1)?)))?;
     for row in rows {

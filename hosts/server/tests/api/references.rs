@@ -469,15 +469,36 @@ async fn secret_and_token_are_not_reached_from_data() {
                     "serviceParams": {"query": {"q": "$.token"}, "body": "$"}},
                 {"type": "task", "name": "child", "resourceArn": format!("flow:{child}"), "pattern": "sync", "catch": on("work"),
                     "serviceParams": {"Input": "$"}},
-                {"type": "task", "name": "work", "resourceArn": format!("queue:q{round}")}]))
+                {"type": "task", "name": "work", "resourceArn": format!("queue:q{round}"),
+                    "outputMappings": [{"target": "reported", "source": "$local"}], "catch": on("each")},
+                {"type": "foreach", "name": "each", "inputMappings": [{"target": "items", "source": "$input.items"}],
+                    "iterationMapping": {"collection": "$.items", "item": "item"}, "steps": [
+                    {"type": "task", "name": "item", "resourceArn": function.url, "serviceParams": {"body": "$"}}]},
+                {"type": "task", "name": "told", "resourceArn": function.url, "serviceParams": {"body": "$"}}]))
             .await;
+        let mut input = chance.data(4);
+        input["items"] = json!([chance.data(3), chance.data(1)]);
         let started = server
-            .post(&format!("/v1/flows/{ask}/executions"), json!({"input": chance.data(4)}))
+            .post(&format!("/v1/flows/{ask}/executions"), json!({"input": input}))
             .await;
         assert_eq!(started.status, 201, "{started:?}");
         let task = hold(&server, &format!("q{round}")).await;
         assert_eq!(task["step"], "work", "{task}");
-        let left = format!("{}\n{}", function.sent(), task["input"]);
+        let token = task["token"].as_str().unwrap();
+        // What a worker says, of a success or of a failure, goes on to the steps that follow.
+        let (end, report) = match round % 2 {
+            0 => ("succeed", json!({"output": chance.data(3)})),
+            _ => (
+                "fail",
+                json!({"error": "secret://KEY", "cause": chance.data(3).to_string()}),
+            ),
+        };
+        let told = server.post(&format!("/v1/callbacks/{token}/{end}"), report).await;
+        assert_eq!(told.status, 204, "{told:?}");
+        let ended = run_out(&server, started.body["id"].as_str().unwrap()).await;
+        assert_eq!(ended["status"], "Succeeded", "{ended}");
+        assert!(function.sent().contains("\"item\":"), "{}", function.sent());
+        let left = format!("{}\n{}\n{ended}", function.sent(), task["input"]);
         assert!(left.contains("secret://"), "{left}");
         assert!(!left.contains(CANARY), "{left}");
         // A signed token is hexadecimal digits, a dot and the 64 digits of its MAC.

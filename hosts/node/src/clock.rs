@@ -186,6 +186,16 @@ mod tests {
     }
 
     #[test]
+    fn clock_before_1970_measures_durations() {
+        let mut clock = Steady::begin(secs(5), 0);
+        for second in 1..=HOUR_SECONDS {
+            let shown = clock.at(secs(5 + second), 0);
+            let off = shown.abs_diff(secs(second));
+            assert!(off <= secs(second) / CATCH_UP_PART, "after {second} s: {shown}");
+        }
+    }
+
+    #[test]
     fn clock_difference_is_caught_up_in_time() {
         // One second in 200, and then no further correction.
         assert_eq!(shown(HOUR_SECONDS + 1, 400), secs(401));

@@ -1,7 +1,6 @@
 //! The engine: drives a shard in real time, with a store and connectors. [`Engine`] says in which order to call it.
 
 mod admitting;
-mod aside;
 mod commands;
 mod dispatch;
 mod heartbeats;
@@ -11,6 +10,7 @@ mod quiescence;
 mod report_parts;
 #[cfg(test)]
 mod scripted_store;
+mod set_aside;
 mod sleepers;
 #[cfg(test)]
 mod tests;

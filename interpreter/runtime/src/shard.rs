@@ -1,7 +1,6 @@
 //! A shard: the single-threaded owner of executions. [`Shard`] describes the order of calls.
 
 mod admission;
-mod aside;
 mod batch;
 mod child_names;
 mod child_terms;
@@ -17,6 +16,7 @@ mod pausing;
 mod recover;
 mod redefine;
 mod redrives;
+mod set_aside;
 mod start_request;
 mod tasks;
 #[cfg(test)]
@@ -25,7 +25,6 @@ mod waiting;
 
 pub use admission::check_keys;
 pub(crate) use admission::ended_message;
-pub(crate) use aside::MAX_TRIES;
 pub(crate) use batch::stored_turn;
 pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
@@ -34,6 +33,7 @@ pub use operating::NotEnded;
 pub use recover::{Loaded, load};
 pub(crate) use recover::{fold_up, kept_fork};
 pub use redefine::RedefineRequest;
+pub(crate) use set_aside::MAX_TRIES;
 pub use start_request::{StartError, StartRequest, StartTime};
 pub use waiting::kept_input;
 
@@ -125,7 +125,7 @@ pub struct Shard {
     /// Executions whose histories were extended elsewhere.
     lost: Vec<Text>,
     /// Executions that are set aside.
-    aside: BTreeMap<Text, aside::Aside>,
+    aside: BTreeMap<Text, set_aside::SetAside>,
     /// How often in a row each execution panicked.
     tries: BTreeMap<Text, u32>,
     /// Executions that panicked and still have calls out.

@@ -18,7 +18,7 @@ const RETRY_PAUSE: Millis = Millis(500);
 const PANIC_CHARS: usize = 300;
 
 /// An execution that panicked.
-pub(super) struct Aside {
+pub(super) struct SetAside {
     /// How often in a row it panicked.
     tries: u32,
     cause: Text,
@@ -56,7 +56,7 @@ impl Shard {
         self.drop_state(id);
         let tries = self.tries.entry(id.clone()).or_insert(0);
         *tries += 1;
-        let aside = Aside {
+        let aside = SetAside {
             tries: *tries,
             cause: said(panic),
             again: Some(now.plus(RETRY_PAUSE.saturating_mul(u64::from(*tries)))),
@@ -94,7 +94,7 @@ impl Shard {
     pub(crate) fn set_aside(&mut self, id: &Text, broken: &Broken) {
         self.tries.remove(id);
         let incoming = self.aside.remove(id).map(|aside| aside.incoming).unwrap_or_default();
-        let aside = Aside {
+        let aside = SetAside {
             tries: 0,
             cause: broken.cause.clone(),
             again: None,

@@ -14,6 +14,7 @@ pub mod simulation;
 pub mod torn;
 
 use crate::chance::Chance;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The result of a campaign.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +69,34 @@ fn on_all_processors(work: impl Fn() -> Findings + Sync) -> Findings {
             }
         }
     });
+    findings
+}
+
+/// Simulates seeds from `first` on, until `wanted` of the events `kind` were counted. Each of `kinds` must have been counted at
+/// least once.
+fn over_seeds(
+    first: u64,
+    (kind, wanted): (&'static str, u64),
+    kinds: &[&'static str],
+    simulate: impl Fn(u64) -> Findings + Sync,
+) -> Findings {
+    let next = AtomicU64::new(first);
+    let made = AtomicU64::new(0);
+    let work = || {
+        let mut findings = Findings::default();
+        while made.load(Ordering::Relaxed) < wanted && findings.problems.len() < 20 {
+            let found = simulate(next.fetch_add(1, Ordering::Relaxed));
+            made.fetch_add(found.of(kind), Ordering::Relaxed);
+            findings.add(found);
+        }
+        findings
+    };
+    let mut findings = on_all_processors(work);
+    for kind in kinds {
+        if findings.of(kind) == 0 {
+            findings.problem(format!("it never came to this: {kind}"));
+        }
+    }
     findings
 }
 

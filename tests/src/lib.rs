@@ -6,6 +6,7 @@ mod chance;
 pub mod conformance;
 pub mod damage;
 pub mod data;
+pub mod engine_thread;
 pub mod faulty;
 pub mod functions;
 pub mod fuzzing;

@@ -8,13 +8,11 @@ use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{Signal, Status};
 use starbridge_memory::MemoryStore;
-use starbridge_node::system::{EnvironmentSecrets, SystemClock, fresh_token_keys, new_seed};
+use starbridge_node::system::SystemClock;
 use starbridge_ports::{Broken, Connector, ExecutionRecord, Mark, OutcomeFuture, Query, Request, SUSPECT, Store};
-use starbridge_runtime::{
-    Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, Reply, ResourceMap, SecretUse, Shard,
-    StartRequest, StartTime, TokenKeys, Vault, Writer, note_end, note_start, note_stopping,
-};
+use starbridge_runtime::{Command, FlowTable, Reply, StartRequest, StartTime, note_end, note_start, note_stopping};
 use starbridge_sqlite::SqliteStore;
+use starbridge_tests::engine_thread::run_engine;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -95,36 +93,7 @@ struct Running {
 impl Running {
     fn over(store: &Arc<dyn Store>, poison: &Arc<Poison>) -> Self {
         note_start(store.as_ref(), now()).unwrap();
-        let shard = Shard::new(
-            flows(poison),
-            ResourceMap::default(),
-            Arc::new(Limits::default()),
-            |request: &StartRequest, _: Timestamp| new_seed(request),
-        );
-        let history: Arc<dyn starbridge_ports::History> = store.clone();
-        let world = EngineDeps {
-            queues: None,
-            leases: None,
-            history: history.clone(),
-            connectors: Connectors::from([("http", Arc::new(Never) as Arc<dyn Connector>)]),
-            clock: Arc::new(SystemClock),
-            vault: Arc::new(Vault::new(
-                Arc::new(EnvironmentSecrets),
-                SecretUse::default(),
-                TokenKeys::new(vec![[1; 32]]),
-            )),
-            tokens: fresh_token_keys().unwrap(),
-        };
-        let (commands, inbox) = mpsc::channel(64);
-        let writer = Writer::start(history).unwrap();
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let engine = Engine::new(shard, world, EngineSettings::default(), inbox, |_, _| {});
-            runtime
-                .unwrap()
-                .block_on(engine.writing_through(&writer).serve())
-                .unwrap();
-        });
+        let commands = run_engine(store, flows(poison), Arc::new(Never));
         Self {
             store: store.clone(),
             commands,

@@ -8,22 +8,19 @@ mod lanes;
 use serde_json::json;
 use starbridge_flow::graph::{FaultKind, Flow, Origin};
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::{Millis, Timestamp};
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::Value;
 use starbridge_machine::{EventKind, Status};
 use starbridge_memory::MemoryStore;
-use starbridge_node::system::{EnvironmentSecrets, SystemClock, fresh_token_keys, new_seed};
 use starbridge_ports::{Connector, ExecutionRecord, OutcomeFuture, Request, Store};
-use starbridge_runtime::{
-    Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, ResourceMap, SecretUse, Shard, StartRequest,
-    TokenKeys, Vault, Writer,
-};
+use starbridge_runtime::{Command, FlowTable, StartRequest};
 use starbridge_simulator::{Case, Crash, Flows, Interruption, Moment, Outcome, Simulation};
 use starbridge_sqlite::SqliteStore;
+use starbridge_tests::engine_thread::run_engine;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 const PACKING: &str = r#"
     greet set who = /customer/name, kind = "order"
@@ -146,30 +143,35 @@ fn error_name_may_be_a_lookup() {
     assert_eq!(error(&outcome), ("Ada", ""));
 }
 
+/// The same outcome, over each store, with a crash at each append that `straight` made.
+fn comes_out_over_crashes(program: &str, case: &Case, straight: &Simulation, expected: &Outcome) {
+    let (appends, _) = straight.operations();
+    let folder = tempfile::tempdir().unwrap();
+    for at in 1..=appends {
+        let moment = Moment::ALL[at % 3];
+        let stores: [Arc<dyn Store>; 2] = [
+            Arc::new(MemoryStore::new()),
+            Arc::new(SqliteStore::open(folder.path().join(format!("{at}.db"))).unwrap()),
+        ];
+        for store in stores {
+            let interruption = Interruption {
+                crash: Some(Crash { at, moment }),
+                ..Interruption::default()
+            };
+            let mut again = simulation(program, case.clone()).over(store).interrupted(interruption);
+            assert_eq!(&again.run().unwrap(), expected, "{moment:?} of append {at}");
+            assert!(again.has_crashed(), "{moment:?} of append {at}");
+        }
+    }
+}
+
 #[test]
 fn recovery_keeps_what_programs_computed_in_each_store() {
     for patience in [60_000, 2_500] {
         let case = || packing(&json!(2), &json!(patience));
         let mut straight = simulation(PACKING, case());
         let expected = straight.run().unwrap();
-        let (appends, _) = straight.operations();
-        let folder = tempfile::tempdir().unwrap();
-        for at in 1..=appends {
-            let moment = Moment::ALL[at % 3];
-            let stores: [Arc<dyn Store>; 2] = [
-                Arc::new(MemoryStore::new()),
-                Arc::new(SqliteStore::open(folder.path().join(format!("{at}.db"))).unwrap()),
-            ];
-            for store in stores {
-                let interruption = Interruption {
-                    crash: Some(Crash { at, moment }),
-                    ..Interruption::default()
-                };
-                let mut again = simulation(PACKING, case()).over(store).interrupted(interruption);
-                assert_eq!(again.run().unwrap(), expected, "{moment:?} of append {at}");
-                assert!(again.has_crashed(), "{moment:?} of append {at}");
-            }
-        }
+        comes_out_over_crashes(PACKING, &case(), &straight, &expected);
     }
 }
 
@@ -223,24 +225,7 @@ fn documents_may_be_any_json_value_in_each_store() {
             r#"["done"]"#,
         ]
     );
-    let (appends, _) = straight.operations();
-    let folder = tempfile::tempdir().unwrap();
-    for at in 1..=appends {
-        let moment = Moment::ALL[at % 3];
-        let stores: [Arc<dyn Store>; 2] = [
-            Arc::new(MemoryStore::new()),
-            Arc::new(SqliteStore::open(folder.path().join(format!("{at}.db"))).unwrap()),
-        ];
-        for store in stores {
-            let interruption = Interruption {
-                crash: Some(Crash { at, moment }),
-                ..Interruption::default()
-            };
-            let mut again = simulation(SUMS, case.clone()).over(store).interrupted(interruption);
-            assert_eq!(again.run().unwrap(), expected, "{moment:?} of append {at}");
-            assert!(again.has_crashed(), "{moment:?} of append {at}");
-        }
-    }
+    comes_out_over_crashes(SUMS, &case, &straight, &expected);
 }
 
 /// Answers each call with the outcome that its target names.
@@ -264,36 +249,7 @@ impl Connector for NamedOutcomes {
 fn run_on_engine(store: &Arc<dyn Store>, flow: Flow) -> ExecutionRecord {
     let mut flows = FlowTable::default();
     flows.put("lanes", Arc::new(flow));
-    let shard = Shard::new(
-        flows,
-        ResourceMap::default(),
-        Arc::new(Limits::default()),
-        |request: &StartRequest, _: Timestamp| new_seed(request),
-    );
-    let history: Arc<dyn starbridge_ports::History> = store.clone();
-    let deps = EngineDeps {
-        queues: None,
-        leases: None,
-        history: history.clone(),
-        connectors: Connectors::from([("http", Arc::new(NamedOutcomes) as Arc<dyn Connector>)]),
-        clock: Arc::new(SystemClock),
-        vault: Arc::new(Vault::new(
-            Arc::new(EnvironmentSecrets),
-            SecretUse::default(),
-            TokenKeys::new(vec![[1; 32]]),
-        )),
-        tokens: fresh_token_keys().unwrap(),
-    };
-    let (commands, inbox) = mpsc::channel(64);
-    let writer = Writer::start(history).unwrap();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let engine = Engine::new(shard, deps, EngineSettings::default(), inbox, |_, _| {});
-        runtime
-            .unwrap()
-            .block_on(engine.writing_through(&writer).serve())
-            .unwrap();
-    });
+    let commands = run_engine(store, flows, Arc::new(NamedOutcomes));
     let (reply, answer) = oneshot::channel();
     let request = StartRequest {
         flow: "lanes".into(),

@@ -2,7 +2,7 @@
 
 use crate::page;
 use crate::record::{COLUMNS, SUCCEEDED_CODE, from_row};
-use crate::ways::{Way, ways};
+use crate::ways::{Way, in_family, ways};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use starbridge_flow::value::Text;
@@ -161,12 +161,6 @@ fn few_named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Resul
         }
     }
     Ok(Some(numbers))
-}
-
-/// Whether the query asks for relatives of an execution. There are few of them, so such a query
-/// begins with them.
-pub(crate) fn in_family(query: &Query) -> bool {
-    query.parent.is_some() || query.root.is_some()
 }
 
 /// One of the queries. It asks for one row more, to know whether there is a next page.
@@ -353,101 +347,11 @@ impl Terms {
 }
 
 #[cfg(test)]
+mod plans;
+
+#[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The query plan of SQLite.
-    fn plan(connection: &Connection, sql: &str, values: Vec<Value>) -> String {
-        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let rows = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3));
-        rows.unwrap().map(Result::unwrap).collect::<Vec<_>>().join("; ")
-    }
-
-    #[test]
-    fn query_plan_of_every_list_uses_an_index() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        crate::open::keep_statements(&connection).unwrap();
-        assert!(crate::migrate::bring_up(&mut connection).is_ok());
-        let flow = |query: Query| Query {
-            flow: Some("f".into()),
-            ..query
-        };
-        let labels = |query: Query| Query {
-            labels: vec![("a".into(), "b".into()), ("c".into(), "d".into())],
-            ..query
-        };
-        let name = |query: Query| Query {
-            name: Some("n".into()),
-            ..query
-        };
-        let any = Query::default;
-        for (query, statuses, expected) in [
-            (any(), &[] as &[usize], "SCAN e"),
-            (any(), &[SUCCEEDED_CODE], "SCAN e"),
-            (
-                any(),
-                &[1],
-                "SEARCH e USING INDEX executions_status (status=? AND reason=?)",
-            ),
-            (flow(any()), &[], "SEARCH e USING INDEX executions_of_flow (flow=?)"),
-            (
-                flow(name(any())),
-                &[SUCCEEDED_CODE, 1],
-                "SEARCH e USING INDEX executions_of_flow (flow=?)",
-            ),
-            (
-                flow(any()),
-                &[5],
-                "SEARCH e USING INDEX executions_status (status=? AND reason=?)",
-            ),
-            (
-                flow(labels(any())),
-                &[5],
-                "SEARCH l USING PRIMARY KEY (label=? AND value=?); SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
-            ),
-        ] {
-            let way = Way {
-                statuses: statuses.to_vec(),
-                reason: matches!(statuses, [1 | 5])
-                    .then_some(None)
-                    .filter(|_| query.labels.is_empty()),
-            };
-            let (sql, values) = select(&query, &way, (None, None), None);
-            let plan = plan(&connection, &sql, values);
-            assert!(plan.starts_with(expected), "{query:?} {statuses:?}: {plan}");
-            assert!(!plan.contains("TEMP B-TREE"), "{query:?} {statuses:?}: {plan}");
-        }
-        for statuses in [&[] as &[usize], &[1], &[SUCCEEDED_CODE, 2]] {
-            let (sql, values) = select(
-                &flow(name(any())),
-                &Way::filtered(statuses.to_vec()),
-                (None, Some(7)),
-                Some(&[5, 6]),
-            );
-            let plan = plan(&connection, &sql, values);
-            assert!(
-                plan.starts_with("SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"),
-                "{statuses:?}: {plan}"
-            );
-        }
-        for (sql, expected) in [
-            ("SELECT id FROM executions WHERE awake = 1", "executions_awake"),
-            (
-                "SELECT id FROM executions WHERE wake_at IS NOT NULL AND awake = 0 AND wake_at < 1 ORDER BY wake_at, number",
-                "executions_wake (wake_at>? AND wake_at<?)",
-            ),
-            (
-                "SELECT id FROM executions WHERE ended IS NOT NULL AND ended < 1 ORDER BY ended, number",
-                "executions_ended (ended>? AND ended<?)",
-            ),
-        ] {
-            let plan = plan(&connection, sql, Vec::new());
-            assert!(
-                plan.contains(expected) && !plan.contains("TEMP B-TREE"),
-                "{sql}: {plan}"
-            );
-        }
-    }
 
     /// A store with 3,000 entries of one label and three of another.
     fn labelled() -> Connection {
@@ -538,78 +442,5 @@ mod tests {
             before = Some(next.parse().unwrap());
         }
         assert_eq!((pages, found), (3, vec![Text::from("id1")]));
-    }
-
-    #[test]
-    fn query_plan_of_a_reason_uses_its_index() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        crate::open::keep_statements(&connection).unwrap();
-        assert!(crate::migrate::bring_up(&mut connection).is_ok());
-        let query = Query {
-            flow: Some("f".into()),
-            reasons: vec![WaitingReason::Paused],
-            ..Query::default()
-        };
-        for statuses in [&[] as &[Status], &[Status::Running], &[Status::Running, Status::Failed]] {
-            let query = Query {
-                statuses: statuses.to_vec(),
-                ..query.clone()
-            };
-            let ways = ways(&query, false);
-            assert!(!ways.is_empty());
-            for way in ways {
-                let (sql, values) = select(&query, &way, (None, Some(7)), None);
-                let plan = plan(&connection, &sql, values);
-                let expected = "SEARCH e USING INDEX executions_status (status=? AND reason=?";
-                assert!(plan.starts_with(expected), "{way:?}: {plan}");
-                assert!(!plan.contains("TEMP B-TREE"), "{way:?}: {plan}");
-            }
-        }
-        let query = Query {
-            reasons: vec![WaitingReason::Running],
-            ..Query::default()
-        };
-        for way in ways(&query, false) {
-            let (sql, values) = select(&query, &way, (None, Some(7)), None);
-            let plan = plan(&connection, &sql, values);
-            assert!(plan.starts_with("SEARCH e USING INDEX executions_awake"), "{plan}");
-        }
-        let told = "SELECT reason, count(*) FROM executions WHERE status <> 4 AND reason IS NOT NULL GROUP BY reason";
-        assert!(plan(&connection, told, Vec::new()).contains("COVERING INDEX executions_status"));
-    }
-
-    #[test]
-    fn query_plan_of_a_family_begins_with_its_members() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        crate::open::keep_statements(&connection).unwrap();
-        assert!(crate::migrate::bring_up(&mut connection).is_ok());
-        let children = Query {
-            parent: Some("p".into()),
-            ..Query::default()
-        };
-        let family = Query {
-            root: Some("r".into()),
-            ..Query::default()
-        };
-        let some = |query: &Query| Query {
-            flow: Some("f".into()),
-            labels: vec![("a".into(), "b".into()), ("c".into(), "d".into())],
-            root: Some("r".into()),
-            ..query.clone()
-        };
-        for statuses in [&[] as &[usize], &[1], &[SUCCEEDED_CODE, 2]] {
-            for (query, index) in [
-                (children.clone(), "executions_of_parent (parent_execution=?"),
-                (some(&children), "executions_of_parent (parent_execution=?"),
-                (family.clone(), "executions_of_root (root=?"),
-                (some(&family), "executions_of_root (root=?"),
-            ] {
-                let (sql, values) = select(&query, &Way::filtered(statuses.to_vec()), (None, Some(7)), None);
-                let plan = plan(&connection, &sql, values);
-                let begins = format!("SEARCH e USING INDEX {index}");
-                assert!(plan.starts_with(&begins), "{query:?} {statuses:?}: {plan}");
-                assert!(!plan.contains("TEMP B-TREE"), "{query:?} {statuses:?}: {plan}");
-            }
-        }
     }
 }

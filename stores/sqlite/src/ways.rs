@@ -1,6 +1,5 @@
 //! The queries into which a list is parted, so that each follows an index.
 
-use crate::list::in_family;
 use crate::record::SUCCEEDED_CODE;
 use starbridge_ports::{Query, STATUS_CODES, WaitingReason, code_of};
 
@@ -61,4 +60,10 @@ pub(crate) fn ways(query: &Query, few: bool) -> Vec<Way> {
         }
     }
     ways
+}
+
+/// Whether the query asks for relatives of an execution. There are few of them, so such a query
+/// begins with them.
+pub(crate) fn in_family(query: &Query) -> bool {
+    query.parent.is_some() || query.root.is_some()
 }

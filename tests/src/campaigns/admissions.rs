@@ -12,8 +12,7 @@ mod world;
 pub use bug::{Bug, Law};
 pub use stream::{admissions_before, bound};
 
-use super::{Findings, on_all_processors};
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::{Findings, over_seeds};
 use world::World;
 
 /// Steps of a world before it comes to rest.
@@ -36,25 +35,7 @@ const KINDS: [&str; 11] = [
 
 /// Simulates seeds from one on, until so many executions were admitted.
 pub fn run(first: u64, admissions: u64) -> Findings {
-    let next = AtomicU64::new(first);
-    let made = AtomicU64::new(0);
-    let work = || {
-        let mut findings = Findings::default();
-        while made.load(Ordering::Relaxed) < admissions && findings.problems.len() < 20 {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            let found = simulate(seed, None);
-            made.fetch_add(found.of(ADMISSIONS), Ordering::Relaxed);
-            findings.add(found);
-        }
-        findings
-    };
-    let mut findings = on_all_processors(work);
-    for kind in KINDS {
-        if findings.of(kind) == 0 {
-            findings.problem(format!("it never came to this: {kind}"));
-        }
-    }
-    findings
+    over_seeds(first, (ADMISSIONS, admissions), &KINDS, |seed| simulate(seed, None))
 }
 
 /// Simulates one seed, with a bug planted or without.

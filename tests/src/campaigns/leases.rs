@@ -10,30 +10,12 @@ mod world;
 
 pub use bug::Bug;
 
-use super::{Findings, on_all_processors};
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::{Findings, over_seeds};
 use world::World;
 
 /// Simulates seeds from one on until so many holds were made.
 pub fn run(first: u64, holds: u64) -> Findings {
-    let next = AtomicU64::new(first);
-    let made = AtomicU64::new(0);
-    let work = || {
-        let mut findings = Findings::default();
-        while made.load(Ordering::Relaxed) < holds && findings.problems.len() < 20 {
-            let found = simulate(next.fetch_add(1, Ordering::Relaxed), None);
-            made.fetch_add(found.of(HOLDS), Ordering::Relaxed);
-            findings.add(found);
-        }
-        findings
-    };
-    let mut findings = on_all_processors(work);
-    for kind in KINDS {
-        if findings.of(kind) == 0 {
-            findings.problem(format!("it never came to this: {kind}"));
-        }
-    }
-    findings
+    over_seeds(first, (HOLDS, holds), &KINDS, |seed| simulate(seed, None))
 }
 
 /// Simulates one seed, with a bug planted or without.

@@ -3,6 +3,7 @@
 
 mod book;
 mod choose;
+mod circles;
 mod command;
 mod deadlock;
 mod dependencies;

@@ -58,8 +58,10 @@ pub fn find_cycle(
         return Ok(None);
     }
     let mut seen = BTreeSet::new();
-    let mut next: Vec<(Dependency, Vec<String>)> = after.iter().map(|one| (one.clone(), vec![start.clone()])).collect();
-    while let Some((dependency, mut way)) = next.pop() {
+    // Each of the found ones with the position of the one that waits for it.
+    let mut found: Vec<(String, Option<usize>)> = vec![(start, None)];
+    let mut next: Vec<(Dependency, usize)> = after.iter().map(|one| (one.clone(), 0)).collect();
+    while let Some((dependency, from)) = next.pop() {
         let id = match &dependency.flow {
             Some(flow) => rows.named(flow, &dependency.execution)?,
             None => Some(dependency.execution.clone()),
@@ -67,21 +69,35 @@ pub fn find_cycle(
         let Some(id) = id.filter(|id| !seen.contains(id)) else {
             continue;
         };
-        way.push(match &dependency.flow {
+        let shown = match &dependency.flow {
             Some(flow) => format!("{flow}/{}", dependency.execution),
             None => id.to_string(),
-        });
+        };
         let open = rows.waiter(&id)?.map(|waiter| waiter.open).unwrap_or_default();
+        found.push((shown, Some(from)));
+        let at = found.len() - 1;
         if open.iter().any(|one| one.bound.is_none() && is_start(&one.dependency)) {
-            return Ok(Some(way));
+            return Ok(Some(way(&found, at)));
         }
         seen.insert(id);
         if seen.len() >= FOLLOWED {
             return Ok(None);
         }
-        next.extend(open.into_iter().map(|one| (one.dependency, way.clone())));
+        next.extend(open.into_iter().map(|one| (one.dependency, at)));
     }
     Ok(None)
+}
+
+/// The way from the first one to the one at this position.
+fn way(found: &[(String, Option<usize>)], at: usize) -> Vec<String> {
+    let mut way = Vec::new();
+    let mut next = Some(at);
+    while let Some((shown, from)) = next.and_then(|at| found.get(at)) {
+        way.push(shown.clone());
+        next = *from;
+    }
+    way.reverse();
+    way
 }
 
 fn one(item: &Value, flow: &Text) -> Result<Dependency, String> {

@@ -19,6 +19,8 @@ const MAX_KEYS: usize = 65_536;
 const MAX_HOLDERS: usize = 16_384;
 /// How many rows are read at once where all are wanted.
 const ROWS: usize = 1_000;
+/// How many rows are read at once where some may be enough.
+const OLDER: usize = 100;
 
 /// A key, as it is known.
 #[derive(Debug)]
@@ -284,27 +286,22 @@ impl Book {
         Ok(found)
     }
 
-    /// Whether there is a waiter of a kind.
-    pub(super) fn is_any<'a>(
+    /// Waiters of a kind with numbers below this one, at most so many as are read at once, and whether these are all.
+    pub(super) fn older<'a>(
         &self,
         which: impl Fn(u64) -> Waiters<'a>,
         fits: impl Fn(&Waiter) -> bool,
+        number: u64,
         rows: &dyn Admissions,
-    ) -> Result<bool, StoreError> {
-        if self.changed().any(fits) {
-            return Ok(true);
-        }
-        let mut after = 0;
-        loop {
-            let read = rows.waiters(which(after), ROWS)?;
-            if read.iter().any(|waiter| !self.is_changed(&waiter.execution)) {
-                return Ok(true);
-            }
-            match read.last() {
-                Some(last) if read.len() >= ROWS => after = last.number,
-                _ => return Ok(false),
-            }
-        }
+    ) -> Result<(Vec<Waiter>, bool), StoreError> {
+        let changed = self.changed().filter(|waiter| waiter.number < number && fits(waiter));
+        let mut found: Vec<Waiter> = changed.cloned().collect();
+        let read = rows.waiters(which(0), OLDER)?;
+        let is_full = read.len() >= OLDER;
+        let are_all = !is_full || read.last().is_some_and(|last| last.number >= number);
+        let unchanged = read.into_iter().filter(|waiter| !self.is_changed(&waiter.execution));
+        found.extend(unchanged.filter(|waiter| waiter.number < number));
+        Ok((found, are_all))
     }
 
     pub(super) fn first_in_line(

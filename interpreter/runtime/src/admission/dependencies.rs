@@ -1,19 +1,16 @@
 //! Dependencies: executions that others wait for to end before they begin.
 
 use super::choose::Choice;
+use super::circles::Circle;
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{
     Admissions, DeclineReason, Dependency, ExecutionRecord, MET_EVENT, MessageBody, OpenDependency, StoreError,
     WATCH_EVENT, Waiter, Waiters,
 };
-use std::collections::BTreeMap;
-
-/// How many dependencies are followed to find out whether executions wait for each other. Where there are more, it is not known.
-const MOST: usize = 100_000;
 
 /// The id of the execution that a dependency names, if there is one.
-fn find(dependency: &Dependency, rows: &dyn Admissions) -> Result<Option<Text>, StoreError> {
+pub(super) fn find(dependency: &Dependency, rows: &dyn Admissions) -> Result<Option<Text>, StoreError> {
     match &dependency.flow {
         Some(flow) => rows.named(flow, &dependency.execution),
         None => Ok(rows
@@ -50,15 +47,13 @@ impl Choice<'_> {
             open.push(one);
         }
         waiter.open = open;
-        if self.is_awaited(&waiter)? {
-            match self.circle(&waiter)? {
-                Circle::None => {}
-                Circle::Of(executions) => {
-                    tracing::warn!(execution = %waiter.execution, ?executions, "executions wait for one another: this one is declined");
-                    return self.decline(&waiter, DeclineReason::Cycle { executions });
-                }
-                Circle::Unknown => return self.decline(&waiter, DeclineReason::TooManyDependencies),
+        match self.circle(&waiter)? {
+            Circle::None => {}
+            Circle::Of(executions) => {
+                tracing::warn!(execution = %waiter.execution, ?executions, "executions wait for one another: this one is declined");
+                return self.decline(&waiter, DeclineReason::Cycle { executions });
             }
+            Circle::Unknown => return self.decline(&waiter, DeclineReason::TooManyDependencies),
         }
         self.keep_open(waiter)
     }
@@ -133,93 +128,10 @@ impl Choice<'_> {
         }
         Ok(())
     }
-
-    /// Whether somebody waits for a waiter. Only then it can close a circle: the others in it are there already.
-    fn is_awaited(&self, waiter: &Waiter) -> Result<bool, StoreError> {
-        let id = &waiter.execution;
-        let by_id = |one: &OpenDependency| {
-            one.bound.as_ref() == Some(id) || (one.dependency.flow.is_none() && one.dependency.execution == *id)
-        };
-        let is_bound = self.book.is_any(
-            |after| Waiters::BoundTo(id, after),
-            |other| other.open.iter().any(by_id),
-            self.rows,
-        )?;
-        if is_bound {
-            return Ok(true);
-        }
-        let name = self.rows.record(id)?.map(|record| record.name).unwrap_or_default();
-        if name.is_empty() {
-            return Ok(false);
-        }
-        let flow = &waiter.ask.flow;
-        let by_name = |one: &OpenDependency| {
-            one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == name
-        };
-        self.book.is_any(
-            |after| Waiters::Named(flow, &name, after),
-            |other| other.open.iter().any(by_name),
-            self.rows,
-        )
-    }
-
-    /// The executions through which a waiter waits for itself.
-    fn circle(&mut self, waiter: &Waiter) -> Result<Circle, StoreError> {
-        let mut from: BTreeMap<Text, Text> = BTreeMap::new();
-        let mut next: Vec<Waiter> = vec![waiter.clone()];
-        let mut followed = 0;
-        while let Some(one) = next.pop() {
-            for open in &one.open {
-                followed += 1;
-                if followed > MOST {
-                    return Ok(Circle::Unknown);
-                }
-                let bound = match &open.bound {
-                    Some(bound) => Some(bound.clone()),
-                    None => find(&open.dependency, self.rows)?,
-                };
-                let Some(bound) = bound else {
-                    continue;
-                };
-                if bound == waiter.execution {
-                    return Ok(Circle::Of(way(&from, &waiter.execution, &one.execution)));
-                }
-                if from.contains_key(&bound) {
-                    continue;
-                }
-                from.insert(bound.clone(), one.execution.clone());
-                next.extend(self.book.waiter(&bound, self.rows)?);
-            }
-        }
-        Ok(Circle::None)
-    }
-}
-
-/// Whether a waiter waits for itself.
-enum Circle {
-    None,
-    /// Through these executions.
-    Of(Vec<Text>),
-    /// There are too many to find out.
-    Unknown,
 }
 
 enum Watched {
     Open,
     Met,
     Failed(DeclineReason),
-}
-
-/// The way to an execution, from the first one on.
-fn way(from: &BTreeMap<Text, Text>, first: &Text, last: &Text) -> Vec<Text> {
-    let mut way = vec![last.clone()];
-    let mut at = last;
-    while at != first
-        && let Some(before) = from.get(at)
-    {
-        way.push(before.clone());
-        at = before;
-    }
-    way.reverse();
-    way
 }

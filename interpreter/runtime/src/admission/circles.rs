@@ -1,0 +1,135 @@
+//! Executions that wait for each other to end before they begin.
+//!
+//! A circle is found at its youngest member: the rows of the others are there when that one is looked up. So only those older
+//! than it are followed, in both directions by turns. A search ends when one of the two directions does. Who starts long
+//! chains, in whatever order, causes no long search with each start.
+
+use super::choose::Choice;
+use super::dependencies::find;
+use starbridge_flow::value::Text;
+use starbridge_ports::{OpenDependency, StoreError, Waiter, Waiters};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many dependencies are followed to find out whether executions wait for each other. Where there are more, it is not known.
+const MOST: usize = 10_000;
+
+/// Whether a waiter waits for itself.
+pub(super) enum Circle {
+    /// It does not, or a younger one will find out.
+    None,
+    /// Through these executions.
+    Of(Vec<Text>),
+    /// There are too many to find out.
+    Unknown,
+}
+
+/// Those that wait for a waiter, directly or through others.
+struct Awaiting {
+    next: Vec<Waiter>,
+    seen: BTreeSet<Text>,
+}
+
+impl Choice<'_> {
+    /// The executions through which a waiter waits for itself, all of them older than it.
+    pub(super) fn circle(&mut self, waiter: &Waiter) -> Result<Circle, StoreError> {
+        let mut awaiting = Some(Awaiting {
+            next: vec![waiter.clone()],
+            seen: BTreeSet::new(),
+        });
+        let mut from: BTreeMap<Text, Text> = BTreeMap::new();
+        let mut next: Vec<Waiter> = vec![waiter.clone()];
+        let mut followed = 0;
+        loop {
+            if let Some(back) = &mut awaiting {
+                match self.step_back(back, waiter.number)? {
+                    true if back.next.is_empty() => return Ok(Circle::None),
+                    true => {}
+                    false => awaiting = None,
+                }
+            }
+            let Some(one) = next.pop() else {
+                return Ok(Circle::None);
+            };
+            for open in &one.open {
+                followed += 1;
+                if followed > MOST {
+                    return Ok(Circle::Unknown);
+                }
+                let bound = match &open.bound {
+                    Some(bound) => Some(bound.clone()),
+                    None => find(&open.dependency, self.rows)?,
+                };
+                let Some(bound) = bound else {
+                    continue;
+                };
+                if bound == waiter.execution {
+                    return Ok(Circle::Of(way(&from, &waiter.execution, &one.execution)));
+                }
+                if from.contains_key(&bound) {
+                    continue;
+                }
+                from.insert(bound.clone(), one.execution.clone());
+                let further = self.book.waiter(&bound, self.rows)?;
+                next.extend(further.filter(|further| further.number < waiter.number));
+            }
+        }
+    }
+
+    /// Finds who waits for one of those that are known to wait. Returns whether all are known that do.
+    fn step_back(&mut self, back: &mut Awaiting, number: u64) -> Result<bool, StoreError> {
+        let Some(one) = back.next.pop() else {
+            return Ok(true);
+        };
+        let (found, are_all) = self.older_that_await(&one, number)?;
+        for waiter in found {
+            if back.seen.insert(waiter.execution.clone()) {
+                back.next.push(waiter);
+            }
+        }
+        Ok(are_all && back.seen.len() <= MOST)
+    }
+
+    /// The waiters with smaller numbers that wait for this one, and whether these are all.
+    fn older_that_await(&self, waiter: &Waiter, number: u64) -> Result<(Vec<Waiter>, bool), StoreError> {
+        let id = &waiter.execution;
+        let by_id = |one: &OpenDependency| {
+            one.bound.as_ref() == Some(id) || (one.dependency.flow.is_none() && one.dependency.execution == *id)
+        };
+        let (mut found, mut are_all) = self.book.older(
+            |after| Waiters::BoundTo(id, after),
+            |other| other.open.iter().any(by_id),
+            number,
+            self.rows,
+        )?;
+        let name = self.rows.record(id)?.map(|record| record.name).unwrap_or_default();
+        if !name.is_empty() {
+            let flow = &waiter.ask.flow;
+            let by_name = |one: &OpenDependency| {
+                one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == name
+            };
+            let (named, all_named) = self.book.older(
+                |after| Waiters::Named(flow, &name, after),
+                |other| other.open.iter().any(by_name),
+                number,
+                self.rows,
+            )?;
+            found.extend(named);
+            are_all &= all_named;
+        }
+        Ok((found, are_all))
+    }
+}
+
+/// The way to an execution, from the first one on.
+fn way(from: &BTreeMap<Text, Text>, first: &Text, last: &Text) -> Vec<Text> {
+    let mut way = vec![last.clone()];
+    let mut at = last;
+    while at != first
+        && let Some(before) = from.get(at)
+    {
+        way.push(before.clone());
+        at = before;
+    }
+    way.reverse();
+    way
+}

@@ -110,6 +110,12 @@ impl Access {
         named.map_or_else(Vec::new, |token| token.scopes.clone())
     }
 
+    /// Whether the token with this name may do something that needs this scope.
+    pub(crate) fn may(&self, name: Option<&str>, scope: Scope) -> bool {
+        let scopes = self.scopes_of(name);
+        scopes.contains(&scope) || scopes.contains(&Scope::Admin)
+    }
+
     /// The token's entry; `None` if it is not one of ours.
     pub(crate) fn known(&self, token: &str) -> Option<&Token> {
         let hash = TokenHash::of(token);

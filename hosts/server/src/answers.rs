@@ -5,7 +5,7 @@ use crate::App;
 use crate::shapes;
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use starbridge_flow::value::{Text, Value};
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::http::budget::{Budget, Due, Share};
 use starbridge_node::node::{Node, QueryResult, StoredExecution};
 use starbridge_node::offload::{self, INLINE_BYTES};
@@ -49,7 +49,22 @@ pub enum Found {
     Stored(StoredExecution),
     /// One in memory.
     Live(Snapshot),
+    /// One whose data is not for the one who asked.
+    Withheld(Box<Found>),
 }
+
+/// What is shown of an execution without its data.
+const IDENTITY: [&str; 9] = [
+    "priority",
+    "id",
+    "flow",
+    "version",
+    "name",
+    "status",
+    "requestedTime",
+    "startedTime",
+    "endedTime",
+];
 
 impl Answers {
     /// Answers with these limits, none in progress.
@@ -172,12 +187,20 @@ impl Found {
     pub fn bytes(&self) -> usize {
         match self {
             Self::Stored(kept) => kept.bytes(),
+            Self::Withheld(found) => found.bytes(),
             Self::Live(begun) => begun.input.json_len() + begun.output.as_ref().map_or(0, Value::json_len),
         }
     }
 
     /// The execution in the form of the API.
     pub fn shape(self) -> QueryResult<Value> {
+        if let Self::Withheld(found) = self {
+            let shape = found.shape()?;
+            let members = IDENTITY
+                .into_iter()
+                .filter_map(|name| Some((name.into(), shape.get(name)?.clone())));
+            return Ok(members.collect::<Object>().into());
+        }
         let orphan = matches!(&self, Self::Stored(kept) if kept.parent_deleted);
         let begun = self.read()?;
         Ok(match orphan {
@@ -191,6 +214,7 @@ impl Found {
         match self {
             Self::Stored(kept) => kept.snapshot(),
             Self::Live(begun) => Ok(begun),
+            Self::Withheld(found) => found.read(),
         }
     }
 }

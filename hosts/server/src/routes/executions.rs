@@ -7,7 +7,10 @@ use super::waiting::waiting_for;
 use super::why::primary;
 use crate::App;
 use crate::answers::{Found, Room, aside, find};
+use crate::caller::Caller;
+use crate::scope::Scope;
 use crate::shapes;
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use starbridge_flow::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_execution_name};
@@ -99,13 +102,14 @@ pub async fn start(
     State(app): State<App>,
     Path(flow): Path<String>,
     query: Parameters,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     mut body: Sent,
 ) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
     let request = read_start(&flow, &body.read(START).await?, traceparent_of(&headers))?;
     let room = app.answers.room_before(request.input.json_len())?;
-    let (status, found, room) = begin(&app, request, wait, room).await?;
+    let (status, found, room) = begin(&app, &caller, request, wait, room).await?;
     room.execution(status, found).await
 }
 
@@ -118,10 +122,10 @@ fn wait_permit(app: &App, wait: u64) -> Answer<Option<WaitPermit>> {
 type Shown = (StatusCode, Found, Room);
 
 /// Starts an execution, or finds the one that the same request has started before.
-async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answer<Shown> {
+async fn begin(app: &App, caller: &Caller, request: StartRequest, wait: u64, room: Room) -> Answer<Shown> {
     let _permit = wait_permit(app, wait)?;
     if let Some(known) = known_start(app, &request)? {
-        return same(app, &request, known, wait, room).await;
+        return same(app, caller, &request, known, wait, room).await;
     }
     check_dependencies(app, &request)?;
     let again = request.clone();
@@ -133,7 +137,7 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
             };
             Ok((StatusCode::CREATED, found, room))
         }
-        Err(StartFailure::Exists(known)) => same(app, &again, known, wait, room).await,
+        Err(StartFailure::Exists(known)) => same(app, caller, &again, known, wait, room).await,
         Err(StartFailure::Refused(StartError::NoSuchFlow)) => Err(match again.version {
             None => no_such_flow(&again.flow),
             Some(version) => {
@@ -235,9 +239,10 @@ pub(super) fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
 
 /// The execution with that key or that name, waiting, running or ended, if it was started with the
 /// same input (and version, if the request gives one).
-async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room) -> Answer<Shown> {
+async fn same(app: &App, caller: &Caller, request: &StartRequest, id: Text, wait: u64, room: Room) -> Answer<Shown> {
     let (kept, room) = find(app, id, room).await?;
-    if request.once_key.is_some() && request.once_key == kept.record.once_key {
+    let keyed = request.once_key.is_some() && request.once_key == kept.record.once_key;
+    if keyed && app.access.may(caller.0.as_deref(), Scope::Read) {
         let (found, room) = wait_for_end(app, kept, wait, room).await?;
         return Ok((StatusCode::OK, found, room));
     }
@@ -248,17 +253,19 @@ async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room
     };
     let version = request.version.is_none_or(|version| version == kept.record.version);
     // A key that was not stored would begin another execution next time.
-    if !version || request.once_key.is_some() {
+    if !keyed && (!version || request.once_key.is_some()) {
         return Err(taken());
     }
     let input = request.input.clone();
     let bytes = kept.bytes().max(input.json_len());
     let compared = offload::work(bytes, move || kept.has_input(&input).map(|same| (same, kept)));
     let (same, kept) = compared.await??;
-    if !same {
+    if !same && !keyed {
         return Err(taken());
     }
     let (found, room) = wait_for_end(app, kept, wait, room).await?;
+    // A key may be guessed: it shows nobody else's data.
+    let found = if same { found } else { Found::Withheld(Box::new(found)) };
     Ok((StatusCode::OK, found, room))
 }
 
@@ -287,7 +294,12 @@ async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64,
 }
 
 /// `POST /v1/executions/batch`
-pub async fn batch(State(app): State<App>, headers: HeaderMap, mut body: Sent) -> Answer {
+pub async fn batch(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    mut body: Sent,
+) -> Answer {
     let entries = body.value().await?.as_array().cloned();
     let entries = entries.ok_or_else(|| Problem::bad("a batch is an array of `{flow, input, name, …}`"))?;
     if entries.len() > BATCH {
@@ -297,10 +309,12 @@ pub async fn batch(State(app): State<App>, headers: HeaderMap, mut body: Sent) -
     let room = app.answers.room_before(body.length())?;
     let mut under_way = Vec::new();
     for entry in entries.values() {
-        let app = app.clone();
+        let (app, caller) = (app.clone(), caller.clone());
         let entry = entry.as_object().cloned();
         let traceparent = traceparent_of(&headers);
-        under_way.push(tokio::spawn(async move { begin_one(&app, entry, traceparent).await }));
+        under_way.push(tokio::spawn(async move {
+            begin_one(&app, &caller, entry, traceparent).await
+        }));
     }
     let mut items = Vec::new();
     for start in under_way {
@@ -314,7 +328,12 @@ pub async fn batch(State(app): State<App>, headers: HeaderMap, mut body: Sent) -
     room.write(StatusCode::OK, page.json_len(), move || Ok(page)).await
 }
 
-async fn begin_one(app: &App, entry: Option<Object>, traceparent: Option<Text>) -> Answer<(StatusCode, Value)> {
+async fn begin_one(
+    app: &App,
+    caller: &Caller,
+    entry: Option<Object>,
+    traceparent: Option<Text>,
+) -> Answer<(StatusCode, Value)> {
     let entry = entry.ok_or_else(|| Problem::bad("an entry of a batch is an object"))?;
     let flow = entry.get("flow").and_then(Value::as_text).cloned();
     let flow = flow.ok_or_else(|| Problem::bad("`flow` must be a string: which one to start"))?;
@@ -322,7 +341,7 @@ async fn begin_one(app: &App, entry: Option<Object>, traceparent: Option<Text>) 
     let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
     let request = read_start(&flow, &Body::of(others, START)?, traceparent)?;
     // A new execution is small until it is written, with the whole batch.
-    let (status, found, _room) = begin(app, request, 0, app.answers.room()).await?;
+    let (status, found, _room) = begin(app, caller, request, 0, app.answers.room()).await?;
     let read = offload::work(found.bytes(), move || found.shape());
     Ok((status, read.await??))
 }

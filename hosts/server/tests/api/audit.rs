@@ -1,7 +1,7 @@
 //! Deleting, families, and the list of what operators did.
 
 use crate::access::access;
-use crate::harness::{Answer, Running, asleep, sent, set_aside};
+use crate::harness::{Answer, Running, asleep, definition, sent, set_aside};
 use reqwest::Method;
 use serde_json::{Value, json};
 use starbridge_node::stores::in_memory;
@@ -263,4 +263,44 @@ async fn audit_list_names_whoever_needs_no_token_local() {
     );
     let history = server.get(&format!("/v1/executions/{id}/history")).await.body;
     assert!(!history.to_string().contains("local"), "{history}");
+}
+
+/// A key may be guessed, for example an order number.
+#[tokio::test]
+async fn key_of_a_start_shows_its_data_only_to_readers_and_to_its_sender() {
+    let server = Running::with(access(), |_| {}).await;
+    let flow = definition(passes());
+    assert_eq!(
+        ask(&server, "token-admin", Method::PUT, "/v1/flows/f", Some(flow))
+            .await
+            .status,
+        201
+    );
+    let path = "/v1/flows/f/executions?wait=10";
+    let body = |secret: &str| Some(json!({"input": {"card": secret}, "onceKey": "order-7"}));
+    let first = ask(&server, "token-start", Method::POST, path, body("4111")).await;
+    assert_eq!(
+        (first.status, &first.body["input"]["card"]),
+        (201, &json!("4111")),
+        "{first:?}"
+    );
+    let again = ask(&server, "token-start", Method::POST, path, body("4111")).await;
+    assert_eq!(
+        (again.status, &again.body["input"]["card"]),
+        (200, &json!("4111")),
+        "{again:?}"
+    );
+    let batch = Some(json!([{"flow": "f", "input": {}, "onceKey": "order-7"}]));
+    let batch = ask(&server, "token-start", Method::POST, "/v1/executions/batch", batch).await;
+    let guessed = ask(&server, "token-start", Method::POST, path, body("?")).await;
+    for shown in [&guessed.body, &batch.body["items"][0]["execution"]] {
+        assert_eq!(
+            (&shown["id"], &shown["status"]),
+            (&first.body["id"], &json!("Succeeded")),
+            "{shown}"
+        );
+        assert!(!shown.to_string().contains("4111"), "{shown}");
+    }
+    let admin = ask(&server, "token-admin", Method::POST, path, body("?")).await;
+    assert_eq!(admin.body["input"]["card"], "4111", "{admin:?}");
 }

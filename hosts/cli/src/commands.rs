@@ -35,6 +35,8 @@ mod show;
 mod skip;
 mod start;
 mod stop;
+#[cfg(feature = "server")]
+mod store;
 mod test;
 mod validate;
 mod why;
@@ -106,6 +108,8 @@ commands! {
         queue Queue
         key Key
         worker Worker
+        #[cfg(feature = "server")]
+        store Store
         #[cfg(feature = "server")]
         openapi Openapi
     }

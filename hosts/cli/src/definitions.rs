@@ -125,6 +125,19 @@ fn config_of(file: &Path, output: Output) -> Result<Config, Exit> {
     Config::read(&text, std::iter::empty()).map_err(|error| wrong(error.trim_end().to_owned()))
 }
 
+/// The configuration of a server: a file, or none, with the environment's overrides.
+#[cfg(feature = "server")]
+pub fn server_config(file: Option<&Path>, output: Output) -> Result<Config, Exit> {
+    let (text, place) = match file {
+        None => (String::new(), "the environment".to_owned()),
+        Some(file) => (read_text(file, output)?, format!("`{}`", file.display())),
+    };
+    Config::read(&text, std::env::vars()).map_err(|error| {
+        let help = "`starbridge serve --print-config` shows every setting with its default";
+        bad(output, &format!("{place}: {}", error.trim_end()), help)
+    })
+}
+
 /// Checks a definition. Prints the diagnostics; with errors the exit is [`Exit::Bad`].
 pub fn check_flow(source: Source, output: Output) -> Result<(Source, Arc<Flow>), Exit> {
     let checked = starbridge_fdl::check(&source, &Limits::default());

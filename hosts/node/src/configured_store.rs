@@ -18,21 +18,9 @@ pub fn open_configured(config: &Config, accept_lost_log: bool) -> Result<Opened,
 #[cfg(feature = "postgres")]
 fn open_database(config: &Config) -> Result<Opened, String> {
     use starbridge_ports::Listing;
-    use starbridge_postgres::{PostgresSettings, PostgresStore};
     use std::sync::Arc;
-    let settings = PostgresSettings {
-        url: config.store.url.clone(),
-        password: config.store_password()?,
-        schema: config.store.schema.clone(),
-        node: crate::system::process_name(),
-        require_synchronous: config.store.require_synchronous,
-        ..PostgresSettings::default()
-    };
-    let store = PostgresStore::open(&settings).map_err(|error| error.to_string())?;
-    for warning in store.warnings() {
-        tracing::warn!("{warning}");
-    }
-    let (at, schema) = (store.place(), &settings.schema);
+    let store = database(config)?;
+    let (at, schema) = (store.place(), &config.store.schema);
     let said = if store.is_new() {
         tracing::info!(database = %at, %schema, "new store made");
         format!("made a new store in {at}, schema {schema}")
@@ -50,6 +38,25 @@ fn open_database(config: &Config) -> Result<Opened, String> {
         asked: Some(Arc::new(store)),
         said,
     })
+}
+
+/// Opens the database that is configured.
+#[cfg(feature = "postgres")]
+pub(crate) fn database(config: &Config) -> Result<starbridge_postgres::PostgresStore, String> {
+    use starbridge_postgres::{PostgresSettings, PostgresStore};
+    let settings = PostgresSettings {
+        url: config.store.url.clone(),
+        password: config.store_password()?,
+        schema: config.store.schema.clone(),
+        node: crate::system::process_name(),
+        require_synchronous: config.store.require_synchronous,
+        ..PostgresSettings::default()
+    };
+    let store = PostgresStore::open(&settings).map_err(|error| error.to_string())?;
+    for warning in store.warnings() {
+        tracing::warn!("{warning}");
+    }
+    Ok(store)
 }
 
 #[cfg(not(feature = "postgres"))]

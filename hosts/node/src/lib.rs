@@ -54,6 +54,7 @@ pub mod optional_connectors;
 pub mod problem;
 pub mod programs;
 pub mod replay;
+pub mod store_copy;
 pub mod stores;
 pub mod supported_resources;
 pub mod system;

@@ -63,7 +63,7 @@ pub fn open_to_serve(path: &Path, accept_lost_log: bool) -> Result<Opened, Strin
 }
 
 #[cfg(feature = "sqlite")]
-fn open(path: &Path, accept_lost_log: bool) -> Result<starbridge_sqlite::SqliteStore, String> {
+pub(crate) fn open(path: &Path, accept_lost_log: bool) -> Result<starbridge_sqlite::SqliteStore, String> {
     if let Some((scheme, _)) = path.to_str().and_then(|text| text.split_once("://")) {
         return Err(format!(
             "a store is a file, and `{scheme}://…` is none: only `starbridge serve` takes a database, `postgres://…`; start the flow there"

@@ -72,6 +72,7 @@ mod replies;
 mod secrets;
 mod shards;
 mod store;
+mod table_rows;
 mod waiting_reason;
 
 pub use admission::{
@@ -104,4 +105,5 @@ pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, owner_index, shard_of};
 pub use store::Store;
+pub use table_rows::{Cell, CellKind, Row, RowSink, RowSource, TABLES, Table, TableRows};
 pub use waiting_reason::{RecordedWait, WaitingReason};

@@ -34,6 +34,7 @@ mod readers;
 mod reasons;
 mod record;
 mod retention;
+mod rows;
 mod segment;
 mod session;
 mod settings;
@@ -57,9 +58,10 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory,
-    TaskLease, Turn, Waiter, Waiters, WaitingReason,
+    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
+    StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, Waiter, Waiters, WaitingReason,
 };
+use std::cell::RefCell;
 use std::sync::Arc;
 use write::Work;
 
@@ -453,5 +455,24 @@ impl KeyValue for PostgresStore {
 
     fn delete_value(&self, kind: &str, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
         self.write(async |work| key_value::delete_value(work.session, kind, name, audit).await)
+    }
+}
+
+impl TableRows for PostgresStore {
+    fn count_rows(&self, table: &Table) -> Result<u64, StoreError> {
+        self.read(async |session| rows::count(session, table).await)
+    }
+
+    fn each_row(&self, table: &Table, sink: &mut RowSink<'_>) -> Result<(), StoreError> {
+        let sink = RefCell::new(sink);
+        self.shared.read(false, &async |session: &Session| {
+            rows::each(session, table, &sink).await
+        })
+    }
+
+    fn fill(&self, source: &mut RowSource<'_>) -> Result<(), StoreError> {
+        let source = RefCell::new(source);
+        self.shared
+            .write(false, &async |work: &mut Work<'_>| rows::fill(work, &source).await)
     }
 }

@@ -86,6 +86,11 @@ impl Session {
         self.client.query(&statement, values).await
     }
 
+    /// A query that is not kept prepared.
+    pub(crate) async fn query_now(&self, sql: &str) -> Result<Vec<Row>, Error> {
+        self.client.query(sql, &[]).await
+    }
+
     pub(crate) async fn first(&self, sql: &str, values: &[Param<'_>]) -> Result<Option<Row>, Error> {
         Ok(self.query(sql, values).await?.into_iter().next())
     }

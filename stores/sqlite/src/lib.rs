@@ -56,6 +56,7 @@ mod readers;
 mod reasons;
 mod record;
 mod retention;
+mod rows;
 mod ways;
 mod write;
 
@@ -71,8 +72,8 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory,
-    TaskLease, Turn, Waiter, Waiters, WaitingReason,
+    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
+    StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, Waiter, Waiters, WaitingReason,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -487,5 +488,28 @@ impl KeyValue for SqliteStore {
     fn delete_value(&self, kind: &str, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
         self.writer()
             .transaction(|work| key_value::delete_value(work.connection, kind, name, audit))
+    }
+}
+
+impl TableRows for SqliteStore {
+    fn count_rows(&self, table: &Table) -> Result<u64, StoreError> {
+        self.read(|connection| rows::count(connection, table))
+    }
+
+    fn each_row(&self, table: &Table, sink: &mut RowSink<'_>) -> Result<(), StoreError> {
+        self.read(|connection| rows::each(connection, table, sink))?
+    }
+
+    fn fill(&self, source: &mut RowSource<'_>) -> Result<(), StoreError> {
+        let mut said = Ok(());
+        let filled = self.writer().transaction(|work| {
+            said = rows::fill(work, source)?;
+            // What the source gave so far is taken back.
+            said.as_ref()
+                .map_err(|_| rusqlite::Error::StatementChangedRows(0))
+                .copied()
+        });
+        said?;
+        filled
     }
 }

@@ -7,7 +7,7 @@ mod signals;
 mod voice;
 
 use crate::arguments::read_address;
-use crate::definitions::read_text;
+use crate::definitions::server_config;
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
 use crate::supervisor::{keep_to_itself, own_supervisor};
@@ -85,14 +85,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 }
 
 fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
-    let (text, place) = match &options.config {
-        None => (String::new(), "the environment".to_owned()),
-        Some(file) => (read_text(file, output)?, format!("`{}`", file.display())),
-    };
-    let mut config = Config::read(&text, std::env::vars()).map_err(|error| {
-        let help = "`starbridge serve --print-config` shows every setting with its default";
-        bad(output, &format!("{place}: {}", error.trim_end()), help)
-    })?;
+    let mut config = server_config(options.config.as_deref(), output)?;
     if let Some(db) = &options.db {
         match db.to_str().filter(|text| StoreConfig::is_url(text)) {
             Some(url) => url.clone_into(&mut config.store.url),

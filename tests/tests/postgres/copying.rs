@@ -7,7 +7,7 @@ use starbridge_node::config::Config;
 use starbridge_node::node::Node;
 use starbridge_node::store_copy::{CopyPlace, copy};
 use starbridge_node::stores::open_store;
-use starbridge_ports::{Cell, Store, TABLES, TableRows};
+use starbridge_ports::{Cell, Listing, Store, TABLES, TableRows};
 use starbridge_postgres::PostgresStore;
 use starbridge_runtime::StartRequest;
 use starbridge_sqlite::SqliteStore;

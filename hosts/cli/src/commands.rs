@@ -4,6 +4,7 @@ mod audit;
 mod bulk;
 mod callback;
 mod completions;
+mod data;
 mod delete;
 mod exec;
 mod explain;
@@ -37,6 +38,7 @@ mod start;
 mod stop;
 mod test;
 mod validate;
+mod whoami;
 mod why;
 mod worker;
 
@@ -88,6 +90,7 @@ commands! {
         show Show
         why Why
         history History
+        data Data
         logs Logs
         stop Stop
         pause Pause
@@ -106,6 +109,7 @@ commands! {
         queue Queue
         key Key
         worker Worker
+        whoami Whoami
         #[cfg(feature = "server")]
         openapi Openapi
     }

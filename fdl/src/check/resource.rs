@@ -157,7 +157,13 @@ impl Checker<'_> {
         }
         let found = cursor.problem(Code::NotAnswered, why);
         let help = "an entry of `[resources]` can lead it elsewhere; until then the call fails with FnF.NoSuchResource";
-        all.insert(group.to_owned(), (found.help(help), 0));
+        let found = match address_meant(resource) {
+            Some(meant) => found.help(format!(
+                "an address begins with `http://` or `https://`: did you mean `{meant}`?"
+            )),
+            None => found.help(help),
+        };
+        all.insert(group.to_owned(), (found, 0));
     }
 
     /// Reports the unanswered resources.
@@ -258,6 +264,32 @@ fn group_of(resource: &str) -> &str {
     };
     let end = resource.match_indices(':').nth(colons - 1).map(|(at, _)| at + 1);
     resource.get(..end.unwrap_or(resource.len())).unwrap_or(resource)
+}
+
+/// The address that a resource without a known scheme probably means: `localhost:9000/pay`.
+fn address_meant(resource: &str) -> Option<String> {
+    // A scheme is written in small letters here.
+    for scheme in ["http://", "https://"] {
+        let parts = resource.split_at_checked(scheme.len());
+        if let Some((begin, rest)) = parts.filter(|(begin, _)| begin.eq_ignore_ascii_case(scheme)) {
+            return (begin != scheme).then(|| format!("{scheme}{rest}"));
+        }
+    }
+    let rest = resource.strip_prefix("//").unwrap_or(resource);
+    let (authority, path) = rest
+        .split_once('/')
+        .map_or((rest, None), |(host, path)| (host, Some(path)));
+    let (host, port) = authority
+        .split_once(':')
+        .map_or((authority, None), |(host, port)| (host, Some(port)));
+    let is_host = host == "localhost" || host.contains('.') && !host.starts_with('.') && !host.ends_with('.');
+    let is_spelled = host
+        .bytes()
+        .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'.'));
+    let is_port = port.is_none_or(|port| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()));
+    // A name with a dot alone is no address.
+    let is_more = port.is_some() || path.is_some();
+    (is_host && is_spelled && is_port && is_more).then(|| format!("http://{rest}"))
 }
 
 /// What is wrong with a resource of a known form.

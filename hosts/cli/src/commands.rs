@@ -4,6 +4,7 @@ mod audit;
 mod bulk;
 mod callback;
 mod completions;
+mod data;
 mod delete;
 mod exec;
 mod explain;
@@ -39,6 +40,7 @@ mod stop;
 mod store;
 mod test;
 mod validate;
+mod whoami;
 mod why;
 mod worker;
 
@@ -90,6 +92,7 @@ commands! {
         show Show
         why Why
         history History
+        data Data
         logs Logs
         stop Stop
         pause Pause
@@ -108,6 +111,7 @@ commands! {
         queue Queue
         key Key
         worker Worker
+        whoami Whoami
         #[cfg(feature = "server")]
         store Store
         #[cfg(feature = "server")]

@@ -7,6 +7,7 @@ mod client;
 mod commands;
 pub mod definitions;
 pub mod exit;
+mod filter;
 pub mod output;
 mod progress;
 pub mod render;

@@ -112,9 +112,15 @@ fn command(parts: &PreviewParts<'_>) -> String {
     if pairs.is_empty() {
         return format!("starbridge bulk {action} --all --dry-run");
     }
+    // An `--error` of the command is the one that executions are to end with.
+    let option = |key| match (action, key) {
+        ("stop", "error") => "with-error",
+        ("stop", "step") => "in-step",
+        (_, key) => key,
+    };
     let pairs: Vec<(&str, &str)> = pairs
         .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .map(|(key, value)| (option(key.as_str()), value.as_str()))
         .collect();
     command_of(&format!("starbridge bulk {action}"), &pairs) + " --dry-run"
 }

@@ -1,18 +1,15 @@
 //! `bulk`: one action on many executions of a server.
 
-use super::start::split_label;
-use crate::arguments::read_time;
 use crate::client::lists::{ListLimit, Paged};
 use crate::client::{Answer, Client, ServerOptions};
 use crate::definitions::{read_given, read_text, without_mark};
 use crate::exit::Exit;
+use crate::filter::{FAILED_IN, FAILED_WITH, Filter};
 use crate::output::{Output, bad, finish};
 use crate::table::{listing, table, time};
 use crate::views::{id_of, plain, text};
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use starbridge_flow::value::{Object, Value};
-use starbridge_machine::Status;
 use std::path::PathBuf;
 
 /// Stops, redrives, skips, pauses, resolves or deletes many executions of a server
@@ -21,7 +18,7 @@ use std::path::PathBuf;
 /// with once.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  starbridge bulk redrive --flow order --status Failed --dry-run\n  starbridge bulk stop --label team=billing --cause 'moved' --rate 50\n  starbridge bulk delete --flow order --status Succeeded --to 2026-01-01T00:00:00Z\n  starbridge bulk list"
+    after_help = "Examples:\n  starbridge bulk redrive --flow order --status Failed --dry-run\n  starbridge bulk redrive --error HTTP.503 --step charge --ended-from 2h\n  starbridge bulk stop --label team=billing --cause 'moved' --rate 50\n  starbridge bulk delete --flow order --status Succeeded --to 2026-01-01T00:00:00Z\n  starbridge bulk list"
 )]
 pub struct Options {
     #[command(flatten)]
@@ -33,6 +30,9 @@ pub struct Options {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Stops executions
+    ///
+    /// `--error` is the error they end with; `--with-error` chooses those that have one.
+    #[command(mut_arg(FAILED_WITH, |arg| arg.long("with-error")), mut_arg(FAILED_IN, |arg| arg.long("in-step")))]
     Stop {
         /// The error they end with; otherwise `FnF.Stopped`
         #[arg(long, value_name = "NAME")]
@@ -73,6 +73,9 @@ enum Action {
         chosen: Chosen,
     },
     /// Decides for the step that waits for an operator
+    ///
+    /// `--step` and `--error` are parts of the decision; `--in-step` and `--with-error` choose executions.
+    #[command(mut_arg(FAILED_WITH, |arg| arg.long("with-error")), mut_arg(FAILED_IN, |arg| arg.long("in-step")))]
     Resolve(ResolveOptions),
     /// Deletes executions that have ended
     Delete {
@@ -149,33 +152,8 @@ struct Chosen {
     /// The executions that this file names, one a line; `-` reads stdin
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
-    /// Of this flow
-    #[arg(long)]
-    flow: Option<String>,
-    /// In this state; may be given several times
-    #[arg(long, value_name = "STATUS", ignore_case = true, value_parser = PossibleValuesParser::new(Status::ALL.map(Status::as_str)))]
-    status: Vec<String>,
-    /// That do not go on for this reason: `broken` are those that were set aside
-    #[arg(long, value_name = "REASON")]
-    reason: Option<String>,
-    /// Whose name begins so
-    #[arg(long)]
-    name: Option<String>,
-    /// Started by this execution: its id, or FLOW/NAME
-    #[arg(long, value_name = "ID|FLOW/NAME")]
-    parent: Option<String>,
-    /// Of the family that began with this execution: its id, or FLOW/NAME
-    #[arg(long, value_name = "ID|FLOW/NAME")]
-    root: Option<String>,
-    /// With this label; may be given several times
-    #[arg(long = "label", value_name = "KEY=VALUE")]
-    labels: Vec<String>,
-    /// Started at this time or after (RFC 3339), or so long ago: `2h`
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
-    from: Option<String>,
-    /// Started before this time (RFC 3339), or so long ago: `2h`
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = read_time)]
-    to: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
     /// Every execution there is
     #[arg(long)]
     all: bool,
@@ -250,7 +228,7 @@ fn begin(client: &Client, action: &str, arguments: Object, chosen: &Chosen) -> R
     if !arguments.is_empty() {
         body.insert("arguments".into(), arguments.into());
     }
-    let filter = filter(client, chosen)?;
+    let filter = chosen.filter.object(client)?;
     let output = client.output();
     let listed = listed(chosen, output)?;
     if chosen.ids.is_some() || !listed.is_empty() {
@@ -301,39 +279,6 @@ fn listed(chosen: &Chosen, output: Output) -> Result<Vec<String>, Exit> {
         listed.extend(lines.filter(|line| !line.is_empty()).map(str::to_owned));
     }
     Ok(listed)
-}
-
-fn filter(client: &Client, chosen: &Chosen) -> Result<Object, Exit> {
-    let output = client.output();
-    let mut filter = texts(&[
-        ("flow", &chosen.flow),
-        ("reason", &chosen.reason),
-        ("name", &chosen.name),
-        ("from", &chosen.from),
-        ("to", &chosen.to),
-    ]);
-    for (key, meant) in [("parent", &chosen.parent), ("root", &chosen.root)] {
-        if let Some(meant) = meant {
-            filter.insert(key.into(), id_of(client, meant)?.into());
-        }
-    }
-    if !chosen.status.is_empty() {
-        let statuses = chosen.status.iter().map(|word| {
-            let known = Status::ALL.into_iter().map(Status::as_str);
-            let known = known.into_iter().find(|known| known.eq_ignore_ascii_case(word));
-            Value::from(known.unwrap_or(word))
-        });
-        filter.insert("status".into(), statuses.collect::<Vec<_>>().into());
-    }
-    let mut labels = Object::new();
-    for label in &chosen.labels {
-        let (key, value) = split_label(label, output)?;
-        labels.insert(key.into(), value.into());
-    }
-    if !labels.is_empty() {
-        filter.insert("labels".into(), labels.into());
-    }
-    Ok(filter)
 }
 
 fn show_preview(client: &Client, answer: &Answer) -> Result<(), Exit> {

@@ -48,6 +48,11 @@ enum Action {
     },
     /// Lists the flows that can be started
     List,
+    /// Lists the versions of a flow, the latest first
+    Versions {
+        /// The flow's name
+        name: String,
+    },
     /// Sets how many executions of a flow run at a time, and whether new ones begin; what is not named stays as it is
     Set(SetOptions),
     /// Hides a flow from starts and lists; what runs goes on
@@ -81,7 +86,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     match &options.action {
         Action::Put { file, name, check } => put(&client, file, name.as_deref(), *check),
         Action::Get { name, version } => get(&client, name, *version),
-        Action::List => list(&client),
+        Action::List => list(&client, &["flows"]),
+        Action::Versions { name } => list(&client, &["flows", name, "versions"]),
         Action::Set(set_options) => set(&client, set_options),
         Action::Delete { name } => {
             client.delete(&["flows", name])?;
@@ -174,7 +180,7 @@ fn set(client: &Client, options: &SetOptions) -> Result<(), Exit> {
     output.print(&listing(&entries))
 }
 
-fn list(client: &Client) -> Result<(), Exit> {
+fn list(client: &Client, path: &[&str]) -> Result<(), Exit> {
     let row = |flow: &Object| {
         let hash = flow.get("hash").and_then(Value::as_str).unwrap_or_default();
         vec![
@@ -185,5 +191,5 @@ fn list(client: &Client) -> Result<(), Exit> {
         ]
     };
     let none = "there are no flows: `starbridge flow put FILE` puts one";
-    whole(client, &["flows"], none, &["NAME", "VERSION", "PUT", "HASH"], row)
+    whole(client, path, none, &["NAME", "VERSION", "PUT", "HASH"], row)
 }

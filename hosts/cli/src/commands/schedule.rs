@@ -186,13 +186,24 @@ fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
                 entries.push(("latest", name_of(client, &id).unwrap_or(id)));
             }
             "latestTime" => entries.push(("triggered", time(value.as_str()))),
-            "latestError" => entries.push(("error", value.to_plain_text())),
+            "latestError" => entries.push(("error", one_line(&value.to_plain_text()))),
             "catchUp" => entries.push(("catch-up", value.to_plain_text())),
             "startDeadlineSeconds" => entries.push(("start-deadline", value.to_plain_text())),
             _ => entries.push((key.as_str(), value.to_plain_text())),
         }
     }
     output.print(&listing(&entries))
+}
+
+/// An error in one line. That of an input that does not fit has a line for each misfit.
+fn one_line(error: &str) -> String {
+    let mut lines = error.lines().map(str::trim);
+    let first = lines.next().unwrap_or_default();
+    let others: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    match others.is_empty() {
+        true => first.to_owned(),
+        false => format!("{first}: {}", others.join("; ")),
+    }
 }
 
 fn list(client: &Client) -> Result<(), Exit> {
@@ -211,7 +222,7 @@ fn list(client: &Client) -> Result<(), Exit> {
             plain(schedule, "cron"),
             next,
             plain(schedule, "latestExecution"),
-            text(schedule, "latestError").unwrap_or_default().to_owned(),
+            one_line(text(schedule, "latestError").unwrap_or_default()),
         ]
     };
     let none = "there are no schedules: `starbridge schedule put` puts one";
@@ -222,4 +233,19 @@ fn list(client: &Client) -> Result<(), Exit> {
         &["NAME", "FLOW", "CRON", "NEXT", "LATEST", "ERROR"],
         row,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_several_lines_is_shown_in_one() {
+        assert_eq!(one_line("there is no such flow"), "there is no such flow");
+        let two = "the input does not fit\n  /a: must be a number\n  /b: must be text\n";
+        assert_eq!(
+            one_line(two),
+            "the input does not fit: /a: must be a number; /b: must be text"
+        );
+    }
 }

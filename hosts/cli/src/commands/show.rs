@@ -8,7 +8,7 @@ mod tree;
 use super::history::definition;
 use crate::client::{Client, ServerOptions, follow};
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, finish_value};
 use crate::progress::Progress;
 use crate::views::{self, event_line, outcome, plain};
 use clap::Args;
@@ -20,7 +20,7 @@ use starbridge_machine::history::read_event;
 /// --follow shows on stderr what happens as it happens, over restarts of the server, until it has ended.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  starbridge show order/order-7 --steps\n  starbridge show order/order-7 --steps --failed\n  starbridge show order/order-7 --steps --step pay --at 20\n  starbridge show order/order-7 --attempts 12\n  starbridge show order/order-7 --tree\n  starbridge show order/order-7 --follow"
+    after_help = "Examples:\n  starbridge show order/order-7 --steps\n  starbridge show order/order-7 --steps --failed\n  starbridge show order/order-7 --steps --step pay --at 20\n  starbridge show order/order-7 --attempts 12\n  starbridge show order/order-7 --tree\n  starbridge show order/order-7 --state=12\n  starbridge show order/order-7 --follow"
 )]
 pub struct Options {
     /// The execution: its id, or FLOW/NAME
@@ -47,6 +47,9 @@ pub struct Options {
     /// Shows it with the executions that it started, and those that they started
     #[arg(long, conflicts_with_all = ["steps", "follow"])]
     pub tree: bool,
+    /// Shows its data and its open steps instead, as JSON: as they are, or as they were after this event
+    #[arg(long, value_name = "EVENT", num_args = 0..=1, require_equals = true, default_missing_value = "0", conflicts_with_all = ["steps", "tree", "follow", "attempts"])]
+    pub state: Option<u64>,
     /// Goes on until it has ended; the exit code then says how
     #[arg(long)]
     pub follow: bool,
@@ -72,6 +75,9 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     if options.tree {
         return tree::show(&client, &options.execution);
     }
+    if let Some(event) = options.state {
+        return show_state(&client, &options.execution, event);
+    }
     let answer = views::execution(&client, &options.execution)?;
     if !options.follow {
         return views::show_with(&client, &answer, |execution| family::children(&client, execution));
@@ -82,6 +88,15 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let answer = client.get(&["executions", &id], &[])?;
     views::show(&client, &answer)?;
     outcome(&answer.object()).unwrap_or(Ok(()))
+}
+
+/// Shows where it stood after an event, or where it stands; 0 is no event.
+fn show_state(client: &Client, execution: &str, event: u64) -> Result<(), Exit> {
+    let id = views::id_of(client, execution)?;
+    let at = (event > 0).then(|| ("at", event.to_string()));
+    let query: Vec<(&str, String)> = at.into_iter().collect();
+    let answer = client.get(&["executions", &id, "state"], &query)?;
+    finish_value(client.output(), &answer.object().into(), Ok(()))
 }
 
 /// Shows progress like `exec`. Events that can't be read, because the server is of a later version,

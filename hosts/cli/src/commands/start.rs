@@ -3,7 +3,8 @@
 use crate::client::{Client, ServerOptions};
 use crate::definitions::read_input;
 use crate::exit::Exit;
-use crate::output::{Output, bad, finish, finish_value};
+use crate::filter::split_label;
+use crate::output::{Output, finish, finish_value};
 use crate::views::{outcome, plain, text};
 use clap::Args;
 use starbridge_flow::value::{Object, Value};
@@ -201,12 +202,4 @@ fn labels(given: &[String], output: Output) -> Result<Object, Exit> {
         labels.insert(key.into(), value.into());
     }
     Ok(labels)
-}
-
-/// A label's key and value.
-pub(super) fn split_label(label: &str, output: Output) -> Result<(&str, &str), Exit> {
-    label.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-        let message = format!("`--label {label}`: a label is given as KEY=VALUE");
-        bad(output, &message, "for example `--label team=billing`")
-    })
 }

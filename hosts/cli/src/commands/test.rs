@@ -29,7 +29,7 @@ pub struct Options {
     /// Only the case of this name; may be given several times
     #[arg(long = "case", value_name = "NAME")]
     pub cases: Vec<String>,
-    /// Also writes what came of it to a file, in the form of JUnit
+    /// Also writes what came of it to a file, in the form of JUnit; `-` writes that alone, to stdout
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Names the cases, a line each, and runs none
@@ -75,6 +75,10 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     if options.list {
         return list(&files, output);
     }
+    if output.json() && options.junit.as_ref().is_some_and(|file| file.as_os_str() == "-") {
+        let help = "name a file for `--junit`, or leave `--json` out";
+        return Err(bad(output, "`--junit -` and `--json` would both write to stdout", help));
+    }
     let mut cases = Vec::new();
     let mut known = Vec::new();
     for file in &files {
@@ -91,6 +95,11 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         return Err(bad(output, &format!("there is no case `{missing}`"), &help));
     }
     if let Some(file) = &options.junit {
+        if file.as_os_str() == "-" {
+            let failed = cases.iter().any(|case| !case.ok);
+            let outcome = if failed { Err(Exit::Found) } else { Ok(()) };
+            return finish(output, junit::junit(&cases).trim_end(), outcome);
+        }
         std::fs::write(file, junit::junit(&cases)).map_err(|error| {
             let message = format!("can't write `{}`: {}", file.display(), reason(&error));
             bad(output, &message, "")

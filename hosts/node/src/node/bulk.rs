@@ -4,22 +4,24 @@
 
 mod action;
 
-pub use action::{BAD_RESOLUTION, BulkAction, BulkFilter, check_decision};
+pub use action::{BAD_RESOLUTION, BulkAction, check_decision};
 
+use super::filter::ExecutionFilter;
 use super::operator::Operator;
 use super::queries::QueryError;
+use super::reasons::FineReasons;
 use super::{Node, NotTaken};
 use crate::codes;
 use crate::system::fresh_id;
 use crate::visits::Visits;
 use action::Asked;
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Rejection, Signal, cut};
 use starbridge_ports::{
     AuditEntry, AuditKind, BulkItem, BulkItemId, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, Listed,
-    Query, StoreError,
+    StoreError,
 };
 use starbridge_runtime::Reply;
 use std::collections::{BTreeMap, HashSet};
@@ -82,6 +84,11 @@ impl From<StoreError> for BulkRefusal {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
+}
+
+/// The refusal of a filter.
+fn bad_filter(why: String) -> BulkRefusal {
+    BulkRefusal::Bad(format!("`filter`: {why}"))
 }
 
 /// The executions of a possible bulk job.
@@ -151,7 +158,7 @@ impl Node {
     pub fn put_bulk(&self, wanted: WantedBulk, operator: &Operator) -> Result<BulkJob, BulkRefusal> {
         let jobs = self.bulk_jobs()?;
         BulkAction::read(&wanted.action, &wanted.arguments).map_err(BulkRefusal::Bad)?;
-        BulkFilter::read(&wanted.filter).map_err(BulkRefusal::Bad)?;
+        ExecutionFilter::read(&wanted.filter).map_err(bad_filter)?;
         let now = self.now();
         let state = match wanted.executions {
             None => BulkState::Collecting,
@@ -223,7 +230,7 @@ impl Node {
     pub fn preview_bulk(&self, wanted: &WantedBulk) -> Result<BulkPreview, BulkRefusal> {
         self.bulk_jobs()?;
         BulkAction::read(&wanted.action, &wanted.arguments).map_err(BulkRefusal::Bad)?;
-        let filter = BulkFilter::read(&wanted.filter).map_err(BulkRefusal::Bad)?;
+        let filter = ExecutionFilter::read(&wanted.filter).map_err(bad_filter)?;
         let mut preview = BulkPreview::default();
         if let Some(executions) = &wanted.executions {
             for id in executions {
@@ -244,16 +251,30 @@ impl Node {
     /// Calls `see` with the executions that matched at a time, in pages, until it returns false.
     fn each_page(
         &self,
-        filter: &BulkFilter,
+        filter: &ExecutionFilter,
         at: Timestamp,
         mut see: impl FnMut(Vec<Listed>) -> Result<bool, StoreError>,
     ) -> Result<(), BulkRefusal> {
-        let query = filter.query(at).map_err(BulkRefusal::Bad)?;
-        let mut query = Query { limit: PAGE, ..query };
+        let Some(mut wanted) = filter.selection().map_err(bad_filter)? else {
+            return Ok(());
+        };
+        let just_after = at.plus(Millis(1));
+        wanted.query.to = Some(wanted.query.to.map_or(just_after, |to| to.min(just_after)));
+        wanted.query.limit = PAGE;
+        let mut reasons = FineReasons::new(self.store.as_ref());
         loop {
-            let page = self.store.list(&query)?;
-            query.cursor = page.next;
-            if !see(page.items)? || query.cursor.is_none() {
+            let mut page = self.store.list(&wanted.query)?;
+            wanted.query.cursor = page.next;
+            if wanted.is_refined() {
+                let mut items = Vec::new();
+                for listed in page.items {
+                    if wanted.fits(reasons.of(&listed.id, &listed.record)?) {
+                        items.push(listed);
+                    }
+                }
+                page.items = items;
+            }
+            if !see(page.items)? || wanted.query.cursor.is_none() {
                 return Ok(());
             }
         }
@@ -380,7 +401,7 @@ impl Node {
     }
 
     fn collect(&self, jobs: &dyn BulkJobs, job: &BulkJob) -> Result<(), BulkRefusal> {
-        let filter = BulkFilter::read(&job.filter).map_err(BulkRefusal::Bad)?;
+        let filter = ExecutionFilter::read(&job.filter).map_err(bad_filter)?;
         let mut next = 1;
         self.each_page(&filter, job.created, |page| {
             let ids: Vec<Text> = page.into_iter().map(|listed| listed.id).collect();

@@ -482,12 +482,17 @@ fn bulk() -> Schemas {
         ("flow", text()),
         ("status", list(text())),
         ("reason", text()),
+        ("reasonOf", text()),
         ("name", text()),
         ("parent", text()),
         ("root", text()),
         ("labels", labels()),
         ("from", time()),
         ("to", time()),
+        ("error", text()),
+        ("step", text()),
+        ("endedFrom", time()),
+        ("endedTo", time()),
     ]);
     let bulk = [
         ("action!", action),

@@ -1,24 +1,13 @@
 //! Why executions do not go on, in the short form of lists. No history is read for it.
 
 use super::queue_waits::{because, tell_lease, tell_queue};
-use super::waiting::full_keys;
 use crate::shapes;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::Status;
-use starbridge_node::node::Node;
-use starbridge_ports::{Dependency, ExecutionRecord, FLOW_POOL, PoolKey, StoreError, WaitingReason};
+use starbridge_node::node::{FineReason, FineReasons, Node};
+use starbridge_ports::{ExecutionRecord, StoreError, WaitingReason};
 use starbridge_runtime::QueueView;
 use std::collections::HashMap;
-
-/// The reasons of executions that wait to be admitted. They come from admission's data; records do
-/// not have them.
-pub(super) const OF_ADMISSION: [WaitingReason; 5] = [
-    WaitingReason::Dependency,
-    WaitingReason::Key,
-    WaitingReason::FlowLimit,
-    WaitingReason::FlowPaused,
-    WaitingReason::Admission,
-];
 
 /// How many levels of children are asked for their own reason.
 const DEPTH: u32 = 4;
@@ -27,7 +16,7 @@ const DEPTH: u32 = 4;
 pub(super) struct Brief {
     pub(super) reason: WaitingReason,
     /// The key, the flow, the queue, the step, or the execution.
-    pub(super) of: Option<Text>,
+    of: Option<Text>,
     /// The reason in the form of the API.
     shape: Object,
 }
@@ -35,7 +24,7 @@ pub(super) struct Brief {
 /// The reasons of the executions of a list. Data of flows and queues is read once.
 pub(super) struct Briefs<'a> {
     node: &'a Node,
-    paused: HashMap<PoolKey, bool>,
+    reasons: FineReasons<'a>,
     queues: HashMap<Text, QueueView>,
 }
 
@@ -43,7 +32,7 @@ impl<'a> Briefs<'a> {
     pub(super) fn new(node: &'a Node) -> Self {
         Self {
             node,
-            paused: HashMap::new(),
+            reasons: FineReasons::new(node.store().as_ref()),
             queues: HashMap::new(),
         }
     }
@@ -145,59 +134,24 @@ impl<'a> Briefs<'a> {
 
     /// Why it waits to be admitted.
     fn of_admission(&mut self, id: &str, record: &ExecutionRecord) -> Result<Brief, StoreError> {
-        let (reason, of, text) = self.asked(id)?;
+        let FineReason { reason, of, pool } = self.reasons.of_admission(id)?;
+        let shown = of.as_deref().unwrap_or_default();
+        let text = match reason {
+            WaitingReason::Dependency => format!("the execution `{shown}`, which it waits for, has not ended"),
+            WaitingReason::Key => {
+                let pool = pool.unwrap_or_default();
+                format!("it stands in the line of the key `{shown}` in the pool `{pool}`")
+            }
+            WaitingReason::FlowPaused => format!("the flow `{shown}` is paused"),
+            WaitingReason::FlowLimit => format!("as many executions of the flow `{shown}` run as may"),
+            _ => "whether it may run is not decided yet".to_owned(),
+        };
         let mut brief = brief(reason, of, text, Some(format!("starbridge why {id}")));
         brief.shape.insert("since".into(), record.asked().to_string().into());
         if let Some(until) = record.wake_at {
             brief.shape.insert("until".into(), until.to_string().into());
         }
         Ok(brief)
-    }
-
-    fn asked(&mut self, id: &str) -> Result<(WaitingReason, Option<Text>, String), StoreError> {
-        let store = self.node.store().as_ref();
-        let waiter = store.waiter(id)?;
-        if let Some(open) = waiter.as_ref().and_then(|waiter| waiter.open.first()) {
-            let Dependency { flow, execution, .. } = &open.dependency;
-            let of = match flow {
-                Some(flow) => Text::from(format!("{flow}/{execution}")),
-                None => execution.clone(),
-            };
-            let text = format!("the execution `{of}`, which it waits for, has not ended");
-            return Ok((WaitingReason::Dependency, Some(of), text));
-        }
-        let parked = waiter.as_ref().and_then(|waiter| waiter.parked.clone());
-        // A waiter with a claim is in no line, and waits for those of its keys that are full.
-        let claimed = match waiter.as_ref().filter(|waiter| waiter.claim.is_some()) {
-            Some(waiter) => full_keys(store, waiter)?.into_iter().next(),
-            None => None,
-        };
-        let Some(key) = parked.or_else(|| claimed.map(|view| view.kept.key)) else {
-            let text = "whether it may run is not decided yet".to_owned();
-            return Ok((WaitingReason::Admission, None, text));
-        };
-        let PoolKey { pool, key: of } = &key;
-        if *pool != *FLOW_POOL {
-            let text = format!("it stands in the line of the key `{of}` in the pool `{pool}`");
-            return Ok((WaitingReason::Key, Some(of.clone()), text));
-        }
-        let paused = match self.paused.get(&key) {
-            Some(paused) => *paused,
-            None => {
-                let paused = store.key(&key)?.kept.paused.is_some();
-                self.paused.insert(key.clone(), paused);
-                paused
-            }
-        };
-        let of = of.clone();
-        let (reason, text) = match paused {
-            true => (WaitingReason::FlowPaused, format!("the flow `{of}` is paused")),
-            false => (
-                WaitingReason::FlowLimit,
-                format!("as many executions of the flow `{of}` run as may"),
-            ),
-        };
-        Ok((reason, Some(of), text))
     }
 }
 
@@ -213,6 +167,15 @@ fn brief(reason: WaitingReason, of: Option<Text>, text: String, act: Option<Stri
 }
 
 impl Brief {
+    /// The reason, to compare it with what is asked for.
+    pub(super) fn fine(&self) -> FineReason {
+        FineReason {
+            reason: self.reason,
+            of: self.of.clone(),
+            pool: None,
+        }
+    }
+
     /// Adds it to the form of an execution.
     pub(super) fn tell(self, shape: &mut Object) {
         shape.insert("waitingFor".into(), self.shape.into());

@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::Query;
-use starbridge_node::node::{BulkAction, BulkFilter, BulkPreview, BulkRefusal, Operator, WantedBulk};
+use starbridge_node::node::{BulkAction, BulkPreview, BulkRefusal, ExecutionFilter, Operator, WantedBulk};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{BulkItem, BulkItems, BulkJob, BulkResult, BulkState};
 
@@ -146,8 +146,7 @@ async fn put(
         return Err(Problem::new(StatusCode::FORBIDDEN, "Forbidden", detail));
     }
     let filter = body.object("filter")?.unwrap_or_default();
-    let chosen = BulkFilter::read(&filter).map_err(Problem::bad)?;
-    chosen.check_texts().map_err(Problem::bad)?;
+    let chosen = read_filter(&filter)?;
     let executions = body.get("executions").map(read_ids).transpose()?;
     let all = body.flag("all")?.unwrap_or(false);
     match (&executions, chosen.is_empty()) {
@@ -183,6 +182,21 @@ async fn put(
     let shape = job_shape(&job.map_err(refused)?);
     room.write(StatusCode::CREATED, shape.json_len(), move || Ok(shape))
         .await
+}
+
+/// The filter of a job. An empty text in it would match everything.
+fn read_filter(filter: &Object) -> Answer<ExecutionFilter> {
+    if filter.contains_key("all") {
+        return Err(Problem::bad("`all` stands beside `filter`, not in it"));
+    }
+    let wrong = |why: String| Problem::bad(format!("`filter`: {why}"));
+    let chosen = ExecutionFilter::read(filter).map_err(wrong)?;
+    chosen.check_texts().map_err(|why| {
+        wrong(format!(
+            "{why}, or say `\"all\": true` beside `filter` if every execution is meant"
+        ))
+    })?;
+    Ok(chosen)
 }
 
 /// A list of ids, each once.

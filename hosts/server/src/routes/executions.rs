@@ -1,6 +1,6 @@
 //! Executions: starting and reading them.
 
-use super::briefs::{Brief, Briefs, OF_ADMISSION};
+use super::briefs::{Brief, Briefs};
 use super::flows::no_such_flow;
 use super::start_terms::{read_terms, traceparent_of};
 use super::waiting::waiting_for;
@@ -18,10 +18,10 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Rejection, Status};
 use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::{Body, Query};
-use starbridge_node::node::{Node, StoredExecution, WaitPermit};
+use starbridge_node::node::{ExecutionFilter, Node, Selection, StoredExecution, WaitPermit};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::{Dependency, StoreError, WaitingReason};
+use starbridge_ports::{Dependency, StoreError};
 use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest, find_cycle};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -466,84 +466,57 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         "limit",
     ];
     let query = Query::of(query.0, KNOWN)?;
-    let mut statuses = Vec::new();
-    for word in query.all("status") {
-        statuses.push(status_of(word)?);
-    }
-    let reason = query.get("reason").map(reason_of).transpose()?;
-    let wanted_of = reason_object(&query, reason)?;
-    let admission = reason.filter(|reason| OF_ADMISSION.contains(reason));
-    if admission.is_some() {
-        statuses = waiting_statuses(&statuses);
-        if statuses.is_empty() {
-            return app.answers.value(StatusCode::OK, shapes::page(Vec::new(), None)).await;
-        }
-    }
-    // A task that a worker holds is in its queue.
-    let stored_reason = match reason.filter(|reason| *reason != WaitingReason::Broken && admission.is_none()) {
-        Some(WaitingReason::Worker) => Some(WaitingReason::Queue),
-        reason => reason,
+    let limit = usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100);
+    let cursor = query.get("cursor").map(Text::from);
+    let Some(mut wanted) = filter_of(&query)?.selection().map_err(Problem::bad)? else {
+        return app.answers.value(StatusCode::OK, shapes::page(Vec::new(), None)).await;
     };
-    let refined =
-        reason.filter(|reason| admission.is_some() || matches!(reason, WaitingReason::Worker | WaitingReason::Queue));
-    let wanted = starbridge_ports::Query {
-        flow: query.get("flow").map(Text::from),
-        statuses,
-        broken: reason == Some(WaitingReason::Broken),
-        reasons: stored_reason.into_iter().collect(),
-        reason_of: wanted_of.clone().filter(|_| stored_reason.is_some()),
-        name: query.get("name").map(Text::from),
-        parent: family(&query, "parent")?,
-        root: family(&query, "root")?,
-        labels: labels_of(&query)?,
-        from: query.time("from")?,
-        to: query.time("to")?,
-        error: query.get("error").map(Text::from),
-        step: query.get("step").map(Text::from),
-        ended_from: query.time("endedFrom")?,
-        ended_to: query.time("endedTo")?,
-        cursor: query.get("cursor").map(Text::from),
-        limit: usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100),
-    };
-    let page = aside(&app.node, move |node| {
-        listed(node, &wanted, refined, wanted_of.as_ref())
-    });
+    wanted.query.cursor = cursor;
+    wanted.query.limit = limit;
+    let page = aside(&app.node, move |node| listed(node, &wanted));
     app.answers.value(StatusCode::OK, page.await??).await
+}
+
+/// The filter that a query spells.
+fn filter_of(query: &Query) -> Answer<ExecutionFilter> {
+    let text = |key: &str| query.get(key).map(Text::from);
+    Ok(ExecutionFilter {
+        flow: text("flow"),
+        status: query.all("status").into_iter().map(Text::from).collect(),
+        reason: text("reason"),
+        reason_of: text("reasonOf"),
+        name: text("name"),
+        parent: family(query, "parent")?,
+        root: family(query, "root")?,
+        labels: labels_of(query)?,
+        from: text("from"),
+        to: text("to"),
+        error: text("error"),
+        step: text("step"),
+        ended_from: text("endedFrom"),
+        ended_to: text("endedTo"),
+    })
 }
 
 /// The labels that are asked for.
 fn labels_of(query: &Query) -> Answer<Vec<(Text, Text)>> {
-    let mut labels = Vec::new();
-    if query.each("label").nth(LABELS).is_some() {
-        // An execution has no other members.
-        return Err(Problem::bad(format!(
-            "a list can ask for at most {LABELS} labels (`label`)"
-        )));
-    }
-    for label in query.each("label") {
+    let label = |label: &str| {
         let (key, value) = label
             .split_once(':')
             .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not {}", quoted(label))))?;
-        labels.push((Text::from(key), Text::from(value)));
-    }
-    Ok(labels)
+        Ok((Text::from(key), Text::from(value)))
+    };
+    query.each("label").map(label).collect()
 }
 
-/// A page of executions, each with its reason. `refined` is a reason that records do not tell from others.
-fn listed(
-    node: &Node,
-    wanted: &starbridge_ports::Query,
-    refined: Option<WaitingReason>,
-    of: Option<&Text>,
-) -> Result<Value, StoreError> {
-    let page = node.store().list(wanted)?;
+/// A page of executions, each with its reason.
+fn listed(node: &Node, wanted: &Selection) -> Result<Value, StoreError> {
+    let page = node.store().list(&wanted.query)?;
     let mut briefs = Briefs::new(node);
     let mut items = Vec::with_capacity(page.items.len());
     for listed in &page.items {
         let brief = briefs.of(&listed.id, &listed.record)?;
-        let is_wanted = |brief: &Brief, reason| brief.reason == reason && (of.is_none() || brief.of.as_ref() == of);
-        let fits = |reason| brief.as_ref().is_some_and(|brief| is_wanted(brief, reason));
-        if refined.is_none_or(fits) {
+        if wanted.fits(brief.as_ref().map(Brief::fine)) {
             let mut shape = shapes::record(&listed.id, &listed.record);
             if let Some(brief) = brief {
                 brief.tell(&mut shape);
@@ -561,56 +534,4 @@ fn family(query: &Query, key: &str) -> Answer<Option<Text>> {
         return Err(Problem::bad(format!("`{key}` is empty: give the id of an execution")));
     }
     Ok(query.get(key).map(Text::from))
-}
-
-/// The requested statuses of executions that wait to be admitted.
-fn waiting_statuses(asked: &[Status]) -> Vec<Status> {
-    let waiting = [Status::Queued, Status::Blocked].into_iter();
-    waiting
-        .filter(|status| asked.is_empty() || asked.contains(status))
-        .collect()
-}
-
-/// The key, flow, queue, step or execution that they wait for.
-fn reason_object(query: &Query, reason: Option<WaitingReason>) -> Answer<Option<Text>> {
-    const WITHOUT: [WaitingReason; 5] = [
-        WaitingReason::Admission,
-        WaitingReason::Broken,
-        WaitingReason::Paused,
-        WaitingReason::StartTime,
-        WaitingReason::Running,
-    ];
-    let of = query.get("reasonOf").map(Text::from);
-    if of.is_some() && reason.is_none_or(|reason| WITHOUT.contains(&reason)) {
-        let detail = "`reasonOf` goes with a `reason` that has an object: the key, flow or execution before it runs, the queue of \
-            `queue` and `worker`, the id of a `child`, the step of `manual`, `callback`, `retry`, `poll` and `timer`";
-        return Err(Problem::bad(detail));
-    }
-    Ok(of)
-}
-
-fn reason_of(word: &str) -> Answer<WaitingReason> {
-    let others = OF_ADMISSION.iter().chain([&WaitingReason::Worker]).copied();
-    let found = others.clone().find(|reason| reason.as_str() == word);
-    found.or_else(|| WaitingReason::parse_listed(word)).ok_or_else(|| {
-        if WaitingReason::parse(word).is_some() {
-            return Problem::bad(format!(
-                "lists have no `{word}`: ask for `reason=running`, and what one of these waits for with `GET /v1/executions/{{id}}/why`"
-            ));
-        }
-        let words: Vec<&str> = others.map(WaitingReason::as_str).collect();
-        let known = format!("{}, {}", WaitingReason::listed_words(), words.join(", "));
-        Problem::bad(format!(
-            "there is no reason {} to ask for: known are {known}",
-            quoted(word)
-        ))
-    })
-}
-
-fn status_of(word: &str) -> Answer<Status> {
-    Status::parse(word).ok_or_else(|| {
-        let words: Vec<&str> = Status::ALL.iter().map(|status| status.as_str()).collect();
-        let detail = format!("there is no status {}: known are {}", quoted(word), words.join(", "));
-        Problem::bad(detail)
-    })
 }

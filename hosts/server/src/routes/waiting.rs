@@ -2,6 +2,7 @@
 
 use super::keys::set_limit;
 use starbridge_flow::value::{Object, Text, Value};
+use starbridge_node::node::full_keys;
 use starbridge_ports::{
     ExecutionRecord, FLOW_POOL, KeyView, OpenDependency, PoolKey, Store, StoreError, Waiter, WaitingReason,
 };
@@ -147,30 +148,6 @@ fn tell_also_full(others: impl Iterator<Item = KeyView>, members: &mut Object) {
     if !others.is_empty() {
         members.insert("alsoFull".into(), others.into());
     }
-}
-
-/// The keys without a free slot that a waiter needs, in the order of its flow.
-pub(super) fn full_keys(store: &dyn Store, waiter: &Waiter) -> Result<Vec<KeyView>, StoreError> {
-    let mut held = Vec::new();
-    for holder in waiter.ask.ancestors.iter().chain([&waiter.execution]) {
-        held.extend(store.slots_of(holder)?);
-    }
-    let flow = PoolKey {
-        pool: FLOW_POOL.into(),
-        key: waiter.ask.flow.clone(),
-    };
-    let needed = waiter.ask.keys.iter().map(|needed| needed.key.clone());
-    let mut full: Vec<KeyView> = Vec::new();
-    for key in needed.chain([flow]) {
-        if held.contains(&key) || full.iter().any(|other| other.kept.key == key) {
-            continue;
-        }
-        let view = store.key(&key)?;
-        if view.kept.limit().is_some_and(|limit| view.held >= limit) {
-            full.push(view);
-        }
-    }
-    Ok(full)
 }
 
 fn at_key(store: &dyn Store, view: &KeyView, place: &str) -> Result<Told, StoreError> {

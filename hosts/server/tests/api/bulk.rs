@@ -107,6 +107,86 @@ pub async fn bulk_job_deals_with_what_matched() {
     );
 }
 
+/// How many executions a list shows, and how many a job would be for.
+async fn matches(server: &Running, filter: &[(&str, &str)]) -> (usize, usize) {
+    let query: Vec<String> = filter.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let list = server
+        .get(&format!("/v1/executions?limit=1000&{}", query.join("&")))
+        .await;
+    assert_eq!(list.status, 200, "{filter:?}: {list:?}");
+    let mut body = json!({});
+    for (key, value) in filter {
+        match *key {
+            "status" => body["status"] = json!([value]),
+            "label" => {
+                let (key, value) = value.split_once(':').unwrap();
+                body["labels"] = json!({key: value});
+            }
+            key => body[key] = json!(value),
+        }
+    }
+    let dry = json!({"action": "pause", "filter": body, "dryRun": true});
+    let preview = server.post("/v1/bulk", dry).await;
+    assert_eq!(preview.status, 200, "{filter:?}: {preview:?}");
+    let number = preview.body["executions"].as_u64().unwrap();
+    (list.body["items"].as_array().unwrap().len(), number as usize)
+}
+
+#[tokio::test]
+pub async fn each_filter_of_the_list_is_one_of_bulk_jobs() {
+    let server = serving().await;
+    begin(&server, "waits", 3).await;
+    begin(&server, "fails", 4).await;
+    let flow = json!({
+        "version": "v1", "type": "flow", "steps": asleep(), "concurrency": [{"key": "$input.shard", "limit": 1}]
+    });
+    let put = server.put("/v1/flows/keyed", flow).await;
+    assert!(put.status < 300, "{put:?}");
+    for _ in 0..3 {
+        let begun = server
+            .post("/v1/flows/keyed/executions", json!({"input": {"shard": "s1"}}))
+            .await;
+        assert_eq!(begun.status, 201, "{begun:?}");
+    }
+    let task = json!([{"type": "task", "name": "t", "resourceArn": "queue:jobs"}]);
+    server.flow("queued", task).await;
+    for _ in 0..2 {
+        server.post("/v1/flows/queued/executions", json!({})).await;
+    }
+    let waiting = async || (matches(&server, &[("reason", "key")]).await.0 == 2).then_some(());
+    eventually("two that wait for the key", waiting).await;
+    let queued = async || (matches(&server, &[("reason", "queue")]).await.0 == 2).then_some(());
+    eventually("two tasks in the queue", queued).await;
+    let hold = json!({"worker": "w"});
+    let leased = server.post("/v1/queues/jobs/hold", hold).await;
+    assert_eq!(leased.status, 200, "{leased:?}");
+    let (long_ago, never) = ("2001-01-01T00:00:00Z", "2901-01-01T00:00:00Z");
+    for (filter, number) in [
+        (&[("flow", "fails")][..], 4),
+        (&[("status", "Failed")], 4),
+        (&[("name", "n1")], 2),
+        (&[("label", "odd:1")], 3),
+        (&[("from", never)], 0),
+        (&[("to", long_ago)], 0),
+        (&[("error", "No.Way")], 4),
+        (&[("error", "No.Such")], 0),
+        (&[("step", "no"), ("error", "No.Way")], 4),
+        (&[("step", "yes")], 0),
+        (&[("endedFrom", long_ago)], 4),
+        (&[("endedFrom", never)], 0),
+        (&[("endedTo", never)], 4),
+        (&[("endedTo", long_ago)], 0),
+        (&[("reason", "key"), ("reasonOf", "s1")], 2),
+        (&[("reason", "key"), ("reasonOf", "s2")], 0),
+        (&[("reason", "key"), ("status", "Failed")], 0),
+        (&[("reason", "queue"), ("reasonOf", "jobs")], 1),
+        (&[("reason", "worker")], 1),
+        (&[("reason", "worker"), ("reasonOf", "other")], 0),
+    ] {
+        assert_eq!(matches(&server, filter).await, (number, number), "{filter:?}");
+    }
+}
+
 #[tokio::test]
 pub async fn bulk_job_is_suspended_resumed_and_cancelled() {
     let server = serving().await;

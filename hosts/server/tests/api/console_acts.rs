@@ -234,6 +234,18 @@ async fn list_is_of_those_that_ended_with_an_error_in_a_step() {
         "{page}"
     );
     assert_eq!(page.matches("name=\"id\"").count(), 1);
+    for (action, command) in [
+        ("redrive", "starbridge bulk redrive --error E.One --step pay --dry-run"),
+        (
+            "stop",
+            "starbridge bulk stop --with-error E.One --in-step pay --dry-run",
+        ),
+    ] {
+        let path = format!("/bulk/new?action={action}&match=all&error=E.One&step=pay");
+        let preview = browser.get(&path).await;
+        assert_eq!(preview.status, 200, "{}", preview.text);
+        assert!(preview.text.contains(command), "{}", preview.text);
+    }
 }
 
 #[tokio::test]

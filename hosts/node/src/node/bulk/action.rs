@@ -1,12 +1,10 @@
-//! The actions of a bulk job, and the executions that they apply to.
+//! The actions of a bulk job.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Decision, Failure, Resolution, ResolutionAction, Signal, Status};
-use starbridge_ports::{LOCAL_OPERATOR, Query, WaitingReason};
-use std::collections::BTreeMap;
+use starbridge_machine::{Decision, Failure, Resolution, ResolutionAction, Signal};
+use starbridge_ports::LOCAL_OPERATOR;
 
 /// The action of a bulk job on each of its executions. The members are the arguments of the
 /// request.
@@ -225,119 +223,6 @@ fn read_json<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, String>
     serde_json::from_value(json).map_err(|error| error.to_string())
 }
 
-/// Which executions a bulk job is for: those that match everything that is given.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct BulkFilter {
-    /// The name of their flow.
-    pub flow: Option<Text>,
-    /// Their status is one of these.
-    pub status: Vec<Text>,
-    /// Why they do not go on: `broken`.
-    pub reason: Option<Text>,
-    /// Their name begins with this.
-    pub name: Option<Text>,
-    /// The id of the execution that started them.
-    pub parent: Option<Text>,
-    /// The id of the execution at the root of their family.
-    pub root: Option<Text>,
-    /// They have all these labels.
-    pub labels: BTreeMap<Text, Text>,
-    /// They were started at this time or later (RFC 3339).
-    pub from: Option<Text>,
-    /// They were started before this time (RFC 3339).
-    pub to: Option<Text>,
-}
-
-impl BulkFilter {
-    /// Reads a filter.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, for people.
-    pub fn read(filter: &Object) -> Result<Self, String> {
-        if filter.contains_key("all") {
-            return Err("`all` stands beside `filter`, not in it".to_owned());
-        }
-        let read: Self = read_json(&filter.clone().into()).map_err(|error| format!("`filter`: {error}"))?;
-        read.query(Timestamp::default()).map(|_| read)
-    }
-
-    /// Whether every execution matches.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether no text is empty. An empty one would match everything, and often comes from a
-    /// variable that is not set.
-    ///
-    /// # Errors
-    ///
-    /// Which one is empty, for people.
-    pub fn check_texts(&self) -> Result<(), String> {
-        let texts = [
-            ("flow", &self.flow),
-            ("reason", &self.reason),
-            ("name", &self.name),
-            ("parent", &self.parent),
-            ("root", &self.root),
-        ];
-        match texts.iter().find(|(_, text)| text.as_deref() == Some("")) {
-            Some((key, _)) => Err(format!(
-                "`filter`: `{key}` is empty: leave it out, or say `\"all\": true` beside `filter` if every execution is meant"
-            )),
-            None => Ok(()),
-        }
-    }
-
-    /// The query for the executions that matched at a time.
-    pub(super) fn query(&self, at: Timestamp) -> Result<Query, String> {
-        let status = |word: &Text| {
-            Status::parse(word).ok_or_else(|| {
-                let known: Vec<&str> = Status::ALL.iter().map(|status| status.as_str()).collect();
-                format!("`filter`: there is no status `{word}`: known are {}", known.join(", "))
-            })
-        };
-        let time = |key: &str, given: &Option<Text>| match given {
-            None => Ok(None),
-            Some(given) => Timestamp::parse(given)
-                .map(Some)
-                .ok_or_else(|| format!("`filter`: `{key}` must be an RFC 3339 time, not `{given}`")),
-        };
-        let reason = self.reason.as_deref().map(listed_reason).transpose()?;
-        let just_after = at.plus(Millis(1));
-        Ok(Query {
-            reason_of: None,
-            flow: self.flow.clone(),
-            statuses: self.status.iter().map(status).collect::<Result<_, _>>()?,
-            broken: reason == Some(WaitingReason::Broken),
-            reasons: reason
-                .filter(|reason| *reason != WaitingReason::Broken)
-                .into_iter()
-                .collect(),
-            name: self.name.clone(),
-            parent: self.parent.clone(),
-            root: self.root.clone(),
-            labels: self
-                .labels
-                .iter()
-                .map(|(label, value)| (label.clone(), value.clone()))
-                .collect(),
-            from: time("from", &self.from)?,
-            to: Some(time("to", &self.to)?.map_or(just_after, |to| to.min(just_after))),
-            limit: 0,
-            ..Query::default()
-        })
-    }
-}
-
-fn listed_reason(word: &str) -> Result<WaitingReason, String> {
-    WaitingReason::parse_listed(word).ok_or_else(|| {
-        let known = WaitingReason::listed_words();
-        format!("`filter`: there is no reason `{word}` to ask for: known are {known}")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,23 +259,6 @@ mod tests {
         ] {
             let error = BulkAction::read(word, &object(arguments)).unwrap_err();
             assert!(error.contains(wrong), "{error}");
-        }
-    }
-
-    #[test]
-    fn filter_finds_nothing_that_was_asked_for_later() {
-        let filter = BulkFilter::read(&object(r#"{"status":["Failed"],"labels":{"team":"a"}}"#)).unwrap();
-        let query = filter.query(Timestamp(7)).unwrap();
-        assert_eq!(query.to, Some(Timestamp(8)));
-        assert!(!filter.is_empty());
-        assert!(BulkFilter::read(&Object::new()).unwrap().is_empty());
-        for wrong in [
-            r#"{"stats":["Failed"]}"#,
-            r#"{"status":["Gone"]}"#,
-            r#"{"from":"today"}"#,
-            r#"{"reason":"bored"}"#,
-        ] {
-            assert!(BulkFilter::read(&object(wrong)).is_err(), "{wrong}");
         }
     }
 }

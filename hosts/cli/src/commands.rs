@@ -20,6 +20,7 @@ mod man;
 #[cfg(feature = "server")]
 mod openapi;
 mod order;
+mod outbox;
 mod pause;
 mod queue;
 mod redrive;
@@ -105,6 +106,7 @@ commands! {
         schedule Schedule
         queue Queue
         key Key
+        outbox Outbox
         worker Worker
         #[cfg(feature = "server")]
         openapi Openapi

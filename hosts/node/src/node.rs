@@ -16,6 +16,7 @@ mod logs;
 mod notifier_thread;
 mod operating;
 mod operator;
+mod outboxes;
 mod owners;
 mod permits;
 mod pool_limits;

@@ -1,0 +1,90 @@
+//! Clients write at once, servers are killed, and a witness counts: each committed row starts one execution.
+
+use crate::stand::Stand;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many transactions and kills, where the environment says nothing else.
+const USUAL: (usize, usize) = (3_000, 6);
+const CLIENTS: usize = 8;
+
+fn set(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
+}
+
+#[test]
+fn each_committed_row_starts_one_execution_however_servers_end() {
+    let transactions = set("STARBRIDGE_OUTBOX_TRANSACTIONS", USUAL.0);
+    let kills = set("STARBRIDGE_OUTBOX_KILLS", USUAL.1);
+    let mut stand = Stand::start();
+    // The witness does not ask the server: it writes down what a client was told.
+    let (committed, rolled_back) = (Mutex::new(BTreeSet::new()), Mutex::new(BTreeSet::new()));
+    let next = AtomicUsize::new(0);
+    let url = format!("host=127.0.0.1 port={} user=shop dbname=postgres", stand.service.port());
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| client(&url, &next, transactions, &committed, &rolled_back));
+        }
+        for kill in 1..=kills {
+            let part = transactions * kill / (kills + 1);
+            while next.load(Ordering::SeqCst) < part {
+                std::thread::yield_now();
+            }
+            stand.kill();
+            stand.serve();
+        }
+    });
+    stand.until_empty();
+    let (committed, rolled_back) = (committed.into_inner().unwrap(), rolled_back.into_inner().unwrap());
+    let started = stand.ids("order");
+    let distinct: BTreeSet<String> = started.iter().map(|(_, name)| name.clone()).collect();
+    let doubled = started.len() - distinct.len();
+    let ids: BTreeSet<String> = started.into_iter().map(|(id, _)| id).collect();
+    let lost = committed.difference(&ids).count();
+    let early = rolled_back.intersection(&ids).count();
+    println!(
+        "{transactions} transactions, {} rolled back, {kills} kills: started {}, lost {lost}, doubled {doubled}, of rolled back ones {early}",
+        rolled_back.len(),
+        ids.len()
+    );
+    assert_eq!((lost, doubled, early, ids.len()), (0, 0, 0, committed.len()));
+    assert_eq!(stand.refused().len(), 0);
+}
+
+fn client(
+    url: &str,
+    next: &AtomicUsize,
+    transactions: usize,
+    committed: &Mutex<BTreeSet<String>>,
+    rolled_back: &Mutex<BTreeSet<String>>,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        loop {
+            let number = next.fetch_add(1, Ordering::SeqCst);
+            if number >= transactions {
+                return;
+            }
+            let end = match number % 10 {
+                3 => "rollback",
+                _ => "commit",
+            };
+            client.batch_execute("begin").await.unwrap();
+            let order = format!("insert into orders values ({number})");
+            client.batch_execute(&order).await.unwrap();
+            let start = format!(
+                "select starbridge.start_execution('order', '{{\"id\": {number}}}', labels => '{{\"number\": \"{number}\"}}')::text"
+            );
+            let id: String = client.query_one(&start, &[]).await.unwrap().get(0);
+            client.batch_execute(end).await.unwrap();
+            let told = match end {
+                "commit" => committed,
+                _ => rolled_back,
+            };
+            told.lock().unwrap().insert(id);
+        }
+    });
+}

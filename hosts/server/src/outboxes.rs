@@ -118,12 +118,7 @@ async fn turn(app: &App, outbox: &Taken, mut rows: Vec<OutboxRow>) -> Result<Tur
 }
 
 /// Carries rows out, all at once. Returns those whose consequence is durable; what is refused is put aside.
-async fn finish(
-    app: &App,
-    outbox: &Taken,
-    rows: Vec<OutboxRow>,
-    turn: &mut Turn,
-) -> Result<Vec<Text>, OutboxError> {
+async fn finish(app: &App, outbox: &Taken, rows: Vec<OutboxRow>, turn: &mut Turn) -> Result<Vec<Text>, OutboxError> {
     let mut under_way = Vec::with_capacity(rows.len());
     for row in rows {
         let (app, of) = (app.clone(), row.clone());
@@ -150,7 +145,10 @@ async fn finish(
     for (row, problem) in refused {
         let (name, id, code) = (outbox.source.name(), &row.id, problem.code());
         let reason = problem.detail().to_owned();
-        outbox.source.refuse(row.id.clone(), code.to_owned(), reason.clone()).await?;
+        outbox
+            .source
+            .refuse(row.id.clone(), code.to_owned(), reason.clone())
+            .await?;
         outbox.refused.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(outbox = name, %id, action = row.action, by = %row.by, code, reason,
             "a row of the outbox can't be carried out and is kept aside: `starbridge outbox refused` lists them");

@@ -61,9 +61,10 @@ create table if not exists starbridge.outbox_refused (
 );
 
 -- Writes a row, and wakes a server. A notification holds a lock of the whole database server until its transaction commits,
--- so only the transaction that gets the lock below sends one: a look each half second finds the others.
+-- so only the transaction that gets the lock below sends one: a look each half second finds the others. It and the next one are
+-- called only by the functions below, with their rights and their `search_path`: setting that again would take time.
 create or replace function starbridge.outbox_add(id uuid, action text, body jsonb) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 declare
     size integer := octet_length(body::text);
 begin
@@ -86,7 +87,7 @@ $$;
 
 -- A UUID of version 7: the time in front, so that rows written together lie together.
 create or replace function starbridge.outbox_id() returns uuid
-language sql volatile set search_path = pg_catalog, pg_temp as $$
+language sql volatile as $$
     select encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
         placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
         from 1 for 6), 52, 1), 53, 1), 'hex')::uuid

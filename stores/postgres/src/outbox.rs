@@ -169,7 +169,11 @@ impl Outbox for PostgresOutbox {
     fn done(&self, ids: Vec<Text>) -> OutboxFuture<'_, ()> {
         Box::pin(self.taking(async move |connected| {
             let ids: Vec<&str> = ids.iter().map(Text::as_str).collect();
-            connected.session.execute(sql::DONE, &[&ids, &self.taker]).await.map(drop)
+            connected
+                .session
+                .execute(sql::DONE, &[&ids, &self.taker])
+                .await
+                .map(drop)
         }))
     }
 

@@ -71,7 +71,9 @@ fn install(url: Option<&str>, output: Output) -> Result<(), Exit> {
         .block_on(install_outbox(url))
         .map_err(|error| fault(output, &error, ""))?;
     output.note(&format!("the outbox is installed in {place}"));
-    output.note("next: `grant starbridge_client` to the role that starts flows, `grant starbridge_taker` to the server's,");
+    output.note(
+        "next: `grant starbridge_client` to the role that starts flows, `grant starbridge_taker` to the server's,",
+    );
     output.note("and name the database under `[[outboxes]]` in the configuration of `starbridge serve`");
     Ok(())
 }

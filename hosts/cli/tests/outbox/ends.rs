@@ -2,17 +2,28 @@
 
 use crate::server::Server;
 use crate::stand::Stand;
+use starbridge_services::Kind;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use starbridge_services::Kind;
 
 /// A client in a process of its own.
 fn psql(stand: &Stand) -> Child {
     let program = std::env::var_os(Kind::Postgres.variable()).map(PathBuf::from).unwrap();
     let port = stand.service.port().to_string();
     let mut command = Command::new(program.with_file_name("psql"));
-    command.args(["-X", "-q", "-h", "127.0.0.1", "-p", &port, "-U", "shop", "-d", "postgres"]);
+    command.args([
+        "-X",
+        "-q",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-U",
+        "shop",
+        "-d",
+        "postgres",
+    ]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
 }
 
@@ -24,18 +35,26 @@ fn a_client_that_dies_starts_what_it_committed_and_nothing_else() {
     for (name, last) in [("before", "select 'here'"), ("after", "commit")] {
         let mut client = psql(&stand);
         let input = client.stdin.as_mut().unwrap();
-        writeln!(input, "begin; select starbridge.start_execution('order', name => '{name}'); {last};").unwrap();
+        writeln!(
+            input,
+            "begin; select starbridge.start_execution('order', name => '{name}'); {last};"
+        )
+        .unwrap();
         input.flush().unwrap();
         // It has done the last of these and waits for more.
         let state = match name {
             "before" => "idle in transaction",
             _ => "idle",
         };
-        let there = format!("select count(*)::text from pg_stat_activity where usename = 'shop' and state = '{state}' and query like '%{last}%'");
+        let there = format!(
+            "select count(*)::text from pg_stat_activity where usename = 'shop' and state = '{state}' and query like '%{last}%'"
+        );
         stand.until("it is done", || admin.text(&there) == "1");
         client.kill().unwrap();
         client.wait().unwrap();
-        stand.until("it is gone", || admin.text("select count(*)::text from pg_stat_activity where usename = 'shop'") == "0");
+        stand.until("it is gone", || {
+            admin.text("select count(*)::text from pg_stat_activity where usename = 'shop'") == "0"
+        });
     }
     stand.until_names(&["after"]);
     stand.until_empty();
@@ -57,7 +76,9 @@ fn a_server_killed_before_it_deletes_starts_nothing_twice() {
     );
     stand.session("starbridge").run(&row).unwrap();
     // One that was taken and not yet started.
-    let other = row.replace(&id, "0190b3e4-8c1d-7abc-9def-0123456789ab").replace("kept", "taken");
+    let other = row
+        .replace(&id, "0190b3e4-8c1d-7abc-9def-0123456789ab")
+        .replace("kept", "taken");
     stand.session("starbridge").run(&other).unwrap();
     stand.serve();
     stand.until_empty();
@@ -91,7 +112,12 @@ fn two_servers_share_an_outbox() {
     stand.configure(folder.path(), stand.service.port());
     let second = Server::start(folder.path(), &["--config", "server.toml"]);
     let flow = stand.path().join("order.json");
-    assert!(second.ask(folder.path(), &["flow", "put", flow.to_str().unwrap()]).status.success());
+    assert!(
+        second
+            .ask(folder.path(), &["flow", "put", flow.to_str().unwrap()])
+            .status
+            .success()
+    );
     let shop = stand.session("shop");
     for number in 0..300 {
         shop.order(&format!("o{number}"));
@@ -103,7 +129,10 @@ fn two_servers_share_an_outbox() {
     let mut all: Vec<String> = (0..300).map(|number| format!("o{number}")).collect();
     all.sort();
     let of = |name: &String| (ours.contains(name), theirs.contains(&format!("\"name\":\"{name}\"")));
-    let once = all.iter().filter(|name| matches!(of(name), (true, false) | (false, true))).count();
+    let once = all
+        .iter()
+        .filter(|name| matches!(of(name), (true, false) | (false, true)))
+        .count();
     assert_eq!(once, 300);
 }
 

@@ -21,7 +21,10 @@ fn the_function_refuses_what_it_can_see() {
         ("'order', delay_seconds => -1", "at least 0"),
         ("'order', delay_seconds => 1, start_at => now()", "give one of them"),
         ("'order', once_key => ''", "1 to 256 bytes"),
-        ("'order', jsonb_build_object('id', repeat('x', 66 * 1024 * 1024))", "more than an outbox takes (64 MiB) Keep large"),
+        (
+            "'order', jsonb_build_object('id', repeat('x', 66 * 1024 * 1024))",
+            "more than an outbox takes (64 MiB) Keep large",
+        ),
         ("'order', nonsense => 1", "does not exist"),
     ] {
         let refusal = shop.refusal(&start(arguments));
@@ -38,15 +41,26 @@ fn the_function_refuses_what_it_can_see() {
     }
     shop.run("begin read only").unwrap();
     let refusal = shop.refusal(&start("'order'"));
-    assert!(refusal.contains("this transaction is read-only") && refusal.contains("begin read write"), "{refusal}");
+    assert!(
+        refusal.contains("this transaction is read-only") && refusal.contains("begin read write"),
+        "{refusal}"
+    );
     shop.run("rollback").unwrap();
-    assert_eq!(stand.session("starbridge").text("select count(*)::text from starbridge.outbox"), "0");
+    assert_eq!(
+        stand
+            .session("starbridge")
+            .text("select count(*)::text from starbridge.outbox"),
+        "0"
+    );
 }
 
 #[test]
 fn a_client_has_no_right_on_any_table_and_others_have_none_at_all() {
     let stand = Stand::without_server();
-    stand.session("starbridge").run("create role stranger login; create table starbridge.order_copy ()").unwrap();
+    stand
+        .session("starbridge")
+        .run("create role stranger login; create table starbridge.order_copy ()")
+        .unwrap();
     let (shop, stranger) = (stand.session("shop"), stand.session("stranger"));
     for table in ["outbox", "outbox_refused", "outbox_format"] {
         let refusal = shop.refusal(&format!("select * from starbridge.{table}"));
@@ -61,9 +75,13 @@ fn a_client_has_no_right_on_any_table_and_others_have_none_at_all() {
     let refusal = stranger.refusal("select starbridge.start_execution('order')");
     assert!(refusal.contains("permission denied for schema starbridge"), "{refusal}");
     // Nobody's schema comes before that of the functions.
-    shop.run("create temp table outbox (id int); set search_path = pg_temp, public").unwrap();
+    shop.run("create temp table outbox (id int); set search_path = pg_temp, public")
+        .unwrap();
     shop.order("mine");
-    assert_eq!(stand.session("starbridge").text("select by from starbridge.outbox"), "shop");
+    assert_eq!(
+        stand.session("starbridge").text("select by from starbridge.outbox"),
+        "shop"
+    );
 }
 
 #[test]
@@ -92,14 +110,30 @@ fn what_cannot_start_is_kept_with_its_reason() {
         (&gone, "NoSuchExecution"),
         (&labels, "BadRequest"),
     ] {
-        let row = refused.iter().find(|row| row["id"] == **id).unwrap_or_else(|| panic!("{code}"));
+        let row = refused
+            .iter()
+            .find(|row| row["id"] == **id)
+            .unwrap_or_else(|| panic!("{code}"));
         assert_eq!((&row["code"], &row["by"]), (&code.into(), &"shop".into()), "{row}");
     }
     assert_eq!(refused.len(), 7);
-    assert!(!format!("{refused:?}").contains("no-token"), "a token is shown to nobody");
+    assert!(
+        !format!("{refused:?}").contains("no-token"),
+        "a token is shown to nobody"
+    );
     let shown = stand.get(&format!("/v1/executions/{none}"));
-    assert_eq!((&shown["code"], &shown["reasonCode"]), (&"StartRefused".into(), &"NoSuchFlow".into()), "{shown}");
-    assert!(shown["detail"].as_str().unwrap().contains("the outbox `shop` asked for it"), "{shown}");
+    assert_eq!(
+        (&shown["code"], &shown["reasonCode"]),
+        (&"StartRefused".into(), &"NoSuchFlow".into()),
+        "{shown}"
+    );
+    assert!(
+        shown["detail"]
+            .as_str()
+            .unwrap()
+            .contains("the outbox `shop` asked for it"),
+        "{shown}"
+    );
     let table = stand.well(&["outbox", "refused", "shop"]);
     assert!(table.contains("NoSuchFlow") && table.contains(&none), "{table}");
     let paged = stand.well(&["outbox", "refused", "shop", "--limit", "3", "--json"]);
@@ -122,11 +156,31 @@ fn an_outbox_that_is_not_fit_is_said_and_the_server_serves_on() {
     let mut stand = Stand::without_server();
     let admin = stand.session("starbridge");
     let broken = [
-        ("alter schema starbridge rename to elsewhere", "outbox install", "alter schema elsewhere rename to starbridge"),
-        ("revoke starbridge_taker from flows", "grant starbridge_taker", "grant starbridge_taker to flows"),
-        ("update starbridge.outbox_format set version = 0", "has version 0", "update starbridge.outbox_format set version = 1"),
-        ("update starbridge.outbox_format set version = 2", "use a later version", "update starbridge.outbox_format set version = 1"),
-        ("alter role flows nologin", "not permitted to log in", "alter role flows login"),
+        (
+            "alter schema starbridge rename to elsewhere",
+            "outbox install",
+            "alter schema elsewhere rename to starbridge",
+        ),
+        (
+            "revoke starbridge_taker from flows",
+            "grant starbridge_taker",
+            "grant starbridge_taker to flows",
+        ),
+        (
+            "update starbridge.outbox_format set version = 0",
+            "has version 0",
+            "update starbridge.outbox_format set version = 1",
+        ),
+        (
+            "update starbridge.outbox_format set version = 2",
+            "use a later version",
+            "update starbridge.outbox_format set version = 1",
+        ),
+        (
+            "alter role flows nologin",
+            "not permitted to log in",
+            "alter role flows login",
+        ),
     ];
     admin.run(broken[0].0).unwrap();
     drop(admin);
@@ -139,7 +193,10 @@ fn an_outbox_that_is_not_fit_is_said_and_the_server_serves_on() {
             admin.run(end).unwrap();
         }
         let line = stand.server().says(what);
-        assert!(line.contains("the outbox can't be used") && !line.contains("hidden"), "{line}");
+        assert!(
+            line.contains("the outbox can't be used") && !line.contains("hidden"),
+            "{line}"
+        );
         let listed = stand.get("/v1/outboxes");
         assert!(listed["items"][0]["problem"].as_str().is_some(), "{listed}");
         let table = stand.well(&["outbox", "list"]);
@@ -153,7 +210,10 @@ fn an_outbox_that_is_not_fit_is_said_and_the_server_serves_on() {
 #[test]
 fn a_database_that_is_gone_at_the_start_is_waited_for() {
     let mut stand = Stand::without_server();
-    stand.session("shop").run("select starbridge.start_execution('order', name => 'waits')").unwrap();
+    stand
+        .session("shop")
+        .run("select starbridge.start_execution('order', name => 'waits')")
+        .unwrap();
     stand.service.stop();
     stand.serve();
     let line = stand.server().says("the outbox can't be used");
@@ -169,14 +229,24 @@ fn a_database_that_is_gone_at_the_start_is_waited_for() {
 fn installing_says_what_it_did_and_can_be_done_again() {
     let stand = Stand::without_server();
     let again = command(stand.path(), &["outbox", "install", &stand.service.url()]);
-    assert!(again.status.success() && said(&again).contains("installed in 127.0.0.1"), "{}", said(&again));
+    assert!(
+        again.status.success() && said(&again).contains("installed in 127.0.0.1"),
+        "{}",
+        said(&again)
+    );
     let printed = command(stand.path(), &["outbox", "install", "--print"]);
     let sql = String::from_utf8(printed.stdout).unwrap();
     stand.session("starbridge").run(&sql).unwrap();
     let url = |user: &str| format!("postgres://{user}:hidden@127.0.0.1:{}/postgres", stand.service.port());
-    stand.session("starbridge").run("update starbridge.outbox_format set version = 2").unwrap();
+    stand
+        .session("starbridge")
+        .run("update starbridge.outbox_format set version = 2")
+        .unwrap();
     for (url, what) in [
-        (url("starbridge"), "has version 2, and this program knows versions up to 1"),
+        (
+            url("starbridge"),
+            "has version 2, and this program knows versions up to 1",
+        ),
         (url("shop"), "permission denied"),
         (url("stranger"), "role \"stranger\" does not exist"),
         ("postgres://u:hidden@127.0.0.1:1/d".to_owned(), "127.0.0.1:1/d"),
@@ -184,6 +254,9 @@ fn installing_says_what_it_did_and_can_be_done_again() {
     ] {
         let refused = command(stand.path(), &["outbox", "install", &url]);
         let said = said(&refused);
-        assert!(!refused.status.success() && said.contains(what) && !said.contains("hidden"), "{what}: {said}");
+        assert!(
+            !refused.status.success() && said.contains(what) && !said.contains("hidden"),
+            "{what}: {said}"
+        );
     }
 }

@@ -13,9 +13,15 @@ use tokio_postgres::{Client, Error, NoTls};
 
 /// A flow that ends at once, and one that waits for somebody with its token.
 const FLOWS: [(&str, &str); 2] = [
-    ("order", r#"{"version": "v1", "type": "flow", "inputSchema": {"type": "object", "properties": {"id": {"type": "integer"}}},
-        "steps": [{"type": "pass", "name": "p"}]}"#),
-    ("work", r#"{"version": "v1", "type": "flow", "steps": [{"type": "task", "name": "wait", "resourceArn": "queue:q"}]}"#),
+    (
+        "order",
+        r#"{"version": "v1", "type": "flow", "inputSchema": {"type": "object", "properties": {"id": {"type": "integer"}}},
+        "steps": [{"type": "pass", "name": "p"}]}"#,
+    ),
+    (
+        "work",
+        r#"{"version": "v1", "type": "flow", "steps": [{"type": "task", "name": "wait", "resourceArn": "queue:q"}]}"#,
+    ),
 ];
 
 pub struct Stand {
@@ -66,8 +72,9 @@ impl Stand {
 
     /// Writes the configuration of a server that takes from a database on this port.
     pub fn configure(&self, folder: &Path, port: u16) {
-        let text =
-            format!("[[outboxes]]\nname = \"shop\"\nurl = \"postgres://flows:hidden@127.0.0.1:{port}/postgres?sslmode=disable\"\n");
+        let text = format!(
+            "[[outboxes]]\nname = \"shop\"\nurl = \"postgres://flows:hidden@127.0.0.1:{port}/postgres?sslmode=disable\"\n"
+        );
         std::fs::write(folder.join("server.toml"), text).unwrap();
     }
 
@@ -101,7 +108,10 @@ impl Stand {
 
     /// A session of a client.
     pub fn session(&self, user: &str) -> Session<'_> {
-        let url = format!("host=127.0.0.1 port={} user={user} dbname=postgres", self.service.port());
+        let url = format!(
+            "host=127.0.0.1 port={} user={user} dbname=postgres",
+            self.service.port()
+        );
         let client = self.runtime.block_on(async {
             let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
             tokio::spawn(connection);
@@ -122,7 +132,9 @@ impl Stand {
     /// Waits until nothing is left to do in the outbox.
     pub fn until_empty(&self) {
         let session = self.session("starbridge");
-        self.until("the outbox is empty", || session.text("select count(*)::text from starbridge.outbox") == "0");
+        self.until("the outbox is empty", || {
+            session.text("select count(*)::text from starbridge.outbox") == "0"
+        });
     }
 
     /// The executions of a flow: their names.
@@ -145,7 +157,9 @@ impl Stand {
         let pages = said.lines().map(|page| serde_json::from_str::<Value>(page).unwrap());
         let items = pages.flat_map(|page| page["items"].as_array().unwrap().clone());
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        items.map(|item| (text(&item["id"]), text(&item["labels"]["number"]))).collect()
+        items
+            .map(|item| (text(&item["id"]), text(&item["labels"]["number"])))
+            .collect()
     }
 
     /// Takes tasks of a queue: their executions and tokens.
@@ -182,11 +196,16 @@ impl Stand {
 
     /// Waits until the executions of the flow `order` are these.
     pub fn until_names(&self, names: &[&str]) {
-        self.until(&format!("{names:?} run, not {:?}", self.names("order")), || self.names("order") == names);
+        self.until(&format!("{names:?} run, not {:?}", self.names("order")), || {
+            self.names("order") == names
+        });
     }
 
     pub fn refused(&self) -> Vec<Value> {
-        self.get("/v1/outboxes/shop/refused")["items"].as_array().unwrap().clone()
+        self.get("/v1/outboxes/shop/refused")["items"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 }
 
@@ -208,7 +227,9 @@ impl Session<'_> {
 
     /// Starts an execution of `order` with a name. Returns its id.
     pub fn order(&self, name: &str) -> String {
-        self.text(&format!("select starbridge.start_execution('order', '{{\"id\": 7}}', name => '{name}')::text"))
+        self.text(&format!(
+            "select starbridge.start_execution('order', '{{\"id\": 7}}', name => '{name}')::text"
+        ))
     }
 
     /// What the database says to a statement that it refuses: message and hint.

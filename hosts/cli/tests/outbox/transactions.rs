@@ -23,16 +23,27 @@ fn what_commits_starts_and_what_is_rolled_back_does_not() {
     shop.order("released");
     shop.run("release t; commit").unwrap();
     for level in ["repeatable read", "serializable"] {
-        shop.run(&format!("begin isolation level {level}; select count(*) from orders")).unwrap();
+        shop.run(&format!("begin isolation level {level}; select count(*) from orders"))
+            .unwrap();
         shop.order(&level.replace(' ', "-"));
         shop.run("commit").unwrap();
     }
     stand.until_empty();
-    let names = ["after-savepoint", "before-savepoint", "committed", "released", "repeatable-read", "serializable"];
+    let names = [
+        "after-savepoint",
+        "before-savepoint",
+        "committed",
+        "released",
+        "repeatable-read",
+        "serializable",
+    ];
     assert_eq!(stand.names("order"), names);
     // The id that the function made is that of the execution.
     let shown = stand.get(&format!("/v1/executions/{id}"));
-    assert_eq!((&shown["name"], &shown["input"]["id"]), (&"committed".into(), &7.into()));
+    assert_eq!(
+        (&shown["name"], &shown["input"]["id"]),
+        (&"committed".into(), &7.into())
+    );
     assert_eq!(stand.refused().len(), 0);
 }
 
@@ -68,15 +79,20 @@ fn a_late_commit_behind_many_is_not_lost() {
     late.order("late");
     // It has a number, and writes only after many others have committed.
     later.run("begin; insert into orders values (2)").unwrap();
-    let many = "select starbridge.start_execution('order', jsonb_build_object('id', n)) from generate_series(1, 3000) n";
+    let many =
+        "select starbridge.start_execution('order', jsonb_build_object('id', n)) from generate_series(1, 3000) n";
     shop.run(many).unwrap();
     stand.until_empty();
     assert_eq!(stand.names("order").len(), 3_000);
     later.order("later");
     late.run("commit").unwrap();
-    stand.until("the late one runs", || stand.names("order").contains(&"late".to_owned()));
+    stand.until("the late one runs", || {
+        stand.names("order").contains(&"late".to_owned())
+    });
     later.run("commit").unwrap();
-    stand.until("the later one runs", || stand.names("order").contains(&"later".to_owned()));
+    stand.until("the later one runs", || {
+        stand.names("order").contains(&"later".to_owned())
+    });
     assert_eq!(stand.names("order").len(), 3_002);
 }
 
@@ -93,7 +109,11 @@ fn the_members_of_a_start_are_those_of_http() {
     let shown = stand.get(&format!("/v1/executions/{id}"));
     assert_eq!(shown["status"], "Delayed", "{shown}");
     assert_eq!(shown["input"], serde_json::json!({"id": 7, "none": null}));
-    assert_eq!((&shown["labels"]["shop"], &shown["priority"]), (&"7".into(), &3.into()), "{shown}");
+    assert_eq!(
+        (&shown["labels"]["shop"], &shown["priority"]),
+        (&"7".into(), &3.into()),
+        "{shown}"
+    );
     let after = shop.text(&format!(
         "select starbridge.start_execution('order', after => '[{{\"execution\": \"{id}\"}}]')::text"
     ));
@@ -106,24 +126,37 @@ fn the_members_of_a_start_are_those_of_http() {
 fn a_report_and_a_stop_go_with_a_transaction() {
     let stand = Stand::start();
     let shop = stand.session("shop");
-    let [done, failed, stopped] =
-        [(); 3].map(|()| shop.text("select starbridge.start_execution('work')::text"));
+    let [done, failed, stopped] = [(); 3].map(|()| shop.text("select starbridge.start_execution('work')::text"));
     stand.until_empty();
     let tasks = stand.take_tasks("q", 3);
     let token = |id: &str| tasks.iter().find(|(of, _)| of == id).unwrap().1.clone();
-    shop.run(&format!("begin; insert into orders values (3); select starbridge.succeed('{}', '{{\"ok\": true}}')", token(&done)))
-        .unwrap();
+    shop.run(&format!(
+        "begin; insert into orders values (3); select starbridge.succeed('{}', '{{\"ok\": true}}')",
+        token(&done)
+    ))
+    .unwrap();
     assert_eq!(stand.get(&format!("/v1/executions/{done}"))["status"], "Running");
     shop.run("commit").unwrap();
-    shop.run(&format!("select starbridge.fail('{}', 'Shop.Closed', 'on Sundays')", token(&failed))).unwrap();
-    shop.run(&format!("select starbridge.stop_execution('{stopped}', 'not wanted')")).unwrap();
-    shop.run(&format!("begin; select starbridge.stop_execution('{stopped}'); rollback")).unwrap();
+    shop.run(&format!(
+        "select starbridge.fail('{}', 'Shop.Closed', 'on Sundays')",
+        token(&failed)
+    ))
+    .unwrap();
+    shop.run(&format!("select starbridge.stop_execution('{stopped}', 'not wanted')"))
+        .unwrap();
+    shop.run(&format!(
+        "begin; select starbridge.stop_execution('{stopped}'); rollback"
+    ))
+    .unwrap();
     stand.until_empty();
     let status = |id: &str| stand.get(&format!("/v1/executions/{id}"));
     assert_eq!(status(&done)["output"]["ok"], true);
     assert_eq!(status(&failed)["error"], "Shop.Closed");
     assert_eq!(status(&stopped)["status"], "Stopped");
     let history = stand.server().get(&format!("/v1/executions/{stopped}/history"));
-    assert!(history.contains("\"by\":\"shop\"") && history.contains("not wanted"), "{history}");
+    assert!(
+        history.contains("\"by\":\"shop\"") && history.contains("not wanted"),
+        "{history}"
+    );
     assert_eq!(stand.refused().len(), 0);
 }

@@ -110,9 +110,7 @@ pub use starbridge_postgres::outbox::INSTALL_SQL as OUTBOX_SQL;
 /// Why it is not installed, and what to do.
 #[cfg(feature = "postgres")]
 pub async fn install_outbox(url: &str) -> Result<String, String> {
-    let password = std::env::var("PGPASSWORD")
-        .ok()
-        .filter(|password| !password.is_empty());
+    let password = std::env::var("PGPASSWORD").ok().filter(|password| !password.is_empty());
     starbridge_postgres::outbox::install(url, password.as_ref()).await
 }
 
@@ -140,9 +138,19 @@ mod tests {
         }
         let missing = read(&format!("{SHOP}password = \"secret://NOBODY_HAS_IT\"\n")).unwrap();
         let error = missing.outboxes("me").err().unwrap();
-        assert_eq!(error, "the outbox `shop`: `password`: there is no secret `NOBODY_HAS_IT`");
-        let unread = read(&SHOP.replace("@h/d", "@h:port/d")).unwrap().outboxes("me").err().unwrap();
-        assert!(unread.contains("can't be read") && !unread.contains("hidden"), "{unread}");
+        assert_eq!(
+            error,
+            "the outbox `shop`: `password`: there is no secret `NOBODY_HAS_IT`"
+        );
+        let unread = read(&SHOP.replace("@h/d", "@h:port/d"))
+            .unwrap()
+            .outboxes("me")
+            .err()
+            .unwrap();
+        assert!(
+            unread.contains("can't be read") && !unread.contains("hidden"),
+            "{unread}"
+        );
     }
 
     #[test]

@@ -38,8 +38,16 @@ pub(super) const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (200, "a page of them", Some("RefusedRowPage")),
-            (404, "`NoSuchOutbox`: this server has none of that name", Some("Problem")),
-            (503, "`OutboxUnavailable`: its database does not answer", Some("Problem")),
+            (
+                404,
+                "`NoSuchOutbox`: this server has none of that name",
+                Some("Problem"),
+            ),
+            (
+                503,
+                "`OutboxUnavailable`: its database does not answer",
+                Some("Problem"),
+            ),
         ],
         handler: Some(|| get(refused)),
     },
@@ -101,11 +109,7 @@ async fn shape(outbox: &Taken) -> Value {
 }
 
 /// `GET /v1/outboxes/{name}/refused`
-async fn refused(
-    State(app): State<App>,
-    Path(name): Path<String>,
-    query: Parameters<Vec<(String, String)>>,
-) -> Answer {
+async fn refused(State(app): State<App>, Path(name): Path<String>, query: Parameters<Vec<(String, String)>>) -> Answer {
     let query = Query::of(query.0, &["cursor", "limit"])?;
     let limit = usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100);
     let below = match query.get("cursor").map(str::parse) {
@@ -115,7 +119,10 @@ async fn refused(
     };
     let outbox = app.outboxes.iter().find(|outbox| outbox.source.name() == name);
     let outbox = outbox.ok_or_else(|| {
-        let detail = format!("this server has no outbox {}: `GET /v1/outboxes` lists them", quoted(&name));
+        let detail = format!(
+            "this server has no outbox {}: `GET /v1/outboxes` lists them",
+            quoted(&name)
+        );
         Problem::missing("NoSuchOutbox", detail)
     })?;
     let rows = outbox.source.refused(below, limit).await.map_err(unavailable)?;
@@ -167,7 +174,10 @@ async fn refused_start(app: &App, id: &str) -> Option<Problem> {
         let found = outbox.source.refused_one(Text::from(id)).await;
         if let Ok(Some(row)) = found {
             let name = outbox.source.name();
-            let detail = format!("the outbox `{name}` asked for it, and it was not carried out: {}", row.reason);
+            let detail = format!(
+                "the outbox `{name}` asked for it, and it was not carried out: {}",
+                row.reason
+            );
             let problem = Problem::missing("StartRefused", detail)
                 .with("outbox", name.into())
                 .with("reasonCode", row.code.as_str().into())
@@ -181,11 +191,36 @@ async fn refused_start(app: &App, id: &str) -> Option<Problem> {
 /// The metrics of outboxes. What its database alone knows is left out while it does not answer.
 pub(super) async fn metrics(text: &mut String, outboxes: &[Arc<Taken>], now: starbridge_flow::time::Timestamp) {
     let mut lines: [(&str, &str, &str, String); 5] = [
-        ("up", "1 while the database of an outbox can be used.", "gauge", String::new()),
-        ("waiting", "Rows of an outbox that are not finished.", "gauge", String::new()),
-        ("age_seconds", "How long the oldest row of an outbox waits.", "gauge", String::new()),
-        ("started_total", "Executions started from an outbox.", "counter", String::new()),
-        ("refused", "Rows of an outbox that were refused and are kept.", "gauge", String::new()),
+        (
+            "up",
+            "1 while the database of an outbox can be used.",
+            "gauge",
+            String::new(),
+        ),
+        (
+            "waiting",
+            "Rows of an outbox that are not finished.",
+            "gauge",
+            String::new(),
+        ),
+        (
+            "age_seconds",
+            "How long the oldest row of an outbox waits.",
+            "gauge",
+            String::new(),
+        ),
+        (
+            "started_total",
+            "Executions started from an outbox.",
+            "counter",
+            String::new(),
+        ),
+        (
+            "refused",
+            "Rows of an outbox that were refused and are kept.",
+            "gauge",
+            String::new(),
+        ),
     ];
     for outbox in outboxes {
         let standing = outbox.source.standing().await.ok();
@@ -206,6 +241,9 @@ pub(super) async fn metrics(text: &mut String, outboxes: &[Arc<Taken>], now: sta
         }
     }
     for (name, help, kind, values) in lines {
-        let _ = write!(text, "# HELP starbridge_outbox_{name} {help}\n# TYPE starbridge_outbox_{name} {kind}\n{values}");
+        let _ = write!(
+            text,
+            "# HELP starbridge_outbox_{name} {help}\n# TYPE starbridge_outbox_{name} {kind}\n{values}"
+        );
     }
 }

@@ -143,10 +143,20 @@ pub async fn outbox_starts_what_it_can_and_says_why_not() {
     let outbox = Arc::new(Listed::default());
     let server = Running::taking(vec![outbox.clone()]).await;
     server.flow("f", asleep()).await;
-    outbox.write(&id(1), "start", &json!({"flow": "f", "name": "one", "input": {"n": 1}}), false);
+    outbox.write(
+        &id(1),
+        "start",
+        &json!({"flow": "f", "name": "one", "input": {"n": 1}}),
+        false,
+    );
     // What was taken before is not started again, and what was not is.
     outbox.empty().await;
-    outbox.write(&id(1), "start", &json!({"flow": "f", "name": "one", "input": {"n": 1}}), true);
+    outbox.write(
+        &id(1),
+        "start",
+        &json!({"flow": "f", "name": "one", "input": {"n": 1}}),
+        true,
+    );
     outbox.write(&id(2), "start", &json!({"flow": "f", "input": {}}), true);
     outbox.empty().await;
     for number in [1, 2] {
@@ -156,7 +166,12 @@ pub async fn outbox_starts_what_it_can_and_says_why_not() {
     assert_eq!(all.body["items"].as_array().unwrap().len(), 2);
     assert_eq!(outbox.lock().done.len(), 3);
     assert_eq!(outbox.lock().refused.len(), 0);
-    // A stop in the same turn as its start.
+    stop_in_the_turn_of_its_start(&server, &outbox).await;
+    refusals(&server, &outbox).await;
+    what_is_shown(&server, &outbox).await;
+}
+
+async fn stop_in_the_turn_of_its_start(server: &Running, outbox: &Listed) {
     outbox.lock().rows.push(OutboxRow {
         id: id(4).as_str().into(),
         action: "stop".to_owned(),
@@ -168,14 +183,27 @@ pub async fn outbox_starts_what_it_can_and_says_why_not() {
     outbox.empty().await;
     let stopped = server.get(&format!("/v1/executions/{}", id(3))).await;
     assert_eq!(stopped.body["status"], "Stopped");
+}
+
+async fn refusals(server: &Running, outbox: &Listed) {
     for (number, action, body, code) in [
         (10, "start", json!({"flow": "none"}), "NoSuchFlow"),
         (11, "start", json!({"flow": "f", "version": 9}), "NoSuchFlow"),
         (12, "start", json!({"flow": "f", "nmae": "x"}), "BadRequest"),
         (13, "start", json!({"input": {}}), "BadRequest"),
         (14, "start", json!([]), "BadRequest"),
-        (15, "start", json!({"flow": "f", "name": "one"}), "ExecutionAlreadyExists"),
-        (16, "start", json!({"flow": "f", "after": [id(99)]}), "UnknownDependency"),
+        (
+            15,
+            "start",
+            json!({"flow": "f", "name": "one"}),
+            "ExecutionAlreadyExists",
+        ),
+        (
+            16,
+            "start",
+            json!({"flow": "f", "after": [id(99)]}),
+            "UnknownDependency",
+        ),
         (17, "succeed", json!({"token": "none", "output": {}}), "InvalidToken"),
         (18, "stop", json!({"id": id(98)}), "NoSuchExecution"),
         (19, "dance", json!({}), "BadRequest"),
@@ -183,28 +211,60 @@ pub async fn outbox_starts_what_it_can_and_says_why_not() {
         outbox.write(&id(number), action, &body, false);
         outbox.empty().await;
         let last = outbox.lock().refused.last().cloned().unwrap();
-        assert_eq!((last.id.as_str(), last.code.as_str()), (id(number).as_str(), code), "{body}");
+        assert_eq!(
+            (last.id.as_str(), last.code.as_str()),
+            (id(number).as_str(), code),
+            "{body}"
+        );
     }
     let shown = server.get(&format!("/v1/executions/{}", id(10))).await;
     assert_eq!(shown.code(), (404, "StartRefused"));
-    assert_eq!((&shown.body["outbox"], &shown.body["reasonCode"]), (&json!("shop"), &json!("NoSuchFlow")));
-    assert_eq!(server.get(&format!("/v1/executions/{}", id(97))).await.code(), (404, "NoSuchExecution"));
+    assert_eq!(
+        (&shown.body["outbox"], &shown.body["reasonCode"]),
+        (&json!("shop"), &json!("NoSuchFlow"))
+    );
+    assert_eq!(
+        server.get(&format!("/v1/executions/{}", id(97))).await.code(),
+        (404, "NoSuchExecution")
+    );
+}
+
+async fn what_is_shown(server: &Running, outbox: &Listed) {
     let page = server.get("/v1/outboxes/shop/refused?limit=9").await;
     let next = page.body["next"].as_str().unwrap();
-    let rest = server.get(&format!("/v1/outboxes/shop/refused?limit=9&cursor={next}")).await;
+    let rest = server
+        .get(&format!("/v1/outboxes/shop/refused?limit=9&cursor={next}"))
+        .await;
     assert_eq!(rest.body["items"].as_array().unwrap().len(), 1);
     assert_eq!(rest.body["next"], json!(null));
-    assert_eq!(server.get("/v1/outboxes/shop/refused?cursor=x").await.code(), (400, "BadRequest"));
-    assert_eq!(server.get("/v1/outboxes/none/refused").await.code(), (404, "NoSuchOutbox"));
+    assert_eq!(
+        server.get("/v1/outboxes/shop/refused?cursor=x").await.code(),
+        (400, "BadRequest")
+    );
+    assert_eq!(
+        server.get("/v1/outboxes/none/refused").await.code(),
+        (404, "NoSuchOutbox")
+    );
     let listed = server.get("/v1/outboxes").await;
     assert_eq!(listed.body["items"][0]["refused"], 10);
     outbox.lock().away = true;
     let away = server.get("/v1/outboxes/shop/refused").await;
     assert_eq!(away.code(), (503, "OutboxUnavailable"));
     let listed = server.get("/v1/outboxes").await;
-    assert!(listed.body["items"][0]["problem"].as_str().unwrap().contains("does not answer"));
+    assert!(
+        listed.body["items"][0]["problem"]
+            .as_str()
+            .unwrap()
+            .contains("does not answer")
+    );
     let metrics = server.get("/metrics").await;
-    assert!(metrics.body.as_str().unwrap().contains("starbridge_outbox_up{outbox=\"shop\"} 0"));
+    assert!(
+        metrics
+            .body
+            .as_str()
+            .unwrap()
+            .contains("starbridge_outbox_up{outbox=\"shop\"} 0")
+    );
 }
 
 /// While the database is away nothing is lost, and what was started is not started again.
@@ -223,7 +283,9 @@ async fn outbox_that_goes_away_between_start_and_deletion_starts_nothing_twice()
         {
             let mut content = outbox.lock();
             let taken = std::mem::take(&mut content.taken);
-            content.rows.extend(taken.into_iter().map(|row| OutboxRow { again: true, ..row }));
+            content
+                .rows
+                .extend(taken.into_iter().map(|row| OutboxRow { again: true, ..row }));
         }
         outbox.changed.notify_one();
     }

@@ -142,7 +142,10 @@ impl Connected {
             from.whole = Instant::now() + WHOLE;
         }
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = self.session.query(sql::TAKE, &[&from.oldest, taker, &most, &BYTES]).await?;
+        let rows = self
+            .session
+            .query(sql::TAKE, &[&from.oldest, taker, &most, &BYTES])
+            .await?;
         let taken: Vec<OutboxRow> = rows
             .iter()
             .filter(|row| row.get::<_, Option<&str>>(2).is_some())

@@ -19,26 +19,25 @@ found as materialized (
     select o.id, sum(o.bytes::bigint) over (order by o.xid, o.number) - o.bytes as before
     from (
         select n.id, n.xid, n.number, n.bytes from starbridge.outbox n
-        where n.taker is null and n.xid >= $1::text::xid8 order by n.xid, n.number limit $3
+        where n.taker is null and n.xid >= $1::text::xid8 order by n.xid, n.number limit $3::bigint
     ) o
 ),
 taken as (
     update starbridge.outbox o set taker = $2 from found f
-    where o.id = f.id and f.before < $4 and o.taker is null
+    where o.id = f.id and f.before < $4::bigint and o.taker is null
     returning o.id, o.xid, o.number, o.action, o.body, o.by
 )
 select look.oldest::text, (select count(*) from found), t.id::text, t.action, t.body::text, t.by
 from look left join taken t on true order by t.xid, t.number";
 
-pub(super) const DONE: &str =
-    "delete from starbridge.outbox where id = any ($1::text[]::uuid[]) and taker = $2";
+pub(super) const DONE: &str = "delete from starbridge.outbox where id = any ($1::text[]::uuid[]) and taker = $2";
 
 pub(super) const REFUSE: &str = "
 with gone as (
     delete from starbridge.outbox where id = $1::text::uuid and taker = $2 returning id, action, body, by, time
 )
 insert into starbridge.outbox_refused (id, action, body, by, time, code, reason)
-select id, action, body, by, time, $3, $4 from gone";
+select id, action, body, by, time, $3::text, $4::text from gone";
 
 pub(super) const STANDING: &str = "
 select count(*), (extract(epoch from min(time)) * 1000)::bigint, (select count(*) from starbridge.outbox_refused)

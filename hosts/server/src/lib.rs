@@ -230,7 +230,9 @@ impl Server {
     /// Takes starts from these outboxes while it runs.
     #[must_use]
     pub fn taking_from(mut self, outboxes: Vec<Arc<dyn Outbox>>) -> Self {
-        let taken = outboxes.into_iter().map(|source| Arc::new(outboxes::Taken::new(source)));
+        let taken = outboxes
+            .into_iter()
+            .map(|source| Arc::new(outboxes::Taken::new(source)));
         self.outboxes = taken.collect();
         self
     }

@@ -1,6 +1,6 @@
 //! Carrying out what a row of an outbox asks for, with the rules of the request over HTTP that asks for the same.
 
-use super::executions::{START, check_dependencies, known_start, not_started, read_start, taken};
+use super::executions::{START, check_dependencies, known_start, not_started, read_start};
 use super::flows::no_such_flow;
 use crate::App;
 use axum::http::StatusCode;
@@ -65,11 +65,12 @@ async fn start(app: &App, row: &OutboxRow) -> Answer<Outcome> {
     check_dependencies(app, &request)?;
     let (name, version) = (request.name.clone(), request.version);
     if let Some(known) = known_start(app, &request)? {
-        return Err(taken(&flow, name.as_ref(), &known));
+        return Err(taken(&flow, &known));
     }
     match app.node.begin(request, false).await {
         Ok(_) => Ok(Outcome::Done),
         Err(StartFailure::Exists(known)) if known == row.id => Ok(Outcome::Before),
+        Err(StartFailure::Exists(known)) => Err(taken(&flow, &known)),
         Err(StartFailure::Refused(StartError::Refused(Rejection::AlreadyStarted))) => Ok(Outcome::Before),
         Err(StartFailure::Refused(StartError::NoSuchFlow)) => Err(match version {
             None => no_such_flow(&flow),
@@ -80,6 +81,12 @@ async fn start(app: &App, row: &OutboxRow) -> Answer<Outcome> {
         }),
         Err(failure) => Err(not_started(&flow, name.as_ref(), failure)),
     }
+}
+
+/// The problem with a name or a key that an execution has.
+fn taken(flow: &str, known: &str) -> Problem {
+    let detail = format!("the flow `{flow}` has an execution with that name or `onceKey` already: {known}");
+    Problem::conflict("ExecutionAlreadyExists", detail)
 }
 
 /// Completes a call by its task token.

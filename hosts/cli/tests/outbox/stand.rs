@@ -60,7 +60,7 @@ impl Stand {
         assert!(installed.status.success(), "{}", said(&installed));
         let roles = "create role shop login; grant starbridge_client to shop;
             create role flows login; grant starbridge_taker to flows;
-            create table orders (id bigint primary key, execution uuid); grant all on orders to shop";
+            create table public.orders (id bigint primary key); grant all on public.orders to shop";
         stand.session("starbridge").run(roles).unwrap();
         stand.configure(stand.path(), stand.service.port());
         stand

@@ -62,12 +62,12 @@ fn campaign(stand: &mut Stand, transactions: usize, kills: usize) -> Found {
     let next = AtomicUsize::new(0);
     let url = format!("host=127.0.0.1 port={} user=shop dbname=postgres", stand.service.port());
     std::thread::scope(|scope| {
-        for _ in 0..CLIENTS {
-            scope.spawn(|| client(&url, &next, transactions, &committed, &rolled_back));
-        }
+        let client = || client(&url, &next, transactions, &committed, &rolled_back);
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
         for kill in 1..=kills {
             let part = transactions * kill / (kills + 1);
-            while next.load(Ordering::SeqCst) < part {
+            // A client that failed takes no further number.
+            while next.load(Ordering::SeqCst) < part && !clients.iter().any(|client| client.is_finished()) {
                 std::thread::yield_now();
             }
             stand.kill();

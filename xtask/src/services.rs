@@ -31,7 +31,7 @@ pub struct Suite {
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 10] = [
+pub const SUITES: [Suite; 11] = [
     Suite {
         name: "services",
         target: "services-service",
@@ -47,6 +47,12 @@ pub const SUITES: [Suite; 10] = [
     Suite {
         name: "postgres",
         target: "postgres-service",
+        needs: &[Kind::Postgres],
+        programs: false,
+    },
+    Suite {
+        name: "outbox",
+        target: "outbox-service",
         needs: &[Kind::Postgres],
         programs: false,
     },

@@ -21,6 +21,7 @@ mod man;
 #[cfg(feature = "server")]
 mod openapi;
 mod order;
+mod outbox;
 mod pause;
 mod queue;
 mod redrive;
@@ -110,6 +111,7 @@ commands! {
         schedule Schedule
         queue Queue
         key Key
+        outbox Outbox
         worker Worker
         whoami Whoami
         #[cfg(feature = "server")]

@@ -6,6 +6,7 @@ mod console;
 mod lambda;
 mod mistakes;
 mod notifications;
+mod outboxes;
 mod redis;
 mod retention;
 mod secrets;
@@ -16,6 +17,9 @@ mod token_key;
 pub use admission::AdmissionConfig;
 pub use console::ConsoleConfig;
 pub use lambda::LambdaConfig;
+pub use outboxes::OutboxConfig;
+#[cfg(feature = "postgres")]
+pub use outboxes::{OUTBOX_SQL, install_outbox};
 pub use redis::RedisConfig;
 pub use retention::{AuditConfig, RetentionConfig};
 pub use secrets::SecretsConfig;
@@ -81,6 +85,8 @@ pub struct Config {
     pub tokens: Vec<TokenConfig>,
     /// The targets of notifications about status changes.
     pub notifications: Vec<TargetConfig>,
+    /// The databases in which others start flows in their own transactions.
+    pub outboxes: Vec<OutboxConfig>,
 }
 
 /// Settings for connections and requests.
@@ -321,6 +327,7 @@ impl Config {
         self.sqs.check()?;
         self.lambda.check()?;
         self.targets()?;
+        self.check_outboxes()?;
         for (setting, seconds) in [
             ("head_seconds", self.server.head_seconds),
             ("body_seconds", self.server.body_seconds),
@@ -351,6 +358,7 @@ impl Config {
         let shown = Self {
             redis: self.redis.shown(),
             store: self.store.shown(),
+            outboxes: self.outboxes.iter().map(OutboxConfig::shown).collect(),
             ..self.clone()
         };
         toml::to_string(&shown).unwrap_or_default()

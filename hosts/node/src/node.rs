@@ -16,6 +16,7 @@ mod logs;
 mod notifier_thread;
 mod operating;
 mod operator;
+mod outboxes;
 mod owners;
 mod permits;
 mod pool_limits;
@@ -285,12 +286,16 @@ impl Node {
     /// [`StartFailure`] if the start is refused, an execution with that name exists, or the node is busy or stopping.
     pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::StartedExecution, StartFailure> {
         let (reply, answer) = oneshot::channel();
+        let id = request.id.clone();
         let command = Command::Start {
             request: Box::new(request),
             wait,
             reply,
         };
-        self.owners.anyone(command)?;
+        match id {
+            Some(id) => self.owners.owner_of(&id, command)?,
+            None => self.owners.anyone(command)?,
+        }
         answer.await.unwrap_or(Err(StartFailure::Stopping))
     }
 

@@ -25,12 +25,14 @@ pub(crate) fn process_name() -> String {
     format!("{machine}/{}", std::process::id())
 }
 
-/// A new id and a new seed. The id is a UUID (version 7); that of a child follows from the call that starts it.
+/// A new id and a new seed. The id is a UUID (version 7), unless the request has one; that of a child follows from the call that
+/// starts it.
 pub fn new_seed(request: &StartRequest) -> ExecutionSeed {
     ExecutionSeed {
-        id: match &request.parent {
-            None => Text::from(new_id(SystemClock.now()).to_string()),
-            Some(parent) => child_id(parent),
+        id: match (&request.id, &request.parent) {
+            (Some(given), _) => given.clone(),
+            (None, None) => Text::from(new_id(SystemClock.now()).to_string()),
+            (None, Some(parent)) => child_id(parent),
         },
         // JSON readers elsewhere read no more than 53 bits exactly.
         seed: Uuid::new_v4().as_u64_pair().1 & ((1 << 53) - 1),

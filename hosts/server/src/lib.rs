@@ -37,6 +37,7 @@ mod caller;
 mod console;
 mod folds;
 mod openapi;
+mod outboxes;
 mod reports;
 mod router;
 mod routes;
@@ -63,6 +64,7 @@ pub use starbridge_node::http::connections::{ConnectionSettings, MAX_LEAVING, RE
 use starbridge_node::node::Node;
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_node::system::reason;
+use starbridge_ports::Outbox;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,6 +109,7 @@ struct AppParts {
     bodies: Arc<Bodies>,
     answers: Arc<Answers>,
     folds: folds::Folds,
+    outboxes: Vec<Arc<outboxes::Taken>>,
     /// The largest body and the largest report, in bytes.
     largest_body: usize,
     largest_report: usize,
@@ -128,11 +131,16 @@ impl Deref for App {
 /// The API as a service, for hosts that receive requests in other ways. Each request needs an extension
 /// `ConnectInfo<SocketAddr>` with its sender.
 pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
-    api(node, settings, Arc::default())
+    router::router(app(node, settings, Arc::default(), Vec::new()))
 }
 
-fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> Router {
-    router::router(App(Arc::new(AppParts {
+fn app(
+    node: Arc<Node>,
+    settings: ServerSettings,
+    draining: Arc<AtomicBool>,
+    outboxes: Vec<Arc<outboxes::Taken>>,
+) -> App {
+    App(Arc::new(AppParts {
         largest_body: routes::largest_body(node.limits()),
         largest_report: reports::largest(node.limits()),
         openapi: openapi().to_string().into(),
@@ -141,6 +149,7 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
         bodies: Bodies::new(settings.bodies),
         answers: Answers::new(settings.answers),
         folds: folds::Folds::default(),
+        outboxes,
         node,
         access: settings.access,
         hosts: settings.hosts,
@@ -148,7 +157,7 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
         limiter: Limiter::default(),
         proxy_said: Once::new(),
         draining,
-    })))
+    }))
 }
 
 /// A server that listens.
@@ -159,6 +168,7 @@ pub struct Server {
     listener: TcpListener,
     settings: ServerSettings,
     draining: Arc<AtomicBool>,
+    outboxes: Vec<Arc<outboxes::Taken>>,
 }
 
 /// Starts the end of a running server.
@@ -213,7 +223,18 @@ impl Server {
             listener,
             settings,
             draining: Arc::default(),
+            outboxes: Vec::new(),
         })
+    }
+
+    /// Takes starts from these outboxes while it runs.
+    #[must_use]
+    pub fn taking_from(mut self, outboxes: Vec<Arc<dyn Outbox>>) -> Self {
+        let taken = outboxes
+            .into_iter()
+            .map(|source| Arc::new(outboxes::Taken::new(source)));
+        self.outboxes = taken.collect();
+        self
     }
 
     /// The address it listens on.
@@ -233,8 +254,12 @@ impl Server {
     /// Answers requests for a node until `end` comes. Answers in progress are still given.
     pub async fn run(self, node: Arc<Node>, end: oneshot::Receiver<()>) {
         let connections = self.settings.connections;
-        let router = api(node, self.settings, self.draining);
-        connections::serve(self.listener, router, connections, end).await;
+        let app = app(node, self.settings, self.draining, self.outboxes);
+        let mut taking = tokio::task::JoinSet::new();
+        for outbox in &app.outboxes {
+            taking.spawn(outboxes::keep_taking(app.clone(), outbox.clone()));
+        }
+        connections::serve(self.listener, router::router(app), connections, end).await;
     }
 }
 

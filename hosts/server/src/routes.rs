@@ -11,6 +11,8 @@ mod history;
 mod keys;
 mod operating;
 mod order;
+pub mod outbox_rows;
+mod outboxes;
 #[cfg(feature = "console")]
 mod picture;
 mod queue_tasks;
@@ -42,6 +44,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         bulk::ROUTES,
         schedules::ROUTES,
         order::ROUTES,
+        outboxes::ROUTES,
         why::ROUTES,
         steps::ROUTES,
         timeline::ROUTES,
@@ -234,25 +237,6 @@ const ROUTES: &[Route] = &[
             Some("ExecutionCounts"),
         )],
         handler: Some(|| get(counts::counts)),
-    },
-    Route {
-        method: "GET",
-        path: "/v1/executions/{id}",
-        scope: Some(Scope::Read),
-        summary: "An execution",
-        query: &[
-            ("data", "`none`: without its input and output"),
-            (
-                "wait",
-                "answers when it has ended or so many seconds have passed, at most 60",
-            ),
-        ],
-        body: None,
-        answers: &[
-            (200, "the execution", Some("Execution")),
-            (404, "there is none", Some("Problem")),
-        ],
-        handler: Some(|| get(executions::show)),
     },
     Route {
         method: "DELETE",

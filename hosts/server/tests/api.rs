@@ -58,6 +58,8 @@ mod notifications;
 mod operators;
 #[path = "api/order.rs"]
 mod order;
+#[path = "api/outboxes.rs"]
+mod outboxes;
 #[path = "api/outside.rs"]
 mod outside;
 #[path = "api/pausing.rs"]

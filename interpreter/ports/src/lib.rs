@@ -8,6 +8,7 @@
 //!   [`BulkStore`] and [`Admissions`], which together are [`Store`]; [`ExecutionLeases`] if several processes share it.
 //!   [`History`] says in which order it is called.
 //! - A queue from which reports arrive: [`ReplySource`].
+//! - A table in which others ask for starts in their own transactions: [`Outbox`].
 //! - The surroundings of a process: [`Clock`], [`Secrets`], [`ContinuationQueue`].
 //!
 //! A connector that answers each call with the call's input:
@@ -64,6 +65,7 @@ mod leases;
 mod listing;
 mod message;
 mod notices;
+mod outbox;
 mod outside;
 mod params;
 mod queueing;
@@ -98,6 +100,7 @@ pub use leases::{ExecutionLeases, Heartbeat};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention};
 pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
+pub use outbox::{Outbox, OutboxError, OutboxFuture, OutboxRow, OutboxStanding, RefusedRow};
 pub use outside::{outside_wait, outside_wait_of};
 pub use params::{ParamsTable, ReadParam, param_names, step_key};
 pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseChange};

@@ -27,6 +27,7 @@ mod migrate;
 mod notices;
 mod open;
 mod open_error;
+pub mod outbox;
 mod owner;
 mod parts;
 mod queueing;

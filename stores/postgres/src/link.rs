@@ -203,7 +203,7 @@ where
 }
 
 /// Certificates are always looked at, those of the file or those that the system trusts.
-fn tls(roots: Option<&std::path::Path>) -> Result<MakeRustlsConnect, String> {
+pub(crate) fn tls(roots: Option<&std::path::Path>) -> Result<MakeRustlsConnect, String> {
     let mut store = RootCertStore::empty();
     match roots {
         Some(file) => {

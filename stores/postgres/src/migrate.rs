@@ -14,7 +14,7 @@ const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001-first.sql")];
 /// What is there of a store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// No schema, or one without tables.
+    /// No schema, or one without tables; those of an outbox may be in it.
     Nothing,
     /// A store.
     Store,
@@ -25,7 +25,7 @@ pub(crate) enum Found {
 pub(crate) async fn look(session: &Session, schema: &str) -> Result<Found, Failure> {
     let asked = "select
         (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-            where n.nspname = $1),
+            where n.nspname = $1 and c.relname !~ '^outbox'),
         (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
             where n.nspname = $1 and c.relname in ('meta', 'migrations') and c.relkind = 'r')";
     let row = session.only(asked, &[&schema]).await?;

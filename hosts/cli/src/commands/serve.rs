@@ -115,6 +115,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         commands.supervisor = own_supervisor();
     }
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
+    config.outboxes("").map_err(|error| bad(output, &error, ""))?;
     let opened = open_configured(config, options.accept_lost_log);
     let opened = opened.map_err(|error| voice.fault(&error, ""))?;
     voice.say(&opened.said);
@@ -125,6 +126,14 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     keys.map_err(|error| voice.fault(&error.to_string(), ""))?;
     let started = tokio::task::block_in_place(|| Node::start(settings));
     let node = Arc::new(started.map_err(|error| voice.fault(&error.to_string(), ""))?);
+    let server = match config.outboxes.is_empty() {
+        true => server,
+        false => {
+            let taker = tokio::task::block_in_place(|| node.outbox_taker());
+            let taker = taker.map_err(|error| voice.fault(&error.to_string(), ""))?;
+            server.taking_from(config.outboxes(&taker).map_err(|error| bad(output, &error, ""))?)
+        }
+    };
     if let Ok(address) = server.address() {
         let at = config.store.place();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, store = %at, "serving");

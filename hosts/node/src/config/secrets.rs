@@ -42,7 +42,8 @@ impl Config {
             self.store.secret(),
             self.token_secret().ok().flatten(),
         ];
-        let own = signing.chain(named.into_iter().flatten().map(str::to_owned));
+        let outboxes = self.outboxes.iter().filter_map(|outbox| outbox.secret());
+        let own = signing.chain(named.into_iter().flatten().chain(outboxes).map(str::to_owned));
         let rules = self.secrets.uses.clone().map(|uses| uses.into_iter().collect());
         SecretUse::new(rules, own)
     }

@@ -3,7 +3,7 @@
 use super::Config;
 use serde::{Deserialize, Serialize};
 use starbridge_ports::Secrets;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Settings of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,54 +59,70 @@ impl StoreConfig {
 
     /// These settings without the password, to be shown.
     pub(super) fn shown(&self) -> Self {
-        let mut shown = self.clone();
-        let Some(scheme) = SCHEMES.iter().find(|scheme| self.url.starts_with(**scheme)) else {
-            return shown;
-        };
-        let rest = self.url.get(scheme.len()..).unwrap_or_default();
-        // A password may have any of the characters that end a host.
-        let (login, place) = match rest.rsplit_once('@') {
-            Some((login, place)) => (Some(login), place),
-            None => (None, rest),
-        };
-        let login = login.map(|login| match login.split_once(':') {
-            Some((user, _)) => format!("{user}:…@"),
-            None => format!("{login}@"),
-        });
-        let (place, query) = place.split_once('?').unwrap_or((place, ""));
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        let pairs: Vec<&str> = pairs
-            .map(|pair| {
-                if pair.starts_with("password=") {
-                    "password=…"
-                } else {
-                    pair
-                }
-            })
-            .collect();
-        let mark = if pairs.is_empty() { "" } else { "?" };
-        shown.url = format!("{scheme}{}{place}{mark}{}", login.unwrap_or_default(), pairs.join("&"));
-        shown
+        Self {
+            url: shown_url(&self.url),
+            ..self.clone()
+        }
     }
 
     /// The password, if it is not in the URL.
     fn password(&self, secrets: &dyn Secrets) -> Result<Option<String>, String> {
-        if !self.password.is_empty() {
-            let Some(name) = self.secret() else {
-                return Err("`store.password` must be `secret://NAME`".to_owned());
-            };
-            let secret = secrets.get(name);
-            let secret = secret.ok_or_else(|| format!("`store.password`: there is no secret `{name}`"))?;
-            return Ok(Some(secret.reveal().trim_end().to_owned()));
-        }
-        if !self.password_file.as_os_str().is_empty() {
-            let file = self.password_file.display();
-            let text = std::fs::read_to_string(&self.password_file);
-            let text = text.map_err(|error| format!("`store.password_file`: {file}: {error}"))?;
-            return Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()));
-        }
-        Ok(std::env::var("PGPASSWORD").ok().filter(|password| !password.is_empty()))
+        let of = |why: String| why.replacen('`', "`store.", 1);
+        password_of(&self.password, &self.password_file, secrets).map_err(of)
     }
+}
+
+/// The URL of a database without its password.
+pub(super) fn shown_url(url: &str) -> String {
+    let Some(scheme) = SCHEMES.iter().find(|scheme| url.starts_with(**scheme)) else {
+        return url.to_owned();
+    };
+    let rest = url.get(scheme.len()..).unwrap_or_default();
+    // A password may have any of the characters that end a host.
+    let (login, place) = match rest.rsplit_once('@') {
+        Some((login, place)) => (Some(login), place),
+        None => (None, rest),
+    };
+    let login = login.map(|login| match login.split_once(':') {
+        Some((user, _)) => format!("{user}:…@"),
+        None => format!("{login}@"),
+    });
+    let (place, query) = place.split_once('?').unwrap_or((place, ""));
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let pairs: Vec<&str> = pairs
+        .map(|pair| {
+            if pair.starts_with("password=") {
+                "password=…"
+            } else {
+                pair
+            }
+        })
+        .collect();
+    let mark = if pairs.is_empty() { "" } else { "?" };
+    format!("{scheme}{}{place}{mark}{}", login.unwrap_or_default(), pairs.join("&"))
+}
+
+/// The password for a database: from a secret, a file, or the environment.
+pub(super) fn password_of(
+    password: &str,
+    password_file: &Path,
+    secrets: &dyn Secrets,
+) -> Result<Option<String>, String> {
+    if !password.is_empty() {
+        let Some(name) = password.strip_prefix("secret://").filter(|name| !name.is_empty()) else {
+            return Err("`password` must be `secret://NAME`".to_owned());
+        };
+        let secret = secrets.get(name);
+        let secret = secret.ok_or_else(|| format!("`password`: there is no secret `{name}`"))?;
+        return Ok(Some(secret.reveal().trim_end().to_owned()));
+    }
+    if !password_file.as_os_str().is_empty() {
+        let file = password_file.display();
+        let text = std::fs::read_to_string(password_file);
+        let text = text.map_err(|error| format!("`password_file`: {file}: {error}"))?;
+        return Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()));
+    }
+    Ok(std::env::var("PGPASSWORD").ok().filter(|password| !password.is_empty()))
 }
 
 impl Config {

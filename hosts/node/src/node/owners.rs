@@ -191,7 +191,11 @@ struct Owner {
 
 fn owner(start: &OwnerDeps, shared: &Shared, share: (u8, u8)) -> Owner {
     let settings = &start.settings;
-    let id_source = move |request: &StartRequest, _: Timestamp| of_share(new_seed(request), share);
+    let id_source = move |request: &StartRequest, _: Timestamp| match request.id {
+        // A start with an id reaches the owner of that id.
+        Some(_) => new_seed(request),
+        None => of_share(new_seed(request), share),
+    };
     let mut connectors = Connectors::new();
     if let Some(commands) = &settings.commands {
         connectors.insert("cmd", Arc::new(CommandConnector::new(commands.clone())));

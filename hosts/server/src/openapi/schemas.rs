@@ -1,6 +1,7 @@
 //! The schemas of bodies and answers.
 
 mod history;
+mod outboxes;
 mod queue_tasks;
 
 use super::execution::execution;
@@ -45,6 +46,7 @@ const CODES: &[&str] = &[
     "NoSuchExecution",
     "NoSuchFlow",
     "NoSuchKey",
+    "NoSuchOutbox",
     "NoSuchQueue",
     "NoSuchRoute",
     "NoSuchSchedule",
@@ -58,9 +60,11 @@ const CODES: &[&str] = &[
     "NotStarted",
     "NotSupported",
     "NothingToSkip",
+    "OutboxUnavailable",
     "OutputTooLarge",
     "Panicked",
     "Rejected",
+    "StartRefused",
     "Stopping",
     "StoreUnavailable",
     "TaskAlreadyCompleted",
@@ -94,6 +98,7 @@ pub fn schemas() -> Map<String, Value> {
         reports(),
         queues(),
         queue_tasks::schemas(),
+        outboxes::schemas(),
         keys(),
         schedules(),
         bulk(),
@@ -123,6 +128,9 @@ fn general() -> Schemas {
         ("recorded", or_null(object())),
         ("expected", or_null(object())),
         ("why", text()),
+        ("outbox", text()),
+        ("reasonCode", text()),
+        ("reason", text()),
     ]);
     let audit = shape(&[
         ("number!", number()),

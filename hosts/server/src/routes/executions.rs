@@ -26,14 +26,14 @@ use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest, find_
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-type Parameters = axum::extract::Query<Vec<(String, String)>>;
+pub(super) type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
 /// The longest wait for an end, in seconds.
 const MAX_WAIT_SECONDS: u64 = 60;
 /// The largest number of executions in one batch.
 const BATCH: usize = 1_000;
 
-const START: &[&str] = &[
+pub(super) const START: &[&str] = &[
     "input",
     "name",
     "version",
@@ -49,7 +49,7 @@ const START: &[&str] = &[
 ];
 
 /// Reads a start. A trace context in the body takes precedence over that of the request.
-fn read_start(flow: &str, body: &Body, traceparent: Option<Text>) -> Answer<StartRequest> {
+pub(super) fn read_start(flow: &str, body: &Body, traceparent: Option<Text>) -> Answer<StartRequest> {
     let name = read_name(body)?;
     let mut request = StartRequest {
         flow: Text::from(flow),
@@ -150,7 +150,7 @@ async fn begin(app: &App, caller: &Caller, request: StartRequest, wait: u64, roo
 }
 
 /// An execution that a start waits for by id must exist. A name may appear later.
-fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()> {
+pub(super) fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()> {
     for Dependency { flow, execution, .. } in &request.after {
         let detail = match flow {
             // A name of the flow itself is refused with it.
@@ -195,7 +195,7 @@ fn cyclic(cycle: &[String]) -> Problem {
 }
 
 /// The execution that has the key of a start, or else its name.
-fn known_start(app: &App, request: &StartRequest) -> Result<Option<Text>, StoreError> {
+pub(super) fn known_start(app: &App, request: &StartRequest) -> Result<Option<Text>, StoreError> {
     let store = app.node.store();
     let keyed = request.once_key.as_ref().map(|key| store.keyed(&request.flow, key));
     if let Some(known) = keyed.transpose()?.flatten() {

@@ -1,5 +1,6 @@
 //! The server itself: health, readiness and metrics.
 
+use super::outboxes;
 use crate::{App, shapes};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -56,6 +57,7 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
     queues(&mut text, &bounded(shown), app.node.now());
     let targets = super::aside(&app.node, |node| node.notifications()).await??;
     notifications(&mut text, &targets);
+    outboxes::metrics(&mut text, &app.outboxes, app.node.now()).await;
     kept_open(&mut text, &app.node);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }

@@ -8,7 +8,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_node::config::Config;
 use starbridge_node::node::{Node, NodeSettings};
 use starbridge_node::stores::in_memory;
-use starbridge_ports::{Broken, Mark, Store};
+use starbridge_ports::{Broken, Mark, Outbox, Store};
 use starbridge_server::{Access, Server, ServerSettings};
 use std::sync::Arc;
 use tokio::net::TcpSocket;
@@ -52,7 +52,20 @@ impl Running {
         Self::serving(settings, |_| {}).await
     }
 
+    /// A server that takes from these outboxes.
+    pub async fn taking(outboxes: Vec<Arc<dyn Outbox>>) -> Self {
+        Self::serving_and_taking(ServerSettings::default(), outboxes, |_| {}).await
+    }
+
     pub async fn serving(serving: ServerSettings, change: impl FnOnce(&mut NodeSettings)) -> Self {
+        Self::serving_and_taking(serving, Vec::new(), change).await
+    }
+
+    async fn serving_and_taking(
+        serving: ServerSettings,
+        outboxes: Vec<Arc<dyn Outbox>>,
+        change: impl FnOnce(&mut NodeSettings),
+    ) -> Self {
         // An error means that it is already installed; there is only one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = Config::default();
@@ -68,7 +81,7 @@ impl Running {
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), serving).await.unwrap();
         let base = format!("http://{}", server.address().unwrap());
         let (end, ended) = oneshot::channel();
-        tokio::spawn(server.run(node.clone(), ended));
+        tokio::spawn(server.taking_from(outboxes).run(node.clone(), ended));
         Self {
             base,
             node,

@@ -5,7 +5,7 @@ use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
     access, answers, audit, bodies, browsers, bulk, connections, decisions, executions, flows, histories, inside, keys,
-    limits, order, pausing, pressure, queues, reports, schedules, starts, waiters, waits, why,
+    limits, order, outboxes, pausing, pressure, queues, reports, schedules, starts, waiters, waits, why,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -325,6 +325,7 @@ const TESTS: &[fn()] = &[
     limits::a_batch_starts_a_thousand_at_most,
     order::what_means_nothing_is_refused,
     order::one_that_waits_for_a_time_or_for_others_begins_when_asked,
+    outboxes::outbox_starts_what_it_can_and_says_why_not,
     pausing::execution_is_paused_and_goes_on,
     pressure::backpressure_turns_away_and_loses_nobody,
     queues::a_task_is_held_and_reported,

@@ -9,6 +9,8 @@ use starbridge_ports::{Dependency, NeededKey};
 /// The terms of a start.
 #[derive(Clone, Debug)]
 pub struct StartRequest {
+    /// The id of the execution, where whoever asks has made it; `None`: a new one.
+    pub id: Option<Text>,
     /// The name of the flow.
     pub flow: Text,
     /// The version of the flow; `None`: the latest.
@@ -51,6 +53,7 @@ pub struct StartRequest {
 impl Default for StartRequest {
     fn default() -> Self {
         Self {
+            id: None,
             flow: Text::default(),
             version: None,
             input: Value::empty_object(),

@@ -1,0 +1,16 @@
+//! Starting flows in one's own transaction, with a PostgreSQL, the command, and clients that do what clients do.
+
+#[path = "serving/server.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod server;
+
+#[path = "outbox/ends.rs"]
+mod ends;
+#[path = "outbox/refusals.rs"]
+mod refusals;
+#[path = "outbox/stand.rs"]
+mod stand;
+#[path = "outbox/transactions.rs"]
+mod transactions;
+#[path = "outbox/witness.rs"]
+mod witness;

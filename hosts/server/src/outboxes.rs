@@ -1,0 +1,157 @@
+//! Taking from outboxes: each row is carried out once, and deleted when that is durable.
+
+use crate::App;
+use crate::routes::outbox_rows::{Outcome, carry_out};
+use starbridge_flow::value::Text;
+use starbridge_ports::{Backoff, Outbox, OutboxError, OutboxRow};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How many rows are taken at a time.
+const BATCH: usize = 1_000;
+/// The pauses while a database can't be used.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
+/// How long rows wait for which the server had no room.
+const BUSY: Duration = Duration::from_millis(100);
+
+/// An outbox and what this server did with it.
+pub struct Taken {
+    /// The outbox.
+    pub source: Arc<dyn Outbox>,
+    /// Executions that this process started from it.
+    pub started: AtomicU64,
+    /// Rows of other kinds that this process carried out.
+    pub carried_out: AtomicU64,
+    /// Rows that this process refused.
+    pub refused: AtomicU64,
+    /// Why it can't be used now.
+    why: Mutex<Option<String>>,
+}
+
+impl Taken {
+    /// An outbox from which nothing was taken yet.
+    pub fn new(source: Arc<dyn Outbox>) -> Self {
+        Self {
+            source,
+            started: AtomicU64::new(0),
+            carried_out: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            why: Mutex::new(None),
+        }
+    }
+
+    /// Why it can't be used now.
+    pub fn why(&self) -> Option<String> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, error: Option<&OutboxError>) {
+        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let (outbox, place) = (self.source.name(), self.source.place());
+        match (error, why.take()) {
+            (None, None) => {}
+            (None, Some(_)) => tracing::info!(outbox, database = place, "the outbox can be used again"),
+            (Some(error), before) => {
+                if before.as_deref() != Some(error.0.as_str()) {
+                    tracing::warn!(outbox, %error, "the outbox can't be used: it is tried again and again, and the server serves on");
+                }
+                *why = Some(error.0.clone());
+            }
+        }
+    }
+}
+
+/// Takes rows until the server is told to stop.
+pub async fn keep_taking(app: App, outbox: Arc<Taken>) {
+    let mut failures = BACKOFF.failures();
+    // Rows that could not be carried out yet.
+    let mut held: Vec<OutboxRow> = Vec::new();
+    while !app.draining.load(Ordering::SeqCst) && app.node.ended().borrow().is_none() {
+        match turn(&app, &outbox, std::mem::take(&mut held)).await {
+            Ok(Turn { left, idle }) => {
+                failures.reset();
+                outbox.note(None);
+                held = left;
+                if !held.is_empty() {
+                    tokio::time::sleep(BUSY).await;
+                } else if idle {
+                    outbox.source.wait().await;
+                }
+            }
+            // What is held comes again.
+            Err(error) => {
+                outbox.note(Some(&error));
+                tokio::time::sleep(failures.next_pause()).await;
+            }
+        }
+    }
+}
+
+/// What a turn leaves.
+struct Turn {
+    /// Rows that are tried again.
+    left: Vec<OutboxRow>,
+    /// Whether there was nothing to do.
+    idle: bool,
+}
+
+async fn turn(app: &App, outbox: &Taken, mut rows: Vec<OutboxRow>) -> Result<Turn, OutboxError> {
+    if rows.len() < BATCH {
+        rows.extend(outbox.source.take(BATCH - rows.len()).await?);
+    }
+    let idle = rows.is_empty();
+    // A stop may be for an execution that another row of these starts.
+    let (starts, others): (Vec<OutboxRow>, Vec<OutboxRow>) = rows.into_iter().partition(|row| row.action == "start");
+    let mut turn = Turn { left: Vec::new(), idle };
+    let mut done = finish(app, outbox, starts, &mut turn).await?;
+    let waiting: BTreeSet<Text> = turn.left.iter().map(|row| row.id.clone()).collect();
+    let names = |row: &OutboxRow| waiting.iter().any(|id| row.body.contains(id.as_str()));
+    let (early, others): (Vec<OutboxRow>, Vec<OutboxRow>) = others.into_iter().partition(names);
+    turn.left.extend(early);
+    done.extend(finish(app, outbox, others, &mut turn).await?);
+    if !done.is_empty() {
+        outbox.source.done(done).await?;
+    }
+    Ok(turn)
+}
+
+/// Carries rows out, all at once. Returns those whose consequence is durable; what is refused is put aside.
+async fn finish(app: &App, outbox: &Taken, rows: Vec<OutboxRow>, turn: &mut Turn) -> Result<Vec<Text>, OutboxError> {
+    let mut under_way = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (app, of) = (app.clone(), row.clone());
+        under_way.push((row, tokio::spawn(async move { carry_out(&app, &of).await })));
+    }
+    let mut done = Vec::with_capacity(under_way.len());
+    let mut refused = Vec::new();
+    for (row, work) in under_way {
+        match work.await.unwrap_or(Outcome::Again) {
+            Outcome::Done => {
+                let counter = match row.action == "start" {
+                    true => &outbox.started,
+                    false => &outbox.carried_out,
+                };
+                counter.fetch_add(1, Ordering::Relaxed);
+                done.push(row.id);
+            }
+            Outcome::Before => done.push(row.id),
+            // What became of it is looked up next time.
+            Outcome::Again => turn.left.push(OutboxRow { again: true, ..row }),
+            Outcome::Refused(problem) => refused.push((row, problem)),
+        }
+    }
+    for (row, problem) in refused {
+        let (name, id, code) = (outbox.source.name(), &row.id, problem.code());
+        let reason = problem.detail().to_owned();
+        outbox
+            .source
+            .refuse(row.id.clone(), code.to_owned(), reason.clone())
+            .await?;
+        outbox.refused.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(outbox = name, %id, action = row.action, by = %row.by, code, reason,
+            "a row of the outbox can't be carried out and is kept aside: `starbridge outbox refused` lists them");
+    }
+    Ok(done)
+}

@@ -1,0 +1,152 @@
+//! Carrying out what a row of an outbox asks for, with the rules of the request over HTTP that asks for the same.
+
+use super::executions::{START, check_dependencies, known_start, not_started, read_start};
+use super::flows::no_such_flow;
+use crate::App;
+use axum::http::StatusCode;
+use starbridge_flow::value::{Object, Value};
+use starbridge_machine::{Rejection, Signal};
+use starbridge_node::http::reading::Body;
+use starbridge_node::node::Operator;
+use starbridge_node::problem::{Answer, INVALID_TOKEN, Problem, quoted};
+use starbridge_ports::{AuditKind, OutboxRow};
+use starbridge_runtime::{Reply, Report, StartError, StartFailure};
+
+/// What became of a row.
+pub enum Outcome {
+    /// Its consequence is durable now.
+    Done,
+    /// Its consequence was durable before, when this server was killed or the database went.
+    Before,
+    /// It can be carried out later.
+    Again,
+    /// It can't be carried out.
+    Refused(Problem),
+}
+
+/// Carries a row out, and waits until that is durable.
+pub async fn carry_out(app: &App, row: &OutboxRow) -> Outcome {
+    let carried_out = match row.action.as_str() {
+        "start" => start(app, row).await,
+        "succeed" | "fail" => report(app, row).await,
+        "stop" => stop(app, row).await,
+        other => Err(Problem::bad(format!(
+            "the outbox asks for {}, which this server does not know",
+            quoted(other)
+        ))),
+    };
+    carried_out.unwrap_or_else(|problem| match (problem.status(), problem.code()) {
+        (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, _) | (_, "Internal" | "Corrupt") => {
+            Outcome::Again
+        }
+        _ => Outcome::Refused(problem),
+    })
+}
+
+fn members(row: &OutboxRow) -> Answer<Object> {
+    let read: Option<Value> = serde_json::from_str(&row.body).ok();
+    read.and_then(|value| value.as_object().cloned())
+        .ok_or_else(|| Problem::bad("the row of the outbox is no JSON object that can be read"))
+}
+
+/// Starts an execution that has the row's id.
+async fn start(app: &App, row: &OutboxRow) -> Answer<Outcome> {
+    // It was taken before, or came back with a restored database.
+    if app.node.store().record(&row.id)?.is_some() {
+        return Ok(Outcome::Before);
+    }
+    let members = members(row)?;
+    let flow = members.get("flow").and_then(Value::as_text).cloned();
+    let flow = flow.ok_or_else(|| Problem::bad("`flow` must be a string: which one to start"))?;
+    let others = members.iter().filter(|(key, _)| key.as_str() != "flow");
+    let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let mut request = read_start(&flow, &Body::of(others, START)?, None)?;
+    request.id = Some(row.id.clone());
+    check_dependencies(app, &request)?;
+    let (name, version) = (request.name.clone(), request.version);
+    if let Some(known) = known_start(app, &request)? {
+        return Err(taken(&flow, &known));
+    }
+    match app.node.begin(request, false).await {
+        Ok(_) => Ok(Outcome::Done),
+        Err(StartFailure::Exists(known)) if known == row.id => Ok(Outcome::Before),
+        Err(StartFailure::Exists(known)) => Err(taken(&flow, &known)),
+        Err(StartFailure::Refused(StartError::Refused(Rejection::AlreadyStarted))) => Ok(Outcome::Before),
+        Err(StartFailure::Refused(StartError::NoSuchFlow)) => Err(match version {
+            None => no_such_flow(&flow),
+            Some(version) => {
+                let detail = format!("there is no version {version} of the flow `{flow}`");
+                Problem::missing("NoSuchFlow", detail)
+            }
+        }),
+        Err(failure) => Err(not_started(&flow, name.as_ref(), failure)),
+    }
+}
+
+/// The problem with a name or a key that an execution has.
+fn taken(flow: &str, known: &str) -> Problem {
+    let detail = format!("the flow `{flow}` has an execution with that name or `onceKey` already: {known}");
+    Problem::conflict("ExecutionAlreadyExists", detail)
+}
+
+/// Completes a call by its task token.
+async fn report(app: &App, row: &OutboxRow) -> Answer<Outcome> {
+    let members = members(row)?;
+    let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
+    let call = app.node.verify(text("token"));
+    let call = call.map_err(|_| Problem::missing("InvalidToken", INVALID_TOKEN))?;
+    let report = match row.action.as_str() {
+        "succeed" => Report::Succeed(members.get("output").cloned().unwrap_or_else(Value::empty_object)),
+        _ => Report::Fail {
+            error: text("error").to_owned(),
+            cause: text("cause").to_owned(),
+        },
+    };
+    let reply = app.node.report(call, report).await?.await;
+    match reply.map_err(|_| Problem::stopping())? {
+        Reply::Taken | Reply::Left => Ok(Outcome::Done),
+        // The report that came first may be this one.
+        Reply::AlreadyCompleted | Reply::TimedOut if row.again => Ok(Outcome::Before),
+        Reply::AlreadyCompleted => Err(Problem::conflict("TaskAlreadyCompleted", "another report came first")),
+        Reply::TimedOut => {
+            let detail = "the call was given up before";
+            Err(Problem::new(StatusCode::GONE, "TaskTimedOut", detail))
+        }
+        Reply::Held => Err(Problem::held()),
+        Reply::SetAside => Err(Problem::set_aside()),
+        Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_) => {
+            Err(Problem::missing("InvalidToken", INVALID_TOKEN))
+        }
+    }
+}
+
+/// Stops an execution.
+async fn stop(app: &App, row: &OutboxRow) -> Answer<Outcome> {
+    let body = Body::of(members(row)?, &["id", "error", "cause", "rollback"])?;
+    let id = body.text("id")?.unwrap_or_default();
+    let cause = body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default();
+    let signal = Signal::Stop {
+        error: body.text("error")?.map(|error| error.to_string()),
+        cause,
+        by: Some(row.by.to_string()),
+        rollback: body.flag("rollback")?.unwrap_or(false),
+        with_parent: false,
+    };
+    let operator = Operator {
+        by: row.by.clone(),
+        request: Some(row.id.clone()),
+    };
+    let audit = app.node.audit_entry(&operator, "stop", AuditKind::Execution, &id);
+    match app.node.signal_audited(&id, signal, Some(audit)).await? {
+        Reply::Taken | Reply::Left => Ok(Outcome::Done),
+        Reply::Held => Err(Problem::held()),
+        Reply::SetAside => Err(Problem::set_aside()),
+        // The stop that ended it may be this one.
+        Reply::Rejected(Rejection::Finished) if row.again => Ok(Outcome::Before),
+        Reply::Rejected(rejection) => Err(rejection.into()),
+        _ => {
+            let detail = format!("there is no execution {}", quoted(&id));
+            Err(Problem::missing("NoSuchExecution", detail))
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Outboxes, over one whose database is a list in memory.
+
+use crate::harness::{Running, asleep};
+use serde_json::json;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_ports::{Outbox, OutboxError, OutboxFuture, OutboxRow, OutboxStanding, RefusedRow};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::Notify;
+
+/// What is in the database.
+#[derive(Default)]
+struct Content {
+    rows: Vec<OutboxRow>,
+    taken: Vec<OutboxRow>,
+    done: Vec<Text>,
+    refused: Vec<RefusedRow>,
+    away: bool,
+}
+
+#[derive(Default)]
+struct Listed {
+    content: Mutex<Content>,
+    changed: Notify,
+}
+
+impl Listed {
+    fn lock(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap()
+    }
+
+    fn write(&self, id: &str, action: &str, body: &serde_json::Value, again: bool) {
+        let row = OutboxRow {
+            id: id.into(),
+            action: action.to_owned(),
+            body: body.to_string(),
+            by: "shop".into(),
+            again,
+        };
+        self.lock().rows.push(row);
+        self.changed.notify_one();
+    }
+
+    fn answer<T: Send + 'static>(&self, work: impl FnOnce(&mut Content) -> T) -> OutboxFuture<'_, T> {
+        let mut content = self.lock();
+        let answer = match content.away {
+            true => Err(OutboxError("the database h:5432/d does not answer".to_owned())),
+            false => Ok(work(&mut content)),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    /// Waits until nothing is left to do.
+    async fn empty(&self) {
+        loop {
+            {
+                let content = self.lock();
+                if content.rows.is_empty() && content.taken.is_empty() {
+                    return;
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Outbox for Listed {
+    fn name(&self) -> &str {
+        "shop"
+    }
+
+    fn place(&self) -> &str {
+        "h:5432/d"
+    }
+
+    fn take(&self, limit: usize) -> OutboxFuture<'_, Vec<OutboxRow>> {
+        self.answer(|content| {
+            let many = limit.min(content.rows.len());
+            let taken: Vec<OutboxRow> = content.rows.drain(..many).collect();
+            content.taken.extend(taken.clone());
+            taken
+        })
+    }
+
+    fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.changed.notified())
+    }
+
+    fn done(&self, ids: Vec<Text>) -> OutboxFuture<'_, ()> {
+        self.answer(|content| {
+            content.taken.retain(|row| !ids.contains(&row.id));
+            content.done.extend(ids);
+        })
+    }
+
+    fn refuse(&self, id: Text, code: String, reason: String) -> OutboxFuture<'_, ()> {
+        self.answer(|content| {
+            let number = i64::try_from(content.refused.len()).unwrap() + 1;
+            content.taken.retain(|row| row.id != id);
+            content.refused.push(RefusedRow {
+                number,
+                id,
+                action: "start".to_owned(),
+                flow: Some("none".into()),
+                name: None,
+                by: "shop".into(),
+                written: Timestamp(0),
+                refused: Timestamp(1),
+                code: code.into(),
+                reason: reason.into(),
+            });
+        })
+    }
+
+    fn standing(&self) -> OutboxFuture<'_, OutboxStanding> {
+        self.answer(|content| OutboxStanding {
+            waiting: (content.rows.len() + content.taken.len()) as u64,
+            oldest: None,
+            refused: content.refused.len() as u64,
+        })
+    }
+
+    fn refused(&self, below: Option<i64>, limit: usize) -> OutboxFuture<'_, Vec<RefusedRow>> {
+        self.answer(|content| {
+            let wanted = content.refused.iter().rev();
+            let wanted = wanted.filter(|row| below.is_none_or(|below| row.number < below));
+            wanted.take(limit).cloned().collect()
+        })
+    }
+
+    fn refused_one(&self, id: Text) -> OutboxFuture<'_, Option<RefusedRow>> {
+        self.answer(|content| content.refused.iter().find(|row| row.id == id).cloned())
+    }
+}
+
+fn id(number: u32) -> String {
+    format!("0190b3e4-8c1d-7abc-9def-{number:012x}")
+}
+
+#[tokio::test]
+pub async fn outbox_starts_what_it_can_and_says_why_not() {
+    let outbox = Arc::new(Listed::default());
+    let server = Running::taking(vec![outbox.clone()]).await;
+    server.flow("f", asleep()).await;
+    outbox.write(
+        &id(1),
+        "start",
+        &json!({"flow": "f", "name": "one", "input": {"n": 1}}),
+        false,
+    );
+    // What was taken before is not started again, and what was not is.
+    outbox.empty().await;
+    outbox.write(
+        &id(1),
+        "start",
+        &json!({"flow": "f", "name": "one", "input": {"n": 1}}),
+        true,
+    );
+    outbox.write(&id(2), "start", &json!({"flow": "f", "input": {}}), true);
+    outbox.empty().await;
+    for number in [1, 2] {
+        assert_eq!(server.get(&format!("/v1/executions/{}", id(number))).await.status, 200);
+    }
+    let all = server.get("/v1/executions").await;
+    assert_eq!(all.body["items"].as_array().unwrap().len(), 2);
+    assert_eq!(outbox.lock().done.len(), 3);
+    assert_eq!(outbox.lock().refused.len(), 0);
+    stop_in_the_turn_of_its_start(&server, &outbox).await;
+    refusals(&server, &outbox).await;
+    what_is_shown(&server, &outbox).await;
+}
+
+async fn stop_in_the_turn_of_its_start(server: &Running, outbox: &Listed) {
+    outbox.lock().rows.push(OutboxRow {
+        id: id(4).as_str().into(),
+        action: "stop".to_owned(),
+        body: json!({"id": id(3), "cause": "no"}).to_string(),
+        by: "shop".into(),
+        again: false,
+    });
+    outbox.write(&id(3), "start", &json!({"flow": "f", "input": {}}), false);
+    outbox.empty().await;
+    let stopped = server.get(&format!("/v1/executions/{}", id(3))).await;
+    assert_eq!(stopped.body["status"], "Stopped");
+}
+
+async fn refusals(server: &Running, outbox: &Listed) {
+    for (number, action, body, code) in [
+        (10, "start", json!({"flow": "none"}), "NoSuchFlow"),
+        (11, "start", json!({"flow": "f", "version": 9}), "NoSuchFlow"),
+        (12, "start", json!({"flow": "f", "nmae": "x"}), "BadRequest"),
+        (13, "start", json!({"input": {}}), "BadRequest"),
+        (14, "start", json!([]), "BadRequest"),
+        (
+            15,
+            "start",
+            json!({"flow": "f", "name": "one"}),
+            "ExecutionAlreadyExists",
+        ),
+        (
+            16,
+            "start",
+            json!({"flow": "f", "after": [id(99)]}),
+            "UnknownDependency",
+        ),
+        (17, "succeed", json!({"token": "none", "output": {}}), "InvalidToken"),
+        (18, "stop", json!({"id": id(98)}), "NoSuchExecution"),
+        (19, "dance", json!({}), "BadRequest"),
+    ] {
+        outbox.write(&id(number), action, &body, false);
+        outbox.empty().await;
+        let last = outbox.lock().refused.last().cloned().unwrap();
+        assert_eq!(
+            (last.id.as_str(), last.code.as_str()),
+            (id(number).as_str(), code),
+            "{body}"
+        );
+    }
+    let shown = server.get(&format!("/v1/executions/{}", id(10))).await;
+    assert_eq!(shown.code(), (404, "StartRefused"));
+    assert_eq!(
+        (&shown.body["outbox"], &shown.body["reasonCode"]),
+        (&json!("shop"), &json!("NoSuchFlow"))
+    );
+    assert_eq!(
+        server.get(&format!("/v1/executions/{}", id(97))).await.code(),
+        (404, "NoSuchExecution")
+    );
+}
+
+async fn what_is_shown(server: &Running, outbox: &Listed) {
+    let page = server.get("/v1/outboxes/shop/refused?limit=9").await;
+    let next = page.body["next"].as_str().unwrap();
+    let rest = server
+        .get(&format!("/v1/outboxes/shop/refused?limit=9&cursor={next}"))
+        .await;
+    assert_eq!(rest.body["items"].as_array().unwrap().len(), 1);
+    assert_eq!(rest.body["next"], json!(null));
+    assert_eq!(
+        server.get("/v1/outboxes/shop/refused?cursor=x").await.code(),
+        (400, "BadRequest")
+    );
+    assert_eq!(
+        server.get("/v1/outboxes/none/refused").await.code(),
+        (404, "NoSuchOutbox")
+    );
+    let listed = server.get("/v1/outboxes").await;
+    assert_eq!(listed.body["items"][0]["refused"], 10);
+    outbox.lock().away = true;
+    let away = server.get("/v1/outboxes/shop/refused").await;
+    assert_eq!(away.code(), (503, "OutboxUnavailable"));
+    let listed = server.get("/v1/outboxes").await;
+    assert!(
+        listed.body["items"][0]["problem"]
+            .as_str()
+            .unwrap()
+            .contains("does not answer")
+    );
+    let metrics = server.get("/metrics").await;
+    assert!(
+        metrics
+            .body
+            .as_str()
+            .unwrap()
+            .contains("starbridge_outbox_up{outbox=\"shop\"} 0")
+    );
+}
+
+/// While the database is away nothing is lost, and what was started is not started again.
+#[tokio::test]
+async fn outbox_that_goes_away_between_start_and_deletion_starts_nothing_twice() {
+    let outbox = Arc::new(Listed::default());
+    let server = Running::taking(vec![outbox.clone()]).await;
+    server.flow("f", asleep()).await;
+    let body = json!({"flow": "f", "input": {}});
+    for number in 0..50 {
+        outbox.write(&id(number), "start", &body, false);
+        // Some of these meet the moment between the start and the deletion.
+        while outbox.lock().taken.is_empty() && !outbox.lock().rows.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        {
+            let mut content = outbox.lock();
+            let taken = std::mem::take(&mut content.taken);
+            content
+                .rows
+                .extend(taken.into_iter().map(|row| OutboxRow { again: true, ..row }));
+        }
+        outbox.changed.notify_one();
+    }
+    outbox.empty().await;
+    let all = server.get("/v1/executions?limit=1000").await;
+    assert_eq!(all.body["items"].as_array().unwrap().len(), 50);
+    assert_eq!(outbox.lock().refused.len(), 0);
+}

@@ -1,0 +1,247 @@
+-- Starting flows in your own transaction: the functions that write the outbox, and the tables behind them.
+-- It can be run again: what is there stays, and older functions are replaced. PostgreSQL 13 or later.
+
+do $$
+declare
+    found integer;
+begin
+    if to_regclass('starbridge.outbox_format') is not null then
+        execute 'select max(version) from starbridge.outbox_format' into found;
+        if found > 1 then
+            raise exception 'the outbox of this database has version %, and this program knows versions up to 1', found
+                using hint = 'Install with the later version of the program, or leave it as it is.';
+        end if;
+    end if;
+    if not exists (select from pg_catalog.pg_roles where rolname = 'starbridge_client') then
+        create role starbridge_client nologin;
+    end if;
+    if not exists (select from pg_catalog.pg_roles where rolname = 'starbridge_taker') then
+        create role starbridge_taker nologin;
+    end if;
+    if not exists (select from pg_catalog.pg_namespace where nspname = 'starbridge') then
+        create schema starbridge;
+    end if;
+end
+$$;
+
+create table if not exists starbridge.outbox_format (
+    version integer primary key,
+    time timestamptz not null default now()
+);
+
+-- A row is there if its transaction committed. It is deleted when what it asks for is durable.
+create table if not exists starbridge.outbox (
+    id uuid primary key,
+    -- The transaction that wrote it: the same for its savepoints.
+    xid xid8 not null default pg_current_xact_id(),
+    number bigint generated always as identity,
+    action text not null,
+    body jsonb not null,
+    bytes integer not null,
+    by text not null,
+    time timestamptz not null default clock_timestamp(),
+    -- The store whose server takes it. No other server carries it out.
+    taker text
+);
+
+-- Rows that nobody has taken, by transaction: whoever looks begins at the oldest one that may still commit.
+create index if not exists outbox_new on starbridge.outbox (xid, number) where taker is null;
+create index if not exists outbox_taken on starbridge.outbox (taker) where taker is not null;
+
+create table if not exists starbridge.outbox_refused (
+    number bigint generated always as identity primary key,
+    id uuid not null unique,
+    action text not null,
+    body jsonb not null,
+    by text not null,
+    time timestamptz not null,
+    refused timestamptz not null default clock_timestamp(),
+    code text not null,
+    reason text not null
+);
+
+-- Writes a row, and wakes a server. A notification holds a lock of the whole database server until its transaction commits,
+-- so only the transaction that gets the lock below sends one: a look each half second finds the others. It and the next one are
+-- called only by the functions below, with their rights and their `search_path`: setting that again would take time.
+create or replace function starbridge.outbox_add(id uuid, action text, body jsonb) returns void
+language plpgsql as $$
+declare
+    size integer := octet_length(body::text);
+begin
+    if current_setting('transaction_read_only') = 'on' then
+        raise exception 'this transaction is read-only, and asking starbridge for something writes a row'
+            using errcode = 'read_only_sql_transaction', hint = case when pg_is_in_recovery()
+                then 'This is a standby: connect to the primary.' else 'Begin it with `begin read write`.' end;
+    end if;
+    -- A little more than the input: the other members.
+    if size > 65 * 1024 * 1024 then
+        raise exception 'the request has % bytes, more than an outbox takes (64 MiB)', size
+            using errcode = 'program_limit_exceeded', hint = 'Keep large data elsewhere, and give its address.';
+    end if;
+    insert into starbridge.outbox (id, action, body, bytes, by) values (id, action, body, size, session_user);
+    if coalesce(current_setting('starbridge.wake', true), '') <> 'off' and pg_try_advisory_xact_lock(1937007986, 1) then
+        perform pg_notify('starbridge_outbox', '');
+    end if;
+end
+$$;
+
+-- A UUID of version 7: the time in front, so that rows written together lie together.
+create or replace function starbridge.outbox_id() returns uuid
+language sql volatile as $$
+    select encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
+        placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
+        from 1 for 6), 52, 1), 53, 1), 'hex')::uuid
+$$;
+
+-- Starts an execution of a flow if and only if this transaction commits. The members are those of a start over HTTP.
+create or replace function starbridge.start_execution(
+    flow text,
+    input jsonb default '{}',
+    name text default null,
+    version bigint default null,
+    labels jsonb default null,
+    priority integer default null,
+    order_time bigint default null,
+    start_at timestamptz default null,
+    delay_seconds bigint default null,
+    start_deadline_seconds bigint default null,
+    once_key text default null,
+    after jsonb default null,
+    traceparent text default null
+) returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+    made uuid := starbridge.outbox_id();
+    body jsonb;
+begin
+    if flow is null or flow !~ '^[A-Za-z_][A-Za-z0-9_-]{0,127}$' then
+        raise exception '% is no name of a flow', coalesce(quote_literal(left(flow, 200)), 'null')
+            using errcode = 'invalid_parameter_value',
+            hint = '1 to 128 of A-Z a-z 0-9 _ -, beginning with a letter or _.';
+    end if;
+    if name !~ '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' then
+        raise exception '% is no name of an execution', quote_literal(left(name, 200))
+            using errcode = 'invalid_parameter_value', hint = '1 to 128 of A-Z a-z 0-9 _ -, not beginning with -.';
+    end if;
+    if jsonb_typeof(coalesce(input, '{}')) <> 'object' then
+        raise exception 'the input of `%` must be an object, not %', flow, jsonb_typeof(input)
+            using errcode = 'invalid_parameter_value', hint = 'For example: ''{"id": 7}''.';
+    end if;
+    if jsonb_typeof(labels) <> 'object' then
+        raise exception 'the labels must be an object of strings, not %', jsonb_typeof(labels)
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if jsonb_typeof(after) <> 'array' then
+        raise exception '`after` must be a list, not %', jsonb_typeof(after) using errcode = 'invalid_parameter_value';
+    end if;
+    if priority not between 0 and 9 then
+        raise exception 'the priority must be from 0 to 9, not %', priority using errcode = 'invalid_parameter_value';
+    end if;
+    if version < 0 or delay_seconds < 0 or start_deadline_seconds < 1 then
+        raise exception '`version` and `delay_seconds` must be at least 0, `start_deadline_seconds` at least 1'
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if start_at is not null and delay_seconds is not null then
+        raise exception '`start_at` and `delay_seconds` both say when it begins: give one of them'
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if once_key = '' or octet_length(once_key) > 256 then
+        raise exception '`once_key` must have 1 to 256 bytes' using errcode = 'invalid_parameter_value';
+    end if;
+    -- The delay counts from now, however long the transaction and the way to a server take.
+    start_at := coalesce(start_at, clock_timestamp() + delay_seconds * interval '1 second');
+    body := jsonb_strip_nulls(jsonb_build_object(
+        'flow', flow, 'name', name, 'version', version, 'priority', priority, 'orderTime', order_time,
+        'startAt', to_char(start_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'startDeadlineSeconds', start_deadline_seconds, 'onceKey', once_key, 'traceparent', traceparent));
+    body := body || jsonb_build_object('input', coalesce(input, '{}'));
+    if labels is not null then
+        body := body || jsonb_build_object('labels', labels);
+    end if;
+    if after is not null then
+        body := body || jsonb_build_object('after', after);
+    end if;
+    perform starbridge.outbox_add(made, 'start', body);
+    return made;
+end
+$$;
+
+-- Completes the call that has this task token, if and only if this transaction commits.
+create or replace function starbridge.succeed(token text, output jsonb default '{}') returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    made uuid := starbridge.outbox_id();
+begin
+    if coalesce(token, '') = '' or octet_length(token) > 4096 then
+        raise exception 'the task token must have 1 to 4096 bytes' using errcode = 'invalid_parameter_value';
+    end if;
+    if jsonb_typeof(coalesce(output, '{}')) <> 'object' then
+        raise exception 'the output must be an object, not %', jsonb_typeof(output)
+            using errcode = 'invalid_parameter_value';
+    end if;
+    perform starbridge.outbox_add(made, 'succeed',
+        jsonb_build_object('token', token, 'output', coalesce(output, '{}')));
+    return made;
+end
+$$;
+
+-- Fails the call that has this task token, if and only if this transaction commits.
+create or replace function starbridge.fail(token text, error text, cause text default '') returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    made uuid := starbridge.outbox_id();
+begin
+    if coalesce(token, '') = '' or octet_length(token) > 4096 then
+        raise exception 'the task token must have 1 to 4096 bytes' using errcode = 'invalid_parameter_value';
+    end if;
+    if coalesce(error, '') = '' then
+        raise exception 'the name of the error is missing' using errcode = 'invalid_parameter_value';
+    end if;
+    perform starbridge.outbox_add(made, 'fail',
+        jsonb_build_object('token', token, 'error', error, 'cause', coalesce(cause, '')));
+    return made;
+end
+$$;
+
+-- Stops an execution, if and only if this transaction commits.
+create or replace function starbridge.stop_execution(
+    id uuid,
+    cause text default '',
+    error text default null,
+    rollback boolean default false
+) returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+    made uuid := starbridge.outbox_id();
+begin
+    if id is null then
+        raise exception 'the id of the execution is missing' using errcode = 'null_value_not_allowed';
+    end if;
+    perform starbridge.outbox_add(made, 'stop', jsonb_strip_nulls(jsonb_build_object('id', id, 'cause',
+        coalesce(cause, ''), 'error', error, 'rollback', coalesce(rollback, false))));
+    return made;
+end
+$$;
+
+revoke all on function starbridge.outbox_add(uuid, text, jsonb), starbridge.outbox_id() from public;
+revoke all on function
+    starbridge.start_execution(text, jsonb, text, bigint, jsonb, integer, bigint, timestamptz, bigint, bigint, text,
+        jsonb, text),
+    starbridge.succeed(text, jsonb), starbridge.fail(text, text, text),
+    starbridge.stop_execution(uuid, text, text, boolean) from public;
+
+-- Who asks: every role that is granted this one. It sees no table.
+grant usage on schema starbridge to starbridge_client, starbridge_taker;
+grant execute on function
+    starbridge.start_execution(text, jsonb, text, bigint, jsonb, integer, bigint, timestamptz, bigint, bigint, text,
+        jsonb, text),
+    starbridge.succeed(text, jsonb), starbridge.fail(text, text, text),
+    starbridge.stop_execution(uuid, text, text, boolean) to starbridge_client;
+-- Who takes: the role of the server.
+grant select on starbridge.outbox_format to starbridge_taker;
+grant select, update (taker), delete on starbridge.outbox to starbridge_taker;
+grant select, insert, delete on starbridge.outbox_refused to starbridge_taker;
+
+insert into starbridge.outbox_format (version) values (1) on conflict do nothing;

@@ -1,0 +1,173 @@
+//! The connection of an outbox: it listens, and knows from where on to look.
+
+use super::{BYTES, VERSION, Way, sql};
+use crate::session::Session;
+use starbridge_flow::value::Text;
+use starbridge_ports::{OutboxError, OutboxRow};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
+use tokio_postgres::tls::TlsStream;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, NoTls, Row};
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(5);
+/// After this silence a connection is asked whether it still is one.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Between two looks at all rows: numbers of transactions may come from elsewhere, for example with a restored backup.
+const WHOLE: Duration = Duration::from_secs(60);
+/// The number before all transactions.
+const FIRST: &str = "0";
+
+/// Whatever a role, a database or a pooler says otherwise. Plans are made for full tables, as those of the store.
+const SET_UP: &str = "set search_path = pg_catalog, pg_temp; set synchronous_commit = on; \
+    set default_transaction_isolation = 'read committed'; set default_transaction_read_only = off; \
+    set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off; \
+    set enable_mergejoin = off; set jit = off; set lock_timeout = '20s'; set statement_timeout = '60s'; \
+    set client_min_messages = warning; set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 2; \
+    set tcp_keepalives_count = 3; listen starbridge_outbox";
+
+/// A connection to the database of an outbox.
+pub(super) struct Connected {
+    pub(super) session: Session,
+    /// Notified when a transaction says that it wrote a row.
+    pub(super) wake: Arc<Notify>,
+    /// Whether the rows that were taken before this connection have been given.
+    given_before: AtomicBool,
+    from: Mutex<From>,
+}
+
+/// From where on the next look is.
+struct From {
+    /// The oldest transaction that may still commit rows that were not seen.
+    oldest: String,
+    /// When all rows are looked at again.
+    whole: Instant,
+}
+
+/// Sets how long a connection waits for whoever does not answer.
+pub(super) fn be_patient(config: &mut Config) {
+    config.connect_timeout(CONNECT).tcp_user_timeout(SILENCE);
+    config.keepalives_idle(SILENCE).application_name("starbridge outbox");
+}
+
+/// A client, driven by the current runtime.
+pub(super) async fn client(way: &Way, wake: &Arc<Notify>) -> Result<Client, Error> {
+    Ok(match &way.tls {
+        Some(tls) => {
+            let (client, connection) = way.config.connect(tls.clone()).await?;
+            drive(connection, wake.clone());
+            client
+        }
+        None => {
+            let (client, connection) = way.config.connect(NoTls).await?;
+            drive(connection, wake.clone());
+            client
+        }
+    })
+}
+
+/// A connection that may take.
+pub(super) async fn connect(way: &Way, taker: &str) -> Result<Connected, OutboxError> {
+    let wake = Arc::new(Notify::new());
+    let said = |error: Error| way.error(&error);
+    let over = |_| OutboxError(format!("the database {} does not answer", way.place));
+    let client = tokio::time::timeout(CONNECT, client(way, &wake)).await;
+    let client = client.map_err(over)?.map_err(said)?;
+    client.batch_execute(SET_UP).await.map_err(said)?;
+    let session = Session::new(client);
+    let row = session.first(sql::VERSION, &[]).await.map_err(said)?;
+    let found: i32 = row.and_then(|row| row.get(0)).unwrap_or_default();
+    let place = &way.place;
+    if found < VERSION {
+        return Err(OutboxError(format!(
+            "the database {place}: its outbox has version {found}, this program needs {VERSION}: run `starbridge outbox install postgres://…` again"
+        )));
+    }
+    if found > VERSION {
+        return Err(OutboxError(format!(
+            "the database {place}: its outbox has version {found}, this program knows {VERSION}: use a later version of it"
+        )));
+    }
+    let alone = session.first(sql::ALONE, &[&taker]).await.map_err(said)?;
+    if !alone.is_some_and(|row| row.get(0)) {
+        return Err(OutboxError(format!(
+            "the database {place}: another process takes from the outbox for the same store, or its connection has not ended yet"
+        )));
+    }
+    Ok(Connected {
+        session,
+        wake,
+        given_before: AtomicBool::new(false),
+        from: Mutex::new(From {
+            oldest: FIRST.to_owned(),
+            whole: Instant::now() + WHOLE,
+        }),
+    })
+}
+
+fn drive<S, T>(mut connection: Connection<S, T>, wake: Arc<Notify>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: TlsStream + Unpin + Send + 'static,
+{
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            if matches!(message, AsyncMessage::Notification(_)) {
+                wake.notify_one();
+            }
+        }
+        // Whoever waits looks, and finds that the connection has ended.
+        wake.notify_one();
+    });
+}
+
+impl Connected {
+    /// Takes rows: first what was taken before this connection, then new ones.
+    pub(super) async fn take(&self, taker: &String, limit: usize) -> Result<Vec<OutboxRow>, Error> {
+        if !self.given_before.load(Ordering::Acquire) {
+            let rows = self.session.query(sql::TAKEN, &[taker]).await?;
+            self.given_before.store(true, Ordering::Release);
+            if !rows.is_empty() {
+                return Ok(rows.iter().map(|row| outbox_row(row, 0, true)).collect());
+            }
+        }
+        let mut from = self.from.lock().await;
+        if Instant::now() >= from.whole {
+            from.oldest = FIRST.to_owned();
+            from.whole = Instant::now() + WHOLE;
+        }
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self
+            .session
+            .query(sql::TAKE, &[&from.oldest, taker, &most, &BYTES])
+            .await?;
+        let taken: Vec<OutboxRow> = rows
+            .iter()
+            .filter(|row| row.get::<_, Option<&str>>(2).is_some())
+            .map(|row| outbox_row(row, 2, false))
+            .collect();
+        if let Some(first) = rows.first() {
+            let found = usize::try_from(first.get::<_, i64>(1)).unwrap_or(usize::MAX);
+            // What was found and not taken is before that transaction.
+            if found < limit && taken.len() == found {
+                from.oldest = first.get(0);
+            }
+        }
+        Ok(taken)
+    }
+}
+
+fn outbox_row(row: &Row, at: usize, again: bool) -> OutboxRow {
+    OutboxRow {
+        id: Text::from(row.get::<_, &str>(at)),
+        action: row.get(at + 1),
+        body: row.get(at + 2),
+        by: Text::from(row.get::<_, &str>(at + 3)),
+        again,
+    }
+}

@@ -1,0 +1,34 @@
+//! Installing the functions of an outbox into a database.
+
+use super::{Way, connection};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// The SQL of the installation. It can be run again.
+pub const INSTALL_SQL: &str = include_str!("../../outbox/install.sql");
+
+/// Installs the functions and tables of an outbox in one transaction, or brings them up to date. Returns where.
+///
+/// # Errors
+///
+/// Why they are not installed, and what to do.
+pub async fn install(url: &str, password: Option<&String>) -> Result<String, String> {
+    let mut way = Way::new(url, password)?;
+    connection::be_patient(&mut way.config);
+    let client = connection::client(&way, &Arc::new(Notify::new())).await;
+    let client = client.map_err(|error| way.error(&error).0)?;
+    let all = format!("begin;\n{INSTALL_SQL}\ncommit;");
+    match client.batch_execute(&all).await {
+        Ok(()) => Ok(way.place),
+        Err(error) => {
+            let why = crate::fault::said(&error);
+            let hint = match error.code().map(|code| code.code()) {
+                Some("42501") => {
+                    "; the role must own the database and be allowed to make roles, or an administrator runs what `--print` shows"
+                }
+                _ => "",
+            };
+            Err(format!("the database {}: {why}{hint}", way.place))
+        }
+    }
+}

@@ -26,6 +26,7 @@ mod redefine;
 mod replies;
 mod retention;
 mod schedules;
+mod stats;
 mod task_message;
 mod threads;
 mod watchers;
@@ -49,6 +50,7 @@ pub use queries::{QueryError, QueryResult, StoredEvents, StoredExecution};
 pub use queues::{BulkOutcome, ShownQueue};
 pub use redefine::{Redrive, WantedRedrive};
 pub use schedules::{RunError, ScheduleError, Scheduled};
+pub use stats::{Counts, FailureCounts, FailureKind, FlowCounts, LastHour, Stats, Tally};
 pub use watchers::{Watch, Watchers};
 
 use crate::flow_loading;
@@ -138,6 +140,7 @@ pub struct Node {
     /// Limits how many histories are read at a time for followers.
     reads: Arc<Semaphore>,
     counters: Arc<Counters>,
+    stats: Stats,
     schedules: schedules::Schedules,
     bulk: bulk::Bulk,
     queues: QueueHandle,
@@ -220,7 +223,7 @@ impl Node {
         }
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();
-        let counters = Arc::new(Counters::default());
+        let (counters, stats) = (Arc::new(Counters::default()), Stats::new(clock.now()));
         let shared = queue_thread::Shared::new();
         let notifications = notifier_thread::Notifications::prepare(&settings)?;
         let queue_handle = shared.queue_handle.clone();
@@ -244,6 +247,7 @@ impl Node {
                 tokens: tokens.clone(),
                 watchers: watchers.clone(),
                 counters: counters.clone(),
+                stats: stats.clone(),
                 notifications: notifications.clone(),
                 vault: vault.clone(),
                 admission: admission_handle.clone(),
@@ -261,6 +265,7 @@ impl Node {
             followers,
             reads: Arc::new(Semaphore::new(followers::MAX_CONCURRENT_READS)),
             counters,
+            stats,
             schedules: schedules::Schedules::default(),
             bulk: bulk::Bulk::default(),
             queues: queue_handle,
@@ -477,6 +482,11 @@ impl Node {
     /// The counters of the node.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// What happened in the last hour.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
     }
 
     /// The watchers of histories.

@@ -51,7 +51,7 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
         _ => None,
     };
     let leads = few.is_some() || in_family(query) || !query.reasons.is_empty() || query.broken;
-    let least = match query.asks_of_ends() && !leads {
+    let least = match is_without_index(query) && !leads {
         true => look_back(connection, before)?,
         false => None,
     };
@@ -77,6 +77,12 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
 
 /// So many executions are looked at for one page, where no index leads to those that are asked for.
 const LOOKED: i64 = 50_000;
+
+/// Whether the executions that are asked for may be few among many that have to be read for them.
+fn is_without_index(query: &Query) -> bool {
+    let by_start = query.from.is_some() || query.to.is_some();
+    query.asks_of_ends() || by_start || query.name.is_some() || query.statuses.contains(&Status::Succeeded)
+}
 
 /// The number down to which executions are looked at; `None`: to the first.
 fn look_back(connection: &Connection, before: Option<i64>) -> rusqlite::Result<Option<i64>> {
@@ -356,6 +362,7 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use starbridge_flow::time::Timestamp;
 
     /// The query plan of SQLite.
     fn plan(connection: &Connection, sql: &str, values: Vec<Value>) -> String {
@@ -366,9 +373,7 @@ mod tests {
 
     #[test]
     fn query_plan_of_every_list_uses_an_index() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        crate::open::keep_statements(&connection).unwrap();
-        assert!(crate::migrate::bring_up(&mut connection).is_ok());
+        let connection = labelled();
         let flow = |query: Query| Query {
             flow: Some("f".into()),
             ..query
@@ -506,27 +511,27 @@ mod tests {
              {fill} SELECT n, 'id' || n, 0, 'f', 1, 3, 0, n, 0, n, CASE n WHEN 1 THEN 'Rare' ELSE 'Common' END FROM n"
         );
         connection.execute(&sql, []).unwrap();
-        let query = Query {
-            error: Some("Rare".into()),
-            limit: 10,
-            ..Query::default()
-        };
-        let (mut pages, mut before, mut found) = (0, None, Vec::new());
-        loop {
-            let page = list(&connection, &query, before).unwrap();
-            pages += 1;
-            found.extend(page.items.into_iter().map(|listed| listed.id));
-            let Some(next) = page.next else { break };
-            before = Some(next.parse().unwrap());
+        let any = || with_labels(&[]);
+        let (mut error, mut to, mut name, mut succeeded) = (any(), any(), any(), any());
+        error.error = Some("Rare".into());
+        to.to = Some(Timestamp(2));
+        (name.name, name.error) = (Some("i".into()), Some("Rare".into()));
+        succeeded.statuses = vec![Status::Succeeded];
+        for (query, expected) in [(error, 1), (to, 1), (name, 1), (succeeded, 0)] {
+            let (mut pages, mut before, mut found) = (0, None, 0);
+            loop {
+                let page = list(&connection, &query, before).unwrap();
+                (pages, found) = (pages + 1, found + page.items.len());
+                let Some(next) = page.next else { break };
+                before = Some(next.parse().unwrap());
+            }
+            assert_eq!((pages, found), (3, expected), "{query:?}");
         }
-        assert_eq!((pages, found), (3, vec![Text::from("id1")]));
     }
 
     #[test]
     fn query_plan_of_a_reason_uses_its_index() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        crate::open::keep_statements(&connection).unwrap();
-        assert!(crate::migrate::bring_up(&mut connection).is_ok());
+        let connection = labelled();
         let query = Query {
             flow: Some("f".into()),
             reasons: vec![WaitingReason::Paused],
@@ -560,9 +565,7 @@ mod tests {
 
     #[test]
     fn query_plan_of_a_family_begins_with_its_members() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        crate::open::keep_statements(&connection).unwrap();
-        assert!(crate::migrate::bring_up(&mut connection).is_ok());
+        let connection = labelled();
         let children = Query {
             parent: Some("p".into()),
             ..Query::default()

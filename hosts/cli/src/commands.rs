@@ -34,6 +34,7 @@ mod serve;
 mod show;
 mod skip;
 mod start;
+mod stats;
 mod stop;
 mod test;
 mod validate;
@@ -85,6 +86,7 @@ commands! {
         flow Flow
         start Start
         list List
+        stats Stats
         show Show
         why Why
         history History

@@ -107,6 +107,8 @@ struct AppParts {
     bodies: Arc<Bodies>,
     answers: Arc<Answers>,
     folds: folds::Folds,
+    /// What is looked at once for all that watch it.
+    looked: routes::Looked,
     /// The largest body and the largest report, in bytes.
     largest_body: usize,
     largest_report: usize,
@@ -115,6 +117,9 @@ struct AppParts {
     /// The sessions; `None` if there are no pages.
     #[cfg(feature = "console")]
     sessions: Option<console::Sessions>,
+    /// The files of the pages, compressed.
+    #[cfg(feature = "console")]
+    compressed: console::Compressed,
 }
 
 impl Deref for App {
@@ -138,9 +143,12 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
         openapi: openapi().to_string().into(),
         #[cfg(feature = "console")]
         sessions: settings.console.then(|| console::Sessions::of(&node)),
+        #[cfg(feature = "console")]
+        compressed: console::Compressed::default(),
         bodies: Bodies::new(settings.bodies),
         answers: Answers::new(settings.answers),
         folds: folds::Folds::default(),
+        looked: routes::Looked::default(),
         node,
         access: settings.access,
         hosts: settings.hosts,

@@ -2,6 +2,7 @@
 
 mod history;
 mod queue_tasks;
+mod stats;
 
 use super::execution::execution;
 use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
@@ -94,6 +95,7 @@ pub fn schemas() -> Map<String, Value> {
         reports(),
         queues(),
         queue_tasks::schemas(),
+        stats::schemas(),
         keys(),
         schedules(),
         bulk(),

@@ -180,7 +180,7 @@ async fn every_answer_of_a_page_is_guarded() {
             assert!(policy.contains(part), "{method} {path}: {policy}");
         }
         assert_eq!(header("x-content-type-options").as_deref(), Some("nosniff"), "{path}");
-        assert_eq!(header("referrer-policy").as_deref(), Some("no-referrer"), "{path}");
+        assert_eq!(header("referrer-policy").as_deref(), Some("same-origin"), "{path}");
         assert_eq!(
             header("cross-origin-opener-policy").as_deref(),
             Some("same-origin"),

@@ -15,6 +15,7 @@ let open = "";
 let last = "";
 let wanted = new Map();
 let soon = 0;
+let fresh = true;
 
 /** Says whether the page follows. Where nothing can change any more, nothing is said. */
 function tell(on) {
@@ -48,19 +49,20 @@ function follow() {
   if (topics === open && stream && stream.readyState !== EventSource.CLOSED) return;
   stream?.close();
   stream = null;
+  // What changed between the page and the stream is not told: each page asks once when it is first watched.
+  let unheard = topics.split(",").filter((topic) => !open.split(",").includes(topic));
   open = topics;
   if (!topics) return;
   const query = new URLSearchParams({ topics, ...(last && { last }) });
   stream = new EventSource(`/stream?${query}`);
   const note = (event) => {
     last = event.lastEventId || last;
-    return JSON.parse(event.data);
+    const told = [...JSON.parse(event.data).topics, ...unheard];
+    unheard = [];
+    return told;
   };
-  stream.addEventListener("begun", (event) => {
-    note(event);
-    say({ on: true });
-  });
-  stream.addEventListener("changed", (event) => say({ topics: note(event).topics, on: true }));
+  stream.addEventListener("begun", (event) => say({ topics: note(event), on: true }));
+  stream.addEventListener("changed", (event) => say({ topics: note(event), on: true }));
   stream.addEventListener("stale", (event) => {
     note(event);
     say({ stale: true, on: true });
@@ -97,7 +99,8 @@ function stop() {
 let waiting = null;
 /** Without locks, each tab leads itself. */
 function run() {
-  others?.postMessage({ tab: me, wants: mine() });
+  others?.postMessage({ tab: me, wants: mine(), fresh });
+  fresh = false;
   if (leading || mine().length === 0) return later();
   if (!navigator.locks) return void lead();
   if (waiting) return;
@@ -119,6 +122,7 @@ if (others) {
       wanted.set(data.tab, data.wants);
       later();
       if (stream?.readyState === EventSource.OPEN) others.postMessage({ on: true });
+      if (data.fresh) others.postMessage({ topics: data.wants });
     }
     if (!data.tab && !data.who) hear(data);
   };

@@ -28,6 +28,8 @@ pub struct Suite {
     needs: &'static [Kind],
     /// Whether it runs the programs that are shipped.
     programs: bool,
+    /// Whether it looks at pages in a browser.
+    browser: bool,
 }
 
 /// The suites that need services, a stage each.
@@ -37,18 +39,21 @@ pub const SUITES: [Suite; 11] = [
         target: "services-service",
         needs: &Kind::ALL,
         programs: false,
+        browser: false,
     },
     Suite {
         name: "redis",
         target: "redis-service",
         needs: &[Kind::Redis],
         programs: false,
+        browser: false,
     },
     Suite {
         name: "postgres",
         target: "postgres-service",
         needs: &[Kind::Postgres],
         programs: false,
+        browser: false,
     },
     Suite {
         name: "outbox",
@@ -61,42 +66,56 @@ pub const SUITES: [Suite; 11] = [
         target: "sqs-service",
         needs: &[Kind::Ministack, Kind::Moto],
         programs: false,
+        browser: false,
     },
     Suite {
         name: "dynamodb",
         target: "dynamodb-service",
         needs: &[Kind::Ministack, Kind::Moto],
         programs: false,
+        browser: false,
     },
     Suite {
         name: "lambda",
         target: "lambda-service",
         needs: &[Kind::Ministack],
         programs: false,
+        browser: false,
     },
     Suite {
         name: "aws",
         target: "aws-service",
         needs: &[Kind::Ministack],
         programs: false,
+        browser: false,
     },
     Suite {
         name: "parcel",
         target: "parcel-service",
         needs: &[Kind::Ministack, Kind::Redis],
         programs: false,
+        browser: false,
     },
     Suite {
         name: "bootstrap",
         target: "bootstrap-service",
         needs: &[Kind::Ministack, Kind::Rie],
         programs: true,
+        browser: false,
     },
     Suite {
         name: "hosts",
         target: "hosts-service",
         needs: &[Kind::Rie],
         programs: true,
+        browser: false,
+    },
+    Suite {
+        name: "console",
+        target: "console-service",
+        needs: &[],
+        programs: false,
+        browser: true,
     },
 ];
 
@@ -110,6 +129,17 @@ pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
         match install::program(kind) {
             Ok(program) => _ = command.env(kind.variable(), program),
             Err(missing) => return Outcome::Skipped(missing),
+        }
+    }
+    if suite.browser {
+        match install::browser_driver() {
+            Ok(driver) => _ = command.env("STARBRIDGE_CHROMEDRIVER", driver),
+            Err(missing) => return Outcome::Skipped(missing),
+        }
+        // Without the checker of accessibility the rest is still checked.
+        match install::accessibility_checker() {
+            Ok(checker) => _ = command.env("STARBRIDGE_AXE", checker),
+            Err(missing) => eprintln!("{missing}"),
         }
     }
     if suite.programs

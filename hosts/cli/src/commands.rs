@@ -36,6 +36,7 @@ mod serve;
 mod show;
 mod skip;
 mod start;
+mod stats;
 mod stop;
 #[cfg(feature = "server")]
 mod store;
@@ -90,6 +91,7 @@ commands! {
         flow Flow
         start Start
         list List
+        stats Stats
         show Show
         why Why
         history History

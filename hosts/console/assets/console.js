@@ -5,7 +5,6 @@ const plain = { createHTML: (text) => text };
 const policy = window.trustedTypes ? window.trustedTypes.createPolicy("starbridge", plain) : plain;
 
 const WAIT = 300;
-const HIDDEN = 10_000;
 
 /** A call that is made a moment later, once for all that ask for it until then. */
 function calmly(work, wait) {
@@ -20,7 +19,7 @@ function calmly(work, wait) {
 
 /** Whether somebody is at work in a part: a field has changed, or a form is open. */
 function isInUse(part) {
-  const field = part.contains(document.activeElement) && document.activeElement.matches("input:not([type=range]), select, textarea");
+  const field = part.contains(document.activeElement) && document.activeElement.matches("input:not([type=range], [type=checkbox]), select, textarea");
   return field || part.querySelector("details.fold[open] form") !== null;
 }
 
@@ -31,6 +30,7 @@ function stateOf(part) {
   return {
     scrolled: boxes.map((box) => [box.scrollLeft, box.scrollTop]),
     open: [...part.querySelectorAll("details")].map((details) => details.open),
+    ticked: new Set([...part.querySelectorAll("input[type=checkbox]:checked")].map((box) => box.name + box.value)),
     focus: part === document.activeElement ? -2 : links.indexOf(document.activeElement),
   };
 }
@@ -42,6 +42,9 @@ function restore(part, kept) {
   });
   part.querySelectorAll("details").forEach((details, at) => {
     details.open = kept.open[at] ?? details.open;
+  });
+  part.querySelectorAll("input[type=checkbox]").forEach((box) => {
+    box.checked ||= kept.ticked.has(box.name + box.value);
   });
   const links = [...part.querySelectorAll("a, summary, button, input, [tabindex]")];
   const focused = kept.focus === -2 ? part : links[kept.focus];
@@ -83,7 +86,7 @@ async function show(address, push) {
   if (mine !== asked) return;
   if (!answer.ok || answer.redirected) {
     if (push) location.assign(address);
-    else tell(false);
+    else document.dispatchEvent(new CustomEvent("lost"));
     return;
   }
   const page = new DOMParser().parseFromString(policy.createHTML(text), "text/html");
@@ -92,74 +95,31 @@ async function show(address, push) {
     if (push) location.assign(address);
     else location.reload();
   }
-  if (page.querySelector("#live")) follow();
-  else stop();
-}
-
-const live = document.querySelector("#live");
-let stream = null;
-let hidden = 0;
-
-/** Says whether the page follows. */
-function tell(on) {
-  if (!live) return;
-  live.hidden = false;
-  live.className = on ? "live" : "live away";
-  live.textContent = on ? live.dataset.on : live.dataset.off;
-}
-
-function stop() {
-  stream?.close();
-  stream = null;
-  if (live) live.hidden = true;
+  // What can change is another now, where it has ended.
+  const live = document.querySelector("#live");
+  if (live) live.dataset.topics = page.querySelector("#live")?.dataset.topics ?? "";
+  document.dispatchEvent(new CustomEvent("shown"));
 }
 
 let busy = false;
 let missed = false;
 
-/** Shows what is now. One question at a time: what comes meanwhile is asked for afterwards. */
+/** Shows what is now. One question at a time: what comes meanwhile is asked for afterwards. What is slow is asked for less often. */
 async function refresh() {
   missed = busy;
   if (busy) return;
   busy = true;
-  await show(location.href, false).catch(() => tell(false));
-  busy = false;
-  if (missed) again();
+  const begun = performance.now();
+  await show(location.href, false).catch(() => document.dispatchEvent(new CustomEvent("lost")));
+  const took = performance.now() - begun;
+  setTimeout(() => {
+    busy = false;
+    if (missed) again();
+  }, Math.min(4 * took, 5_000));
 }
 
 const again = calmly(refresh, WAIT);
-
-function follow() {
-  if (!live || stream) return;
-  stream = new EventSource(live.dataset.live);
-  stream.onopen = () => tell(true);
-  stream.onerror = () => {
-    tell(false);
-    // A stream that is refused does not come back by itself.
-    if (stream?.readyState === EventSource.CLOSED) {
-      stream = null;
-      setTimeout(follow, HIDDEN);
-    }
-  };
-  stream.onmessage = again;
-  stream.addEventListener("end", () => {
-    stop();
-    again();
-  });
-}
-
-document.addEventListener("visibilitychange", () => {
-  clearTimeout(hidden);
-  if (document.hidden) {
-    hidden = setTimeout(() => {
-      stream?.close();
-      stream = null;
-    }, HIDDEN);
-  } else if (live && !live.hidden && !stream) {
-    follow();
-    again();
-  }
-});
+document.addEventListener("changed", again);
 
 /** The slider moves all of the page to an event. */
 function travel(slider) {
@@ -187,5 +147,3 @@ document.addEventListener("keydown", (event) => {
   const link = way && document.querySelector(`.travel a[rel=${way}]`);
   if (link) show(link.href, true).catch(() => link.click());
 });
-
-follow();

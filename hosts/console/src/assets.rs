@@ -18,6 +18,8 @@ pub struct Asset {
 pub(crate) const SHEET: &str = "console.css";
 /// The script.
 pub(crate) const SCRIPT: &str = "console.js";
+/// The script that hears of changes.
+pub(crate) const LIVE: &str = "live.js";
 /// The picture in the browser's tab.
 pub(crate) const ICON: &str = "icon.svg";
 
@@ -31,6 +33,11 @@ const FILES: &[(&str, &str, &[u8])] = &[
         SCRIPT,
         "text/javascript; charset=utf-8",
         include_bytes!("../assets/console.js"),
+    ),
+    (
+        LIVE,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/live.js"),
     ),
     (ICON, "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];
@@ -99,7 +106,9 @@ mod tests {
                 assert!(!text.contains(foreign), "{name}: {foreign}");
             }
         }
-        let script = FILES.iter().find(|(name, _, _)| *name == SCRIPT).unwrap().2;
-        assert!(script.iter().filter(|byte| **byte == b'\n').count() <= 200);
+        let scripts = FILES.iter().filter(|(name, _, _)| name.ends_with(".js"));
+        for (name, _, script) in scripts {
+            assert!(script.iter().filter(|byte| **byte == b'\n').count() <= 200, "{name}");
+        }
     }
 }

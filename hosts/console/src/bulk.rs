@@ -11,10 +11,15 @@ use askama::Template;
 use starbridge_flow::value::{Object, Value};
 
 /// What can be done to many executions from the list.
-pub const BULK_ACTIONS: [&str; 5] = ["redrive", "stop", "pause", "resume", "skip"];
+pub const BULK_ACTIONS: [&str; 6] = ["redrive", "stop", "pause", "resume", "skip", "delete"];
 
 /// Above so many executions their number has to be typed.
-pub const TYPED_ABOVE: u64 = 100;
+const TYPED_ABOVE: u64 = 100;
+
+/// Whether the number of executions has to be typed. What is deleted does not come back.
+pub fn is_typed(action: &str, executions: u64) -> bool {
+    executions > TYPED_ABOVE || action == "delete"
+}
 
 /// What the preview of a bulk job is made of.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +57,7 @@ fn word(action: &str, t: &'static Texts) -> &'static str {
         "pause" => t.pause,
         "resume" => t.resume,
         "skip" => t.skip_undo,
+        "delete" => t.delete,
         _ => t.redrive,
     }
 }
@@ -73,7 +79,7 @@ pub fn bulk_preview(frame: &Frame, parts: &PreviewParts<'_>) -> String {
         filter: parts.filter.map(|filter| json(&filter.clone().into())),
         executions: parts.executions.map(json),
         count: executions,
-        typed: executions > TYPED_ABOVE,
+        typed: is_typed(parts.action, executions),
         causes: matches!(parts.action, "stop" | "pause" | "skip"),
         counts: counts.collect(),
         rows: items(parts.preview, "examples")

@@ -187,11 +187,11 @@ fn labels(execution: &Value) -> Vec<(&str, &str, String)> {
     labels.collect()
 }
 
-/// Where the page hears of changes; nowhere, where nothing changes any more.
+/// What the page watches; nothing, where nothing changes any more.
 fn live(status: &str, view: &View<'_>) -> String {
     match has_ended(status) || view.at.is_some() {
         true => String::new(),
-        false => format!("/executions/{}/live", path_part(view.id)),
+        false => format!("execution:{}", view.id),
     }
 }
 

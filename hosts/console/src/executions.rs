@@ -4,7 +4,7 @@ use crate::frame::Frame;
 use crate::plain::written;
 use crate::read::{items, moment, next, number, path_part, span, text, time};
 use crate::texts::Texts;
-use crate::words::{STATUSES, State, state};
+use crate::words::{REASONS, STATUSES, State, reason, state};
 use askama::Template;
 use starbridge_flow::value::Value;
 
@@ -113,9 +113,10 @@ struct Executions<'a> {
     kept: Vec<(&'a str, &'a str)>,
     used: Vec<(&'a str, &'a str)>,
     may_not_operate: Option<String>,
-    bulk: Vec<(&'static str, &'static str)>,
+    bulk: Vec<(&'static str, &'static str, Option<String>)>,
     chips: Vec<Chip>,
     rows: Vec<Row>,
+    live: &'static str,
     command: String,
     paged: bool,
     newest: String,
@@ -141,12 +142,6 @@ pub fn executions(frame: &Frame, filter: &[(String, String)], page: &Value) -> S
         word,
         chosen: given(key) == value,
     };
-    let reasons = [
-        ("manual", t.manual),
-        ("paused", t.paused),
-        ("broken", t.broken),
-        ("startTime", t.delayed),
-    ];
     let older = next(page).map(|next| {
         let mut all = used.clone();
         all.push(("cursor", next.as_str()));
@@ -169,21 +164,23 @@ pub fn executions(frame: &Frame, filter: &[(String, String)], page: &Value) -> S
             .iter()
             .map(|status| choice("status", status, state(status, t).word))
             .collect(),
-        reasons: reasons
+        reasons: REASONS
             .iter()
-            .map(|(word, shown)| choice("reason", word, shown))
+            .map(|word| choice("reason", word, reason(word, t).1))
             .collect(),
         kept: used.iter().copied().filter(|(key, _)| KEPT.contains(key)).collect(),
         may_not_operate: frame.lacks("operate"),
         bulk: vec![
-            ("redrive", t.redrive),
-            ("stop", t.stop),
-            ("pause", t.pause),
-            ("resume", t.resume),
-            ("skip", t.skip_undo),
+            ("redrive", t.redrive, None),
+            ("stop", t.stop, None),
+            ("pause", t.pause, None),
+            ("resume", t.resume, None),
+            ("skip", t.skip_undo, None),
+            ("delete", t.delete, frame.lacks("admin")),
         ],
         chips: chips(&used, t),
         rows: Row::all(page, frame),
+        live: if given("cursor").is_empty() { "executions" } else { "" },
         command: command(&used),
         paged: !given("cursor").is_empty(),
         newest: address(&used),

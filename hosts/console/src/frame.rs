@@ -1,6 +1,6 @@
 //! What all pages have around them.
 
-use crate::assets::{ICON, SCRIPT, SHEET, address};
+use crate::assets::{ICON, LIVE, SCRIPT, SHEET, address};
 use crate::texts::{Language, Texts};
 use starbridge_flow::time::Timestamp;
 
@@ -76,6 +76,10 @@ impl Frame {
 
     pub(crate) fn script(&self) -> String {
         address(SCRIPT)
+    }
+
+    pub(crate) fn live_script(&self) -> String {
+        address(LIVE)
     }
 
     pub(crate) fn icon(&self) -> String {

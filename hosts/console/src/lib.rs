@@ -29,7 +29,7 @@ mod texts;
 mod words;
 
 pub use assets::{Asset, asset, assets};
-pub use bulk::{BULK_ACTIONS, JobParts, PreviewParts, TYPED_ABOVE, bulk_job, bulk_preview};
+pub use bulk::{BULK_ACTIONS, JobParts, PreviewParts, bulk_job, bulk_preview, is_typed};
 pub use execution::{ExecutionParts, TABS, View, execution};
 pub use executions::{FILTERS, executions};
 pub use flow::{CheckParts, FieldKind, FlowParts, FormField, flow, flow_check, form_fields};

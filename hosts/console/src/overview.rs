@@ -1,24 +1,26 @@
-//! The first page: what fails, what waits, and the queues.
+//! The first page: what happened in the last hour, what fails, what waits, and what comes next.
 
 use crate::executions::Row;
 use crate::frame::Frame;
 use crate::plain::written;
-use crate::read::{count, items, moment, path_part, text};
+use crate::read::{clock, count, duration, is_set, items, moment, number, path_part, text};
 use crate::texts::Texts;
+use crate::words::reason;
 use askama::Template;
-use starbridge_flow::value::Value;
+use starbridge_flow::time::{Millis, Seconds};
+use starbridge_flow::value::{Object, Value};
 
-/// What the page is made of: pages of the API, each of a few items.
+/// What the page is made of: what the API answers.
 #[derive(Debug)]
 pub struct OverviewParts<'a> {
-    /// Executions that failed.
-    pub failed: &'a Value,
+    /// What was counted in the last hour.
+    pub stats: &'a Value,
+    /// How many executions there are, by status and by reason.
+    pub counts: &'a Value,
     /// Executions that need a person.
     pub manual: &'a Value,
-    /// Executions that run.
-    pub running: &'a Value,
-    /// Executions that have not begun.
-    pub waiting: &'a Value,
+    /// Executions that failed lately.
+    pub failed: &'a Value,
     /// Queues.
     pub queues: &'a Value,
     /// Schedules.
@@ -31,15 +33,79 @@ struct Section {
     rows: Vec<Row>,
 }
 
+/// A minute in the picture: where it is, how high its parts are, what they say, and where they lead.
+struct Bar {
+    x: usize,
+    well_top: usize,
+    well: usize,
+    failed_top: usize,
+    failed: usize,
+    says: String,
+    href: String,
+}
+
+/// A number that leads to what it counts.
+struct Figure {
+    class: &'static str,
+    sign: &'static str,
+    count: String,
+    word: &'static str,
+    href: String,
+}
+
+struct Failure {
+    href: String,
+    flow: String,
+    step: String,
+    error: String,
+    executions: String,
+    attempts: String,
+}
+
+struct FlowFigures {
+    name: String,
+    part: String,
+    started: String,
+    failed: String,
+    median: String,
+    p95: String,
+}
+
+struct QueueRow {
+    name: String,
+    part: String,
+    waiting: String,
+    oldest: String,
+    held: String,
+    workers: String,
+    dead: String,
+    paused: bool,
+}
+
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct Overview<'a> {
     f: &'a Frame,
     t: &'static Texts,
+    since: String,
+    bars: Vec<Bar>,
+    first: String,
+    last: String,
+    most: u64,
+    figures: Vec<Figure>,
+    failures: Vec<Failure>,
+    other_failures: u64,
+    waits: Vec<Figure>,
+    flows: Vec<FlowFigures>,
     sections: Vec<Section>,
-    queues: Vec<[String; 5]>,
-    schedules: Vec<(String, String, String)>,
+    queues: Vec<QueueRow>,
+    schedules: Vec<(String, String, String, bool)>,
+    server: Vec<(&'static str, String)>,
 }
+
+/// The height of the picture, and how far apart its bars are.
+const HEIGHT: u64 = 60;
+const STEP: usize = 10;
 
 /// The first page.
 pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
@@ -49,33 +115,243 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
         all,
         rows: Row::all(page, frame),
     };
-    let queue = |item: &Value| {
-        [
-            text(item, "name").to_owned(),
-            count(item, "waiting"),
-            count(item, "held"),
-            count(item, "workers"),
-            count(item, "dead"),
-        ]
-    };
+    let minutes = items(parts.stats, "minutes");
+    let ended = |minute: &Value| number(minute, "ended").unwrap_or_default();
+    let edge = |minute: Option<&Value>| minute.map(|minute| clock(minute, "time")).unwrap_or_default();
     let schedule = |item: &Value| {
-        let flow = text(item, "flow");
-        (text(item, "name").to_owned(), path_part(flow), moment(item, "nextTime"))
+        (
+            text(item, "name").to_owned(),
+            text(item, "flow").to_owned(),
+            moment(item, "nextTime"),
+            is_set(item, "paused"),
+        )
     };
+    let mut schedules: Vec<&Value> = items(parts.schedules, "items").iter().collect();
+    schedules.sort_by_key(|item| (is_set(item, "paused"), text(item, "nextTime").to_owned()));
     written(&Overview {
         f: frame,
         t,
+        since: moment(parts.stats, "since"),
+        bars: bars(minutes, t),
+        first: edge(minutes.first()),
+        last: edge(minutes.last()),
+        most: minutes.iter().map(ended).max().unwrap_or_default(),
+        figures: figures(parts.stats, t),
+        failures: items(parts.stats, "failures")
+            .iter()
+            .take(8)
+            .map(|item| failure(item, text(parts.stats, "since")))
+            .collect(),
+        other_failures: number(parts.stats, "otherFailures").unwrap_or_default(),
+        waits: waits(parts.counts, t),
+        flows: items(parts.stats, "flows").iter().take(8).map(flow).collect(),
         sections: vec![
+            section(t.wants_a_person, "/executions?reason=manual", parts.manual),
             section(
                 t.failed_lately,
                 "/executions?status=Failed,TimedOut,RollbackFailed",
                 parts.failed,
             ),
-            section(t.wants_a_person, "/executions?reason=manual", parts.manual),
-            section(t.not_begun, "/executions?status=Queued,Blocked,Delayed", parts.waiting),
-            section(t.now_running, "/executions?status=Running", parts.running),
         ],
         queues: items(parts.queues, "items").iter().map(queue).collect(),
-        schedules: items(parts.schedules, "items").iter().map(schedule).collect(),
+        schedules: schedules.into_iter().take(8).map(schedule).collect(),
+        server: server(frame, parts.stats),
     })
+}
+
+fn bars(minutes: &[Value], t: &'static Texts) -> Vec<Bar> {
+    let of = |minute: &Value, key: &str| number(minute, key).unwrap_or_default();
+    let most = minutes
+        .iter()
+        .map(|minute| of(minute, "ended"))
+        .max()
+        .unwrap_or_default();
+    // What is there can be seen, however little it is beside the rest.
+    let high = |count: u64| match count {
+        0 => 0,
+        count => (count.saturating_mul(HEIGHT) / most.max(1)).clamp(2, HEIGHT),
+    };
+    let bar = |(at, minute): (usize, &Value)| {
+        let (ended, failed) = (of(minute, "ended"), of(minute, "failed"));
+        let (all, failed_high) = (high(ended), high(failed.min(ended)));
+        let begin = text(minute, "time");
+        let end = minutes.get(at + 1).map(|next| text(next, "time")).unwrap_or_default();
+        let to = match end.is_empty() {
+            true => String::new(),
+            false => format!("&endedTo={}", path_part(end)),
+        };
+        Bar {
+            x: at * STEP,
+            well_top: to_size(HEIGHT - all),
+            well: to_size(all - failed_high.min(all)),
+            failed_top: to_size(HEIGHT - failed_high),
+            failed: to_size(failed_high),
+            says: format!(
+                "{}: {} {}, {} {ended}, {} {failed}",
+                clock(minute, "time"),
+                t.started,
+                of(minute, "started"),
+                t.ended,
+                t.failed
+            ),
+            href: match ended {
+                0 => String::new(),
+                _ => format!("/executions?endedFrom={}{to}", path_part(begin)),
+            },
+        }
+    };
+    minutes.iter().enumerate().map(bar).collect()
+}
+
+fn to_size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn figures(stats: &Value, t: &'static Texts) -> Vec<Figure> {
+    let since = path_part(text(stats, "since"));
+    let none = Value::Null;
+    let counts = stats.get("counts").unwrap_or(&none);
+    let ended = counts.get("ended").unwrap_or(&none);
+    let failed = ["Failed", "TimedOut", "RollbackFailed"]
+        .iter()
+        .filter_map(|status| number(ended, status))
+        .sum::<u64>();
+    let figure = |class, sign, count: String, word, href: String| Figure {
+        class,
+        sign,
+        count,
+        word,
+        href,
+    };
+    vec![
+        figure(
+            "run",
+            "run",
+            count(counts, "started"),
+            t.started,
+            format!("/executions?from={since}"),
+        ),
+        figure(
+            "ok",
+            "ok",
+            count(ended, "Succeeded"),
+            t.succeeded,
+            format!("/executions?status=Succeeded&endedFrom={since}"),
+        ),
+        figure(
+            "fail",
+            "fail",
+            failed.to_string(),
+            t.failed,
+            format!("/executions?status=Failed,TimedOut,RollbackFailed&endedFrom={since}"),
+        ),
+        figure(
+            "caught",
+            "again",
+            count(counts, "failedAttempts"),
+            t.failed_attempts,
+            String::new(),
+        ),
+        figure("wait", "time", count(counts, "turns"), t.turns, String::new()),
+    ]
+}
+
+fn failure(item: &Value, since: &str) -> Failure {
+    let mut query = Vec::new();
+    for key in ["flow", "step", "error"] {
+        let value = text(item, key);
+        if !value.is_empty() {
+            query.push(format!("{key}={}", path_part(value)));
+        }
+    }
+    query.push(format!("endedFrom={}", path_part(since)));
+    // Attempts that were caught, or tried again with success, are in no list of ends.
+    let href = match number(item, "executions") {
+        None | Some(0) => format!("/executions?flow={}", path_part(text(item, "flow"))),
+        Some(_) => format!("/executions?{}", query.join("&")),
+    };
+    Failure {
+        href,
+        flow: text(item, "flow").to_owned(),
+        step: text(item, "step").to_owned(),
+        error: text(item, "error").to_owned(),
+        executions: count(item, "executions"),
+        attempts: count(item, "attempts"),
+    }
+}
+
+/// What does not go on, by the reason; where the store does not count reasons, by the status.
+fn waits(counts: &Value, t: &'static Texts) -> Vec<Figure> {
+    let reasons = counts.get("reasons").and_then(Value::as_object);
+    let mut found: Vec<(u64, Figure)> = Vec::new();
+    for (word, number) in reasons.into_iter().flat_map(Object::iter) {
+        let number = number
+            .as_number()
+            .and_then(serde_json::Number::as_u64)
+            .unwrap_or_default();
+        if number == 0 || word == "running" {
+            continue;
+        }
+        let shown = reason(word, t);
+        found.push((
+            number,
+            Figure {
+                class: if matches!(word.as_str(), "manual" | "broken") {
+                    "man"
+                } else {
+                    "wait"
+                },
+                sign: shown.0,
+                count: number.to_string(),
+                word: shown.1,
+                href: format!("/executions?reason={}", path_part(word)),
+            },
+        ));
+    }
+    found.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+    found.into_iter().map(|(_, figure)| figure).collect()
+}
+
+fn flow(item: &Value) -> FlowFigures {
+    let span = |key: &str| match number(item, key) {
+        None => "–".to_owned(),
+        Some(millis) => format!("≤ {}", duration(Millis(millis))),
+    };
+    let name = text(item, "flow");
+    FlowFigures {
+        name: name.to_owned(),
+        part: path_part(name),
+        started: count(item, "started"),
+        failed: count(item, "failed"),
+        median: span("medianMs"),
+        p95: span("p95Ms"),
+    }
+}
+
+fn queue(item: &Value) -> QueueRow {
+    let oldest = number(item, "ageSeconds").map(|age| duration(Millis::from(Seconds(age))));
+    QueueRow {
+        name: text(item, "name").to_owned(),
+        part: path_part(text(item, "name")),
+        waiting: count(item, "waiting"),
+        oldest: oldest.unwrap_or_else(|| "–".to_owned()),
+        held: count(item, "held"),
+        workers: count(item, "workers"),
+        dead: count(item, "dead"),
+        paused: is_set(item, "paused"),
+    }
+}
+
+fn server(frame: &Frame, stats: &Value) -> Vec<(&'static str, String)> {
+    let t = frame.t();
+    let none = Value::Null;
+    let server = stats.get("server").unwrap_or(&none);
+    let started = crate::read::time(server, "startedTime");
+    vec![
+        (t.version, text(server, "version").to_owned()),
+        (t.started, moment(server, "startedTime")),
+        (t.runs_for, crate::read::span(started, Some(frame.now))),
+        (t.followers, count(server, "followers")),
+        (t.waiting_requests, count(server, "waitingRequests")),
+    ]
 }

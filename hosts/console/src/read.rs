@@ -52,6 +52,11 @@ pub(crate) fn moment(value: &Value, key: &str) -> String {
     }
 }
 
+/// The hour and minute of a time that a value has at a key.
+pub(crate) fn clock(value: &Value, key: &str) -> String {
+    text(value, key).get(11..16).unwrap_or_default().to_owned()
+}
+
 /// The time of an event, to the millisecond: many come within a second.
 pub(crate) fn exact(value: &Value, key: &str) -> String {
     let whole = text(value, key);

@@ -41,6 +41,7 @@ struct Table<'a> {
     heads: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
     older: Option<String>,
+    live: &'static str,
 }
 
 /// A table of what a page of the API has, a row for each item.
@@ -67,6 +68,11 @@ impl Listed<'_> {
             heads: self.heads,
             rows: items(page, "items").iter().map(row).collect(),
             older,
+            live: match self.path {
+                "/queues" => "queues",
+                "/inbox" | "/keys" | "/bulk" | "/schedules" => "executions",
+                _ => "",
+            },
         })
     }
 }

@@ -41,6 +41,49 @@ pub(crate) fn state(status: &str, t: &'static Texts) -> State {
     State { class, sign, word }
 }
 
+/// Why executions do not go on: the sign and the word of a reason, as the API calls it.
+pub(crate) fn reason(reason: &str, t: &'static Texts) -> (&'static str, &'static str) {
+    match reason {
+        "manual" => ("man", t.manual),
+        "broken" => ("left", t.broken),
+        "paused" => ("wait", t.paused),
+        "startTime" => ("glass", t.delayed),
+        "dependency" => ("glass", t.why_dependency),
+        "key" => ("lock", t.why_key),
+        "flowLimit" => ("lock", t.why_flow_limit),
+        "flowPaused" => ("wait", t.why_flow_paused),
+        "admission" => ("wait", t.why_admission),
+        "queue" => ("wait", t.why_queue),
+        "worker" => ("run", t.why_worker),
+        "callback" => ("glass", t.why_callback),
+        "child" => ("fork", t.why_child),
+        "retry" => ("again", t.why_retry),
+        "poll" => ("again", t.why_poll),
+        "timer" => ("time", t.why_timer),
+        _ => ("run", t.running),
+    }
+}
+
+/// The reasons that a list can be filtered by.
+pub(crate) const REASONS: [&str; 16] = [
+    "manual",
+    "broken",
+    "paused",
+    "startTime",
+    "dependency",
+    "key",
+    "flowLimit",
+    "flowPaused",
+    "admission",
+    "queue",
+    "worker",
+    "callback",
+    "child",
+    "retry",
+    "poll",
+    "timer",
+];
+
 /// The statuses that a list can be filtered by.
 pub(crate) const STATUSES: [&str; 12] = [
     "Running",

@@ -1,7 +1,8 @@
 //! Pages as they are written, from what the API answers. `UPDATE=1` writes them anew: look at the difference.
 
 use starbridge_console::{
-    ExecutionParts, FlowParts, Frame, Language, TABS, View, execution, executions, flow, problem, queues,
+    ExecutionParts, FlowParts, Frame, Language, OverviewParts, TABS, View, execution, executions, flow, overview,
+    problem, queues,
 };
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
@@ -102,6 +103,54 @@ fn list_of_executions_is_as_kept() {
     for language in [Language::English, Language::Chinese] {
         let page = executions(&frame(language, "/executions?flow=order"), &filter, &list());
         is_as_kept(&format!("executions.{}.html", language.tag()), &page);
+    }
+}
+
+#[test]
+fn overview_is_as_kept() {
+    let minutes = (0..60).map(|minute| {
+        let (ended, failed) = match minute {
+            57 => (40, 3),
+            58 => (9, 0),
+            59 => (1, 1),
+            _ => (0, 0),
+        };
+        format!(
+            r#"{{"time": "2026-11-22T09:{minute:02}:00Z", "started": {ended}, "ended": {ended}, "failed": {failed}}}"#
+        )
+    });
+    let minutes = minutes.collect::<Vec<_>>().join(",");
+    let stats = value(&format!(
+        r#"{{"since": "2026-11-22T09:00:00Z", "to": "2026-11-22T10:00:00Z", "counts": {{"started": 50, "ended": {{"Succeeded": 46,
+        "Failed": 3, "TimedOut": 1}}, "turns": 420, "events": 999, "calls": 77, "failedAttempts": 12}}, "minutes": [{minutes}],
+        "failures": [{{"flow": "order", "step": "ship", "error": "Ship.<NoCarrier>", "executions": 3, "attempts": 9}},
+        {{"flow": "order", "step": "pay", "error": "HTTP.503", "executions": 0, "attempts": 3}}], "otherFailures": 4, "flows":
+        [{{"flow": "order", "started": 50, "ended": 50, "failed": 4, "medianMs": 319, "p95Ms": 8191}}, {{"flow": "new", "started": 1,
+        "ended": 0, "failed": 0, "medianMs": null, "p95Ms": null}}], "server": {{"version": "0.1.0", "startedTime":
+        "2026-11-21T09:00:00Z", "followers": 2, "waitingRequests": 1}}}}"#
+    ));
+    let counts = value(r#"{"statuses": {"Running": 9}, "reasons": {"queue": 5, "manual": 1, "running": 3, "key": 0}}"#);
+    let queues = value(
+        r#"{"items": [{"name": "packing", "waiting": 5, "held": 1, "workers": 2, "dead": 0, "ageSeconds": 75, "paused": true}]}"#,
+    );
+    let schedules = value(
+        r#"{"items": [{"name": "later", "flow": "order", "nextTime": "2026-11-23T00:00:00Z", "paused": false},
+        {"name": "off", "flow": "order", "nextTime": null, "paused": true},
+        {"name": "soon", "flow": "order", "nextTime": "2026-11-22T10:05:00Z", "paused": false}]}"#,
+    );
+    let nothing = value(r#"{"items": [], "next": null}"#);
+    for language in [Language::English, Language::Chinese] {
+        let parts = OverviewParts {
+            stats: &stats,
+            counts: &counts,
+            manual: &nothing,
+            failed: &list(),
+            queues: &queues,
+            schedules: &schedules,
+        };
+        let page = overview(&frame(language, "/"), &parts);
+        assert!(page.find(">soon<") < page.find(">later<") && page.find(">later<") < page.find(">off<"));
+        is_as_kept(&format!("overview.{}.html", language.tag()), &page);
     }
 }
 

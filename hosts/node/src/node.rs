@@ -28,6 +28,7 @@ mod redefine;
 mod replies;
 mod retention;
 mod schedules;
+mod stats;
 mod task_message;
 mod threads;
 mod token_keys;
@@ -54,6 +55,7 @@ pub use redefine::{Redrive, WantedRedrive};
 pub use schedules::{RunError, ScheduleError, Scheduled};
 pub use token_keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use token_keys::{read_keys, token_keys};
+pub use stats::{Counts, FailureCounts, FailureKind, FlowCounts, LastHour, Stats, Tally};
 pub use watchers::{Watch, Watchers};
 
 use crate::flow_loading;
@@ -143,6 +145,7 @@ pub struct Node {
     /// Limits how many histories are read at a time for followers.
     reads: Arc<Semaphore>,
     counters: Arc<Counters>,
+    stats: Stats,
     schedules: schedules::Schedules,
     bulk: bulk::Bulk,
     queues: QueueHandle,
@@ -225,7 +228,7 @@ impl Node {
         }
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();
-        let counters = Arc::new(Counters::default());
+        let (counters, stats) = (Arc::new(Counters::default()), Stats::new(clock.now()));
         let shared = queue_thread::Shared::new();
         let notifications = notifier_thread::Notifications::prepare(&settings)?;
         let queue_handle = shared.queue_handle.clone();
@@ -249,6 +252,7 @@ impl Node {
                 tokens: tokens.clone(),
                 watchers: watchers.clone(),
                 counters: counters.clone(),
+                stats: stats.clone(),
                 notifications: notifications.clone(),
                 vault: vault.clone(),
                 admission: admission_handle.clone(),
@@ -266,6 +270,7 @@ impl Node {
             followers,
             reads: Arc::new(Semaphore::new(followers::MAX_CONCURRENT_READS)),
             counters,
+            stats,
             schedules: schedules::Schedules::default(),
             bulk: bulk::Bulk::default(),
             queues: queue_handle,
@@ -486,6 +491,11 @@ impl Node {
     /// The counters of the node.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// What happened in the last hour.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
     }
 
     /// The watchers of histories.

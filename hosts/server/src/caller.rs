@@ -9,6 +9,10 @@ use starbridge_ports::LOCAL_OPERATOR;
 #[derive(Clone, Debug, Default)]
 pub struct Caller(pub Option<Text>);
 
+/// Whether the sender may do everything, where that was found out before: a page has no token in its headers.
+#[derive(Clone, Copy, Debug)]
+pub struct MayAll(pub bool);
+
 /// The header with the id that a sender gives its request.
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How many bytes of it are kept.

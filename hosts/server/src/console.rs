@@ -7,6 +7,7 @@ mod acts;
 mod answer;
 mod ask;
 mod bulk;
+mod compress;
 mod export;
 mod flow_acts;
 mod form;
@@ -20,6 +21,7 @@ mod session;
 mod signing_in;
 
 pub use ask::Api;
+pub use compress::Compressed;
 pub use gate::{enter, is_page};
 pub use routes::ROUTES;
 pub use session::Sessions;

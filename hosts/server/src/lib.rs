@@ -110,6 +110,8 @@ struct AppParts {
     answers: Arc<Answers>,
     folds: folds::Folds,
     outboxes: Vec<Arc<outboxes::Taken>>,
+    /// What is looked at once for all that watch it.
+    looked: routes::Looked,
     /// The largest body and the largest report, in bytes.
     largest_body: usize,
     largest_report: usize,
@@ -118,6 +120,9 @@ struct AppParts {
     /// The sessions; `None` if there are no pages.
     #[cfg(feature = "console")]
     sessions: Option<console::Sessions>,
+    /// The files of the pages, compressed.
+    #[cfg(feature = "console")]
+    compressed: console::Compressed,
 }
 
 impl Deref for App {
@@ -146,10 +151,13 @@ fn app(
         openapi: openapi().to_string().into(),
         #[cfg(feature = "console")]
         sessions: settings.console.then(|| console::Sessions::of(&node)),
+        #[cfg(feature = "console")]
+        compressed: console::Compressed::default(),
         bodies: Bodies::new(settings.bodies),
         answers: Answers::new(settings.answers),
         folds: folds::Folds::default(),
         outboxes,
+        looked: routes::Looked::default(),
         node,
         access: settings.access,
         hosts: settings.hosts,

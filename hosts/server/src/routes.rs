@@ -23,12 +23,17 @@ mod route;
 mod schedules;
 mod service;
 mod start_terms;
+mod stats;
 mod steps;
+mod stream;
 mod timeline;
 mod waiting;
 mod why;
 
 pub use route::{Route, largest_body};
+pub use stream::Looked;
+#[cfg(feature = "console")]
+pub use stream::open as open_stream;
 
 use crate::answers::aside;
 use crate::scope::Scope;
@@ -48,6 +53,8 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         why::ROUTES,
         steps::ROUTES,
         timeline::ROUTES,
+        stats::ROUTES,
+        stream::ROUTES,
         reporting::ROUTES,
         #[cfg(feature = "console")]
         picture::ROUTES,

@@ -84,8 +84,12 @@ mod secrets;
 mod sleepers;
 #[path = "api/starts.rs"]
 mod starts;
+#[path = "api/stats.rs"]
+mod stats;
 #[path = "api/steps.rs"]
 mod steps;
+#[path = "api/stream.rs"]
+mod stream;
 #[path = "api/waiters.rs"]
 mod waiters;
 #[path = "api/waits.rs"]

@@ -52,7 +52,7 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
         _ => None,
     };
     let leads = few.is_some() || in_family(query) || query.broken || query.reasons == [WaitingReason::Running];
-    let reads = query.asks_of_ends() || query.reason_of.is_some();
+    let reads = is_without_index(query) || query.reason_of.is_some();
     let mut least = match reads && !leads {
         true => look_back(connection, before)?,
         false => None,
@@ -90,6 +90,12 @@ fn newest_first(found: &mut [(i64, Text, ExecutionRecord)]) {
 
 /// So many executions are looked at for one page, where no index leads to those that are asked for.
 const LOOKED: i64 = 50_000;
+
+/// Whether the executions that are asked for may be few among many that have to be read for them.
+fn is_without_index(query: &Query) -> bool {
+    let by_start = query.from.is_some() || query.to.is_some();
+    query.asks_of_ends() || by_start || query.name.is_some() || query.statuses.contains(&Status::Succeeded)
+}
 
 /// The number down to which executions are looked at; `None`: to the first.
 fn look_back(connection: &Connection, before: Option<i64>) -> rusqlite::Result<Option<i64>> {
@@ -352,6 +358,7 @@ mod plans;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use starbridge_flow::time::Timestamp;
 
     /// A store with 3,000 entries of one label and three of another.
     fn labelled() -> Connection {
@@ -428,19 +435,21 @@ mod tests {
              {fill} SELECT n, 'id' || n, 0, 'f', 1, 3, 0, n, 0, n, CASE n WHEN 1 THEN 'Rare' ELSE 'Common' END FROM n"
         );
         connection.execute(&sql, []).unwrap();
-        let query = Query {
-            error: Some("Rare".into()),
-            limit: 10,
-            ..Query::default()
-        };
-        let (mut pages, mut before, mut found) = (0, None, Vec::new());
-        loop {
-            let page = list(&connection, &query, before).unwrap();
-            pages += 1;
-            found.extend(page.items.into_iter().map(|listed| listed.id));
-            let Some(next) = page.next else { break };
-            before = Some(next.parse().unwrap());
+        let any = || with_labels(&[]);
+        let (mut error, mut to, mut name, mut succeeded) = (any(), any(), any(), any());
+        error.error = Some("Rare".into());
+        to.to = Some(Timestamp(2));
+        (name.name, name.error) = (Some("i".into()), Some("Rare".into()));
+        succeeded.statuses = vec![Status::Succeeded];
+        for (query, expected) in [(error, 1), (to, 1), (name, 1), (succeeded, 0)] {
+            let (mut pages, mut before, mut found) = (0, None, 0);
+            loop {
+                let page = list(&connection, &query, before).unwrap();
+                (pages, found) = (pages + 1, found + page.items.len());
+                let Some(next) = page.next else { break };
+                before = Some(next.parse().unwrap());
+            }
+            assert_eq!((pages, found), (3, expected), "{query:?}");
         }
-        assert_eq!((pages, found), (3, vec![Text::from("id1")]));
     }
 }

@@ -102,29 +102,49 @@ fn runtime_emulator() -> Result<PathBuf, String> {
     Ok(found)
 }
 
+/// The driver of the browser in which pages are looked at, with the browser.
+pub fn browser_driver() -> Result<PathBuf, String> {
+    of_debian("chromium-driver", || {
+        tools::path_of("chromium").and_then(|_| tools::path_of("chromedriver"))
+    })
+}
+
 /// The published compliance suite of JSONPath, from a Node package. An error says why there is
 /// none.
 pub fn jsonpath_suite() -> Result<PathBuf, String> {
-    const PACKAGE: &str = "jsonpath-rfc9535@1.3.0";
-    const SUITE: &str = "package/src/__tests__/jsonpath-compliance-test-suite/cts.json";
-    let folder = process::target().join("services").join("jsonpath");
-    let found = folder.join(SUITE);
+    of_node(
+        "jsonpath",
+        "jsonpath-rfc9535@1.3.0",
+        "package/src/__tests__/jsonpath-compliance-test-suite/cts.json",
+    )
+}
+
+/// The checker of accessibility, a script of a Node package. An error says why there is none.
+pub fn accessibility_checker() -> Result<PathBuf, String> {
+    of_node("axe", "axe-core@4.14.1", "package/axe.min.js")
+}
+
+/// A file of a Node package.
+fn of_node(name: &str, package: &str, file: &str) -> Result<PathBuf, String> {
+    let folder = process::target().join("services").join(name);
+    let found = folder.join(file);
     let mark = folder.join("installed");
-    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == PACKAGE) && found.is_file() {
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == package) && found.is_file() {
         return Ok(found);
     }
-    eprintln!("fetching the suite of JSONPath out of {PACKAGE}");
-    let missing = |what: &str| format!("the suite of JSONPath is not here, and {what} does not succeed");
+    eprintln!("fetching {file} out of {package}");
+    let missing = |what: &str| format!("{file} of {package} is not here, and {what} does not succeed");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut pack = command("npm", &["pack", "--silent", PACKAGE]);
+    let mut pack = command("npm", &["pack", "--silent", package]);
     if !succeeds_within(pack.current_dir(&folder), INSTALL) {
-        return Err(missing(&format!("`npm pack {PACKAGE}`")));
+        return Err(missing(&format!("`npm pack {package}`")));
     }
-    let mut unpack = command("tar", &["-xzf", "jsonpath-rfc9535-1.3.0.tgz", SUITE]);
+    let packed = format!("{}.tgz", package.replace('@', "-"));
+    let mut unpack = command("tar", &["-xzf", &packed, file]);
     if !succeeds_within(unpack.current_dir(&folder), INSTALL) {
         return Err(missing("unpacking it"));
     }
-    std::fs::write(&mark, PACKAGE).map_err(|error| format!("{}: {error}", mark.display()))?;
+    std::fs::write(&mark, package).map_err(|error| format!("{}: {error}", mark.display()))?;
     Ok(found)
 }
 

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counters {
     /// Executions that were started.
     pub started: AtomicU64,
+    /// Starts that were kept until they can be carried out.
+    pub kept: AtomicU64,
     /// Turns that were appended.
     pub turns: AtomicU64,
     /// Events that were appended.
@@ -45,6 +47,7 @@ impl Counters {
         };
         match outgoing {
             Outgoing::Started { .. } => add(&self.started, 1),
+            Outgoing::Requested { .. } => add(&self.kept, 1),
             Outgoing::Send { .. } => add(&self.calls, 1),
             Outgoing::Turn { events, .. } => {
                 add(&self.turns, 1);

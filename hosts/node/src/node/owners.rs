@@ -4,6 +4,7 @@ use super::admission_thread::SharedAdmission;
 use super::event_log::log_outgoing;
 use super::notifier_thread::{Notifications, NotifierThread};
 use super::queue_thread::Shared;
+use super::stats::{OwnStats, Stats};
 use super::threads::{End, block_on, no_thread, note, runtime, spawn, unless_it_panics};
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
 use crate::system::new_seed;
@@ -30,6 +31,7 @@ pub(super) struct OwnerDeps {
     pub(super) tokens: TokenKeys,
     pub(super) watchers: Watchers,
     pub(super) counters: Arc<Counters>,
+    pub(super) stats: Stats,
     pub(super) notifications: Option<Notifications>,
     pub(super) vault: Arc<Vault>,
     pub(super) admission: Option<AdmissionHandle>,
@@ -186,6 +188,7 @@ struct Owner {
     settings: EngineSettings,
     watchers: Watchers,
     counters: Arc<Counters>,
+    stats: OwnStats,
     notifications: Option<Notifications>,
 }
 
@@ -237,6 +240,7 @@ fn owner(start: &OwnerDeps, shared: &Shared, share: (u8, u8)) -> Owner {
         },
         watchers: start.watchers.clone(),
         counters: start.counters.clone(),
+        stats: start.stats.owner(),
         notifications: start.notifications.clone(),
     }
 }
@@ -271,12 +275,14 @@ fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<
         settings,
         watchers,
         counters,
+        stats,
         notifications,
     } = owner;
     let over: Result<(), StoreError> = runtime.block_on(async move {
         deps.connectors.insert("http", Arc::new(HttpConnector::new(http)));
         let observer = move |shard: &Shard, outgoing: &Outgoing| {
             counters.see(outgoing);
+            stats.see(shard, outgoing);
             log_outgoing(shard, outgoing);
             watchers.see(outgoing);
             if let Some(notifications) = &notifications {

@@ -70,6 +70,15 @@ impl Node {
         self.waiters.take(queues.div_ceil(QUEUES_PER_PERMIT))
     }
 
+    /// Takes a permit to follow what happens.
+    ///
+    /// # Errors
+    ///
+    /// [`NoWaitPermit`] if all are taken.
+    pub fn follow_permit(&self) -> Result<WaitPermit, NoWaitPermit> {
+        self.followers.take(1)
+    }
+
     /// How many permits of requests that wait are taken.
     pub fn waiting(&self) -> usize {
         self.waiters.taken()

@@ -124,7 +124,7 @@ impl Watch {
     }
 
     /// How many turns there were until now. [`Watch::changed`] waits for the next one.
-    pub(super) fn turns(&mut self) -> u64 {
+    pub fn turns(&mut self) -> u64 {
         *self.turns.borrow_and_update()
     }
 

@@ -2,9 +2,9 @@
 
 use super::answer::Refusal;
 use super::session::Visitor;
-use crate::caller::Caller;
+use crate::caller::{Caller, MayAll};
 use crate::routes::routes;
-use crate::scope::lacks;
+use crate::scope::{Scope, lacks};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
@@ -101,7 +101,8 @@ impl Asker {
             .method(question.method)
             .uri(address(&question))
             .header("content-type", "text/plain")
-            .extension(Caller(self.visitor.name().cloned()));
+            .extension(Caller(self.visitor.name().cloned()))
+            .extension(MayAll(self.visitor.may(Scope::Admin)));
         if let Some(operator) = &self.operator {
             request = request.extension(operator.clone());
         }

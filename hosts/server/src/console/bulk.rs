@@ -7,7 +7,7 @@ use super::page::Page;
 use super::pages::{Asked, Parameters};
 use axum::extract::Path;
 use axum::response::Response;
-use starbridge_console::{BULK_ACTIONS, FILTERS, JobParts, PreviewParts, TYPED_ABOVE, path_part};
+use starbridge_console::{BULK_ACTIONS, FILTERS, JobParts, PreviewParts, is_typed, path_part};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::problem::{Problem, quoted};
 
@@ -129,7 +129,7 @@ async fn made(page: &Page, fields: &Fields) -> Result<String, Refusal> {
     let now = preview.get("executions").and_then(Value::as_number);
     let now = now.and_then(|number| number.as_u64()).unwrap_or_default();
     // Whoever typed a number meant that many.
-    if now > TYPED_ABOVE && fields.get("typed").trim() != now.to_string() {
+    if is_typed(action, now) && fields.get("typed").trim() != now.to_string() {
         let detail = format!(
             "this is for {now} executions now: type that number to confirm it, not {}",
             quoted(fields.get("typed"))

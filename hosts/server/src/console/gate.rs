@@ -1,6 +1,7 @@
 //! Who may see a page, and the headers that all pages have.
 
 use super::answer::{Refusal, html, is_local};
+use super::compress::{compressed, takes_gzip};
 use super::page::frame;
 use super::routes::ROUTES;
 use super::session::Visitor;
@@ -48,7 +49,9 @@ pub async fn enter(app: App, client: IpAddr, mut request: Request, next: Next) -
     extensions.insert(operator);
     extensions.insert(Client(client));
     extensions.insert(visitor);
-    dressed(next.run(request).await)
+    let takes = takes_gzip(request.headers());
+    let answer = dressed(next.run(request).await);
+    if takes { compressed(answer).await } else { answer }
 }
 
 /// The answer to a visitor who may not see a page.
@@ -83,7 +86,8 @@ fn dressed(mut answer: Response) -> Response {
     let fixed = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // With `no-referrer`, browsers do not name the origin of a form of ours either.
+        (header::REFERRER_POLICY, "same-origin"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     ];

@@ -1,11 +1,13 @@
 //! The pages: each asks the API for what it shows.
 
 use super::answer::Refusal;
+use super::compress::takes_gzip;
 use super::page::Page;
 use crate::App;
 use crate::answers::aside;
+use axum::body::Bytes;
 use axum::extract::{Path, Query};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_console::{
     ExecutionParts, FILTERS, FlowParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View, asset,
@@ -78,10 +80,10 @@ pub async fn overview(page: Page) -> Response {
         Ok(starbridge_console::overview(
             &page.frame,
             &OverviewParts {
+                stats: &page.ask.get("/v1/stats", &[], &[]).await?,
+                counts: &page.ask.get("/v1/executions/counts", &[], &[]).await?,
                 failed: &few("status", "Failed,TimedOut,RollbackFailed").await?,
                 manual: &few("reason", "manual").await?,
-                running: &few("status", "Running").await?,
-                waiting: &few("status", "Queued,Blocked,Delayed").await?,
                 queues: &page.ask.get("/v1/queues", &[], &[("limit", "10")]).await?,
                 schedules: &page.ask.get("/v1/schedules", &[], &[]).await?,
             },
@@ -416,7 +418,7 @@ table! {
 }
 
 /// `GET /console/{file}`
-pub async fn file(page: Page, Path(name): Path<String>) -> Response {
+pub async fn file(page: Page, Path(name): Path<String>, sent: HeaderMap) -> Response {
     let Some(asset) = asset(&name) else {
         return page.answer(Err(Problem::missing("NoSuchRoute", "there is no such file").into()));
     };
@@ -425,6 +427,14 @@ pub async fn file(page: Page, Path(name): Path<String>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(asset.kind)),
         (header::CACHE_CONTROL, kept),
+        (header::VARY, HeaderValue::from_static("accept-encoding")),
     ];
-    (StatusCode::OK, headers, asset.bytes).into_response()
+    let small = takes_gzip(&sent).then(|| page.app.compressed.of(&asset.name, asset.bytes));
+    match small.flatten() {
+        Some(small) => {
+            let coding = [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
+            (StatusCode::OK, headers, coding, Bytes::from_owner(small)).into_response()
+        }
+        None => (StatusCode::OK, headers, asset.bytes).into_response(),
+    }
 }

@@ -48,7 +48,7 @@ pub const ROUTES: &[Route] = &[
     page("/", READ, "The overview", || get(pages::overview)),
     page("/executions", READ, "The list of executions", || get(pages::executions)),
     page("/executions/{id}", READ, "An execution", || get(pages::execution)),
-    page("/executions/{id}/live", READ, "Word of its changes", || get(live::live)),
+    page("/stream", READ, "Word of changes", || get(live::stream)),
     page("/executions/{id}/history.jsonl", READ, "Its history as a file", || {
         get(export::history)
     }),

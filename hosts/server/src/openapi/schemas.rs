@@ -3,6 +3,7 @@
 mod history;
 mod outboxes;
 mod queue_tasks;
+mod stats;
 
 use super::execution::execution;
 use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
@@ -99,6 +100,7 @@ pub fn schemas() -> Map<String, Value> {
         queues(),
         queue_tasks::schemas(),
         outboxes::schemas(),
+        stats::schemas(),
         keys(),
         schedules(),
         bulk(),

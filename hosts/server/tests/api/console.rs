@@ -76,7 +76,7 @@ impl Browser {
     }
 
     /// Signs in with a token.
-    async fn sign_in(&mut self, token: &str) -> Shown {
+    pub async fn sign_in(&mut self, token: &str) -> Shown {
         let forgery = self.get("/signin").await.forgery();
         let fields = [("forgery", forgery.as_str()), ("token", token), ("to", "/executions")];
         let shown = self.send("/signin", &fields).await;
@@ -180,7 +180,7 @@ async fn every_answer_of_a_page_is_guarded() {
             assert!(policy.contains(part), "{method} {path}: {policy}");
         }
         assert_eq!(header("x-content-type-options").as_deref(), Some("nosniff"), "{path}");
-        assert_eq!(header("referrer-policy").as_deref(), Some("no-referrer"), "{path}");
+        assert_eq!(header("referrer-policy").as_deref(), Some("same-origin"), "{path}");
         assert_eq!(
             header("cross-origin-opener-policy").as_deref(),
             Some("same-origin"),
@@ -449,13 +449,13 @@ async fn page_of_an_execution_opens_what_its_address_names() {
     let visit = &steps["items"][0]["event"];
     let line = browser.get(&at).await.text;
     assert!(line.contains(&format!("href=\"{at}?visit={visit}\"")), "{line}");
-    assert!(line.contains(&format!("data-live=\"{at}/live\"")), "{line}");
+    assert!(line.contains(&format!("data-topics=\"execution:{id}\"")), "{line}");
     let seen = browser.get(&format!("{at}?visit={visit}")).await.text;
     assert!(seen.contains("id=\"visit\""), "{seen}");
     assert!(line.contains("data-part=\"earlier\" hidden"), "{line}");
     // What is shown at an event does not change any more.
     let earlier = browser.get(&format!("{at}?at=1")).await.text;
-    assert!(!earlier.contains("data-live=\"") && !earlier.contains("data-part=\"earlier\" hidden"));
+    assert!(!earlier.contains("data-topics=\"") && !earlier.contains("data-part=\"earlier\" hidden"));
     for (query, status) in [
         ("?visit=x", 400),
         ("?attempt=-1", 400),
@@ -481,20 +481,18 @@ async fn page_hears_that_there_is_something_new_and_not_what() {
         .body(json!({"input": {"note": "secret-note"}}).to_string());
     let begun: serde_json::Value = serde_json::from_str(&start.send().await.unwrap().text().await.unwrap()).unwrap();
     let at = format!("/executions/{}", begun["id"].as_str().unwrap());
-    let stranger = Browser::at(&server.base).get(&format!("{at}/live")).await;
+    let stream = format!("/stream?topics=executions,execution:{}", begun["id"].as_str().unwrap());
+    let stranger = Browser::at(&server.base).get(&stream).await;
     assert_eq!(stranger.status, 303);
     let mut browser = Browser::at(&server.base);
     browser.sign_in("token-admin").await;
-    let wrong = browser
-        .request(Method::GET, &format!("{at}/live"))
-        .header("last-event-id", "x");
-    assert_eq!(wrong.send().await.unwrap().status(), 400);
-    // From the first event on, so that nothing depends on when the stream begins.
-    let request = browser
-        .request(Method::GET, &format!("{at}/live"))
-        .header("last-event-id", "0");
-    let stream = request.send().await.unwrap();
-    assert_eq!(stream.status(), 200);
+    assert_eq!(browser.get("/stream?topics=odd").await.status, 400);
+    let mut heard = browser.request(Method::GET, &stream).send().await.unwrap();
+    assert_eq!(heard.status(), 200);
+    let mut said = String::new();
+    while !said.contains("event: begun") {
+        said.push_str(std::str::from_utf8(&heard.chunk().await.unwrap().unwrap()).unwrap());
+    }
     let forgery = browser.get("/flows/f").await.forgery();
     assert_eq!(
         browser
@@ -503,12 +501,47 @@ async fn page_hears_that_there_is_something_new_and_not_what() {
             .status,
         303
     );
-    let said = stream.text().await.unwrap();
-    assert!(
-        said.starts_with("id: ") && said.trim_end().ends_with("event: end\ndata: 0"),
-        "{said}"
-    );
-    assert!(!said.contains("secret-note") && !said.contains("Execution"), "{said}");
+    while !said.contains("event: changed") {
+        said.push_str(std::str::from_utf8(&heard.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    assert!(!said.contains("secret-note") && !said.contains("Stopped"), "{said}");
+}
+
+#[tokio::test]
+async fn pages_and_files_are_compressed_for_who_takes_it() {
+    let server = serving(Access::default()).await;
+    let browser = Browser::at(&server.base);
+    let plain = browser.get("/").await.text;
+    let script = plain
+        .split('"')
+        .find(|part| part.starts_with("/console/live."))
+        .unwrap();
+    for path in ["/", script] {
+        let sent = browser
+            .request(Method::GET, path)
+            .header("accept-encoding", "gzip")
+            .send();
+        let sent = sent.await.unwrap();
+        assert_eq!(sent.headers()["content-encoding"], "gzip", "{path}");
+        assert!(sent.headers()["vary"].to_str().unwrap().contains("accept-encoding"));
+        let packed = sent.bytes().await.unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed.as_ref()), &mut text).unwrap();
+        let whole = browser.get(path).await.text;
+        // A page says how long the server runs.
+        let same = |text: &str| text.chars().filter(|letter| !letter.is_ascii_digit()).count();
+        assert!(same(&text).abs_diff(same(&whole)) < 10, "{path}");
+        assert!(
+            packed.len() * 2 < whole.len(),
+            "{path}: {} of {}",
+            packed.len(),
+            whole.len()
+        );
+    }
+    let json = browser
+        .request(Method::GET, "/v1/flows")
+        .header("accept-encoding", "gzip");
+    assert!(!json.send().await.unwrap().headers().contains_key("content-encoding"));
 }
 
 #[tokio::test]

@@ -201,6 +201,47 @@ async fn all_that_match_are_stopped(server: &Running, browser: &Browser, forgery
 }
 
 #[tokio::test]
+async fn many_are_deleted_by_who_may_do_everything_and_types_their_number() {
+    let server = serving(crate::access::access()).await;
+    let put = server
+        .request(reqwest::Method::PUT, "/v1/flows/f")
+        .bearer_auth("token-admin")
+        .body(crate::harness::definition(json!([{"type": "pass", "name": "a"}])).to_string());
+    assert_eq!(put.send().await.unwrap().status(), 201);
+    for _ in 0..3 {
+        let start = server
+            .request(reqwest::Method::POST, "/v1/flows/f/executions?wait=10")
+            .bearer_auth("token-admin")
+            .body("{}");
+        assert_eq!(start.send().await.unwrap().status(), 201);
+    }
+    let mut operator = Browser::at(&server.base);
+    operator.sign_in("token-operate").await;
+    let ask = "/bulk/new?action=delete&match=all&flow=f";
+    assert_eq!(operator.get(ask).await.status, 403);
+    let mut admin = Browser::at(&server.base);
+    admin.sign_in("token-admin").await;
+    let shown = admin.get(ask).await;
+    assert!(shown.text.contains("Delete: 3 executions") && shown.text.contains("name=\"typed\""));
+    let forgery = shown.forgery();
+    let fields = |typed| {
+        [
+            ("forgery", forgery.as_str()),
+            ("action", "delete"),
+            ("filter", "{\"flow\": \"f\"}"),
+            ("typed", typed),
+        ]
+    };
+    assert_eq!(admin.send("/bulk/new", &fields("")).await.status, 400);
+    assert_eq!(admin.send("/bulk/new", &fields("3")).await.status, 303);
+    let gone = || async {
+        let list = admin.get("/executions?flow=f").await.text;
+        list.contains("No execution matches the filter.").then_some(())
+    };
+    crate::mailbox::eventually("an empty list", gone).await;
+}
+
+#[tokio::test]
 async fn list_is_of_those_that_ended_with_an_error_in_a_step() {
     let server = serving(Access::default()).await;
     let fails = |step: &str, error: &str| json!([{"type": "fail", "name": step, "error": error, "cause": "so"}]);

@@ -1,0 +1,261 @@
+//! The console in a real browser.
+
+#[path = "console/browser.rs"]
+mod browser;
+#[path = "console/server.rs"]
+mod server;
+
+use browser::{Browser, ENTER};
+use reqwest::Method;
+use serde_json::{Value, json};
+use server::{Function, Server, flow};
+use std::path::PathBuf;
+
+/// An order whose last step calls the function.
+fn order(function: &Function) -> Value {
+    let ship = json!({"type": "task", "name": "ship", "resourceArn": format!("http://{}/ship", function.at)});
+    let mut order = flow("order", json!([{"type": "pass", "name": "check"}, ship]));
+    order["inputSchema"] = json!({"type": "object", "required": ["item"], "properties": {"item": {"type": "string"}}});
+    order
+}
+
+#[tokio::test]
+async fn order_fails_is_understood_and_redriven() {
+    let (server, browser, function) = (Server::start(), Browser::start().await, Function::broken());
+    server.put("order", order(&function)).await;
+    browser.go(&format!("{}/flows/order", server.base)).await;
+    browser.write("[name='field.item']", "lamp").await;
+    browser.click_to("form[action$='/start'] button.first").await;
+    // The page follows by itself, and says why.
+    browser.sees("Failed").await;
+    browser.sees("Ship.NoCarrier").await;
+    browser.sees("no carrier on Sunday").await;
+    function.repair();
+    browser
+        .click("details.fold:has(form[action$='/redrive']) > summary")
+        .await;
+    browser.click_to("form[action$='/redrive'] button.first").await;
+    browser.sees("Succeeded").await;
+    assert!(browser.text().await.contains("It goes on."));
+}
+
+#[tokio::test]
+async fn the_same_by_keys_only() {
+    let (server, browser, function) = (Server::start(), Browser::start().await, Function::broken());
+    server.put("order", order(&function)).await;
+    browser.go(&format!("{}/flows/order", server.base)).await;
+    browser.tab_to("[name='field.item']").await;
+    browser.press("lamp").await;
+    browser.press(ENTER).await;
+    browser.sees("Ship.NoCarrier").await;
+    function.repair();
+    browser
+        .tab_to("details.fold:has(form[action$='/redrive']) > summary")
+        .await;
+    browser.press(ENTER).await;
+    browser.tab_to("form[action$='/redrive'] button.first").await;
+    browser.press(ENTER).await;
+    browser.sees("Succeeded").await;
+}
+
+#[tokio::test]
+async fn two_hundred_are_stopped_at_once() {
+    let (server, browser) = (Server::start(), Browser::start().await);
+    server
+        .put(
+            "nap",
+            flow("nap", json!([{"type": "wait", "name": "sleep", "duration": 3600}])),
+        )
+        .await;
+    let starts: Vec<Value> = (0..200).map(|_| json!({"flow": "nap"})).collect();
+    server.ask(Method::POST, "/v1/executions/batch", starts.into()).await;
+    browser.go(&format!("{}/executions?status=Running", server.base)).await;
+    browser.click("input[name=match]").await;
+    browser.click_to("button[name=action][value=stop]").await;
+    browser.sees("Stop: 200 executions").await;
+    browser.write("[name=typed]", "200").await;
+    browser.click_to("form[action='/bulk/new'] button.first").await;
+    assert!(browser.text().await.contains("The job is made."));
+    browser
+        .until("end of the job", || async {
+            let counts = server.ask(Method::GET, "/v1/executions/counts", Value::Null).await;
+            counts["statuses"]["Stopped"] == 200
+        })
+        .await;
+    browser.go(&format!("{}/", server.base)).await;
+    browser.sees("200").await;
+}
+
+#[tokio::test]
+async fn page_survives_the_death_of_its_server() {
+    let (mut server, browser) = (Server::start(), Browser::start().await);
+    server
+        .put(
+            "nap",
+            flow("nap", json!([{"type": "wait", "name": "sleep", "duration": 3600}])),
+        )
+        .await;
+    let id = server.begin("nap", json!({"name": "n-1"})).await;
+    browser.go(&format!("{}/executions/{id}", server.base)).await;
+    browser.sees("Live").await;
+    server.kill();
+    browser.sees("Not live").await;
+    server.again();
+    server
+        .ask(Method::POST, &format!("/v1/executions/{id}/stop"), json!({}))
+        .await;
+    browser.sees("Stopped").await;
+}
+
+#[tokio::test]
+async fn all_tabs_share_one_stream_and_all_are_live() {
+    let (server, browser) = (Server::start(), Browser::start().await);
+    server
+        .put(
+            "nap",
+            flow("nap", json!([{"type": "wait", "name": "sleep", "duration": 3600}])),
+        )
+        .await;
+    let mut tabs = Vec::new();
+    for number in 0..8 {
+        let id = server.begin("nap", json!({"name": format!("n-{number}")})).await;
+        let tab = browser.tab().await;
+        browser.go(&format!("{}/executions/{id}", server.base)).await;
+        browser.sees("Live").await;
+        tabs.push((tab, id));
+    }
+    let stats = server.ask(Method::GET, "/v1/stats", Value::Null).await;
+    // One that is replaced ends a moment later.
+    assert!(stats["server"]["followers"].as_u64().unwrap() <= 2, "{stats}");
+    for (tab, id) in &tabs {
+        server
+            .ask(Method::POST, &format!("/v1/executions/{id}/stop"), json!({}))
+            .await;
+        browser.show(tab).await;
+        browser.sees("Stopped").await;
+    }
+}
+
+/// The pages that are looked at, and a name for the picture of each.
+async fn pages(server: &Server) -> Vec<(&'static str, String)> {
+    let function = Function::broken();
+    server.put("order", order(&function)).await;
+    let id = server
+        .begin(
+            "order",
+            json!({"input": {"item": "<b>lamp\u{202e}"}, "name": "order-7"}),
+        )
+        .await;
+    let nap = json!([{"type": "wait", "name": "sleep", "duration": 3600}]);
+    server.put("nap", flow("nap", nap)).await;
+    server
+        .begin("nap", json!({"name": "a-name-that-is-rather-long-for-a-narrow-table"}))
+        .await;
+    let pack = json!([{"type": "task", "name": "pack", "resourceArn": "queue:packing"}]);
+    let mut pack = flow("pack", pack);
+    pack["concurrency"] = json!([{"key": "shop-1", "limit": 1, "pool": "shops"}]);
+    server.put("pack", pack).await;
+    server.begin("pack", json!({"name": "pack-1"})).await;
+    server.begin("pack", json!({"name": "pack-2"})).await;
+    let job = json!({"action": "pause", "filter": {"flow": "nap"}});
+    let job = server.ask(Method::POST, "/v1/bulk", job).await;
+    let ended = server
+        .ask(Method::GET, &format!("/v1/executions/{id}?wait=30"), Value::Null)
+        .await;
+    assert_eq!(ended["status"], "Failed");
+    vec![
+        ("overview", "/".to_owned()),
+        ("executions", "/executions".to_owned()),
+        ("execution", format!("/executions/{id}")),
+        ("events", format!("/executions/{id}?tab=events")),
+        ("data", format!("/executions/{id}?tab=data")),
+        ("flows", "/flows".to_owned()),
+        ("flow", "/flows/order".to_owned()),
+        ("queues", "/queues".to_owned()),
+        ("queue", "/queues/packing".to_owned()),
+        ("keys", "/keys".to_owned()),
+        ("schedules", "/schedules".to_owned()),
+        ("inbox", "/inbox".to_owned()),
+        ("bulk", "/bulk".to_owned()),
+        ("job", format!("/bulk/{}", job["id"].as_str().unwrap())),
+        ("new-job", "/bulk/new?action=stop&match=all&flow=nap".to_owned()),
+        ("audit", "/audit".to_owned()),
+        ("problem", "/executions/none".to_owned()),
+    ]
+}
+
+/// What is wider than the page, though it may not be scrolled by itself.
+const TOO_WIDE: &str = "const wide = document.documentElement; if (wide.scrollWidth <= wide.clientWidth) return []; \
+    return ['the page can be scrolled sideways', ...[...document.querySelectorAll('main *, header *')].filter((part) => part.getBoundingClientRect().right > wide.clientWidth + 1 \
+    && !part.closest('.table, .scroll, .canvas')).map((part) => part.outerHTML.slice(0, 200)).slice(0, 4)]";
+
+#[tokio::test]
+async fn every_page_is_whole_silent_and_asks_nobody_else() {
+    let (server, browser) = (Server::start(), Browser::start().await);
+    let pages = pages(&server).await;
+    let pictures = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("console");
+    std::fs::create_dir_all(&pictures).unwrap();
+    let mut wrong = Vec::new();
+    for (language, theme) in [("en", "light"), ("zh", "dark")] {
+        for (name, value) in [("language", language), ("theme", theme)] {
+            let cookie = json!({"name": format!("starbridge-{name}"), "value": value, "url": server.base});
+            browser.tell("Network.setCookie", cookie).await;
+        }
+        for (name, path) in &pages {
+            browser.go(&format!("{}{path}", server.base)).await;
+            for width in [1440, 768, 320] {
+                browser.wide(width).await;
+                let wide = browser.run(TOO_WIDE).await;
+                if wide != json!([]) {
+                    wrong.push(format!("{path} at {width}, {language}: {wide}"));
+                }
+                browser
+                    .picture(&pictures.join(format!("{name}-{language}-{width}.png")))
+                    .await;
+            }
+            browser.wide(1440).await;
+            wrong.extend(
+                findings(&browser)
+                    .await
+                    .into_iter()
+                    .map(|found| format!("{path}, {language}: {found}")),
+            );
+        }
+    }
+    for entry in browser.log("browser").await {
+        // The page that is not there is one of those that were asked for.
+        if !entry["message"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("/executions/none")
+        {
+            wrong.push(format!("the browser says {entry}"));
+        }
+    }
+    for address in browser.requests().await {
+        if !address.starts_with(&server.base) && !address.starts_with("data:") {
+            wrong.push(format!("{address} was asked for"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What the checker of accessibility finds on a page; nothing where there is no checker.
+async fn findings(browser: &Browser) -> Vec<String> {
+    let Some(checker) = std::env::var_os("STARBRIDGE_AXE") else {
+        return Vec::new();
+    };
+    let checker = std::fs::read_to_string(checker).unwrap();
+    browser.run(&checker).await;
+    let tags = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']";
+    let script = format!(
+        "const done = arguments[0]; axe.run(document, {{ runOnly: {tags} }}).then((found) => done(found.violations.map((one) => \
+         one.id + ': ' + one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | '))), (error) => done([String(error)]))"
+    );
+    let found = browser.run_later(&script).await;
+    let found = found.as_array().cloned().unwrap_or_default();
+    found
+        .iter()
+        .map(|one| one.as_str().unwrap_or_default().to_owned())
+        .collect()
+}

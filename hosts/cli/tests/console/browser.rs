@@ -1,0 +1,263 @@
+//! A browser of this test's own, driven by its driver's protocol (WebDriver).
+
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The time limit for everything that the test waits for.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(50);
+/// The key under which the protocol names an element.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+pub const TAB: &str = "\u{e004}";
+pub const ENTER: &str = "\u{e007}";
+
+/// The driver with one browser. Both end with the test.
+pub struct Browser {
+    driver: Child,
+    client: Client,
+    session: String,
+    _profile: tempfile::TempDir,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The driver ends its browser when it is asked to end by itself.
+        let _ = Command::new("kill").arg(self.driver.id().to_string()).status();
+        let _ = self.driver.wait();
+    }
+}
+
+impl Browser {
+    pub async fn start() -> Self {
+        let program = std::env::var_os("STARBRIDGE_CHROMEDRIVER").expect("STARBRIDGE_CHROMEDRIVER names the driver");
+        let mut driver = Command::new(program)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = lines.find_map(|line| {
+            let line = line.ok()?;
+            let port = line.split_once("successfully on port ")?.1;
+            Some(port.trim_end_matches('.').to_owned())
+        });
+        let base = format!("http://127.0.0.1:{}/session", port.expect("the driver listens"));
+        std::thread::spawn(move || lines.for_each(drop));
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let profile = tempfile::tempdir().unwrap();
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--disable-background-networking",
+            "--accept-lang=en",
+            &format!("--user-data-dir={}", profile.path().display()),
+        ];
+        let wanted = json!({"capabilities": {"alwaysMatch": {
+            "browserName": "chrome",
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+            "goog:chromeOptions": {"args": arguments},
+        }}});
+        let mut browser = Self {
+            driver,
+            client: Client::new(),
+            session: base,
+            _profile: profile,
+        };
+        let begun = browser.ask(Method::POST, "", Some(wanted)).await.unwrap();
+        let id = begun["sessionId"].as_str().expect("a session").to_owned();
+        browser.session = format!("{}/{id}", browser.session);
+        browser
+    }
+
+    /// A command of the protocol; the error is what the driver says.
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, Value> {
+        let mut request = self.client.request(method, format!("{}{path}", self.session));
+        if let Some(body) = body {
+            request = request.body(body.to_string());
+        }
+        let answer = request.send().await.unwrap();
+        let well = answer.status().is_success();
+        let mut said: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        let value = said["value"].take();
+        if well { Ok(value) } else { Err(value) }
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Value {
+        let done = self.ask(Method::POST, path, Some(body.clone())).await;
+        done.unwrap_or_else(|why| panic!("{path} {body}: {why}"))
+    }
+
+    pub async fn go(&self, address: &str) {
+        self.post("/url", json!({"url": address})).await;
+    }
+
+    /// What a script returns.
+    pub async fn run(&self, script: &str) -> Value {
+        self.post("/execute/sync", json!({"script": script, "args": []})).await
+    }
+
+    /// What a script gives to its callback.
+    pub async fn run_later(&self, script: &str) -> Value {
+        self.post("/execute/async", json!({"script": script, "args": []})).await
+    }
+
+    async fn find(&self, selector: &str) -> Result<String, Value> {
+        let asked = json!({"using": "css selector", "value": selector});
+        let found = self.ask(Method::POST, "/element", Some(asked)).await?;
+        Ok(found[ELEMENT].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Clicks what the selector finds first.
+    pub async fn click(&self, selector: &str) {
+        let found = self.find(selector).await;
+        let element = found.unwrap_or_else(|why| panic!("{selector}: {why}"));
+        self.post(&format!("/element/{element}/click"), json!({})).await;
+    }
+
+    /// Clicks, and waits for the page that it leads to.
+    pub async fn click_to(&self, selector: &str) {
+        self.run("window.leaving = true").await;
+        self.click(selector).await;
+        self.until("another page", || async {
+            self.run("return !window.leaving && document.readyState === 'complete'")
+                .await
+                == true
+        })
+        .await;
+    }
+
+    pub async fn write(&self, selector: &str, text: &str) {
+        let element = self
+            .find(selector)
+            .await
+            .unwrap_or_else(|why| panic!("{selector}: {why}"));
+        self.post(&format!("/element/{element}/value"), json!({"text": text}))
+            .await;
+    }
+
+    /// Presses keys where the focus is.
+    pub async fn press(&self, keys: &str) {
+        let pressed = keys.chars().flat_map(|key| {
+            let key = key.to_string();
+            [
+                json!({"type": "keyDown", "value": key}),
+                json!({"type": "keyUp", "value": key}),
+            ]
+        });
+        let actions = json!({"actions": [{"type": "key", "id": "keys", "actions": pressed.collect::<Vec<_>>()}]});
+        self.post("/actions", actions).await;
+    }
+
+    /// Goes by keys to what fits the selector.
+    pub async fn tab_to(&self, selector: &str) {
+        for _ in 0..120 {
+            let script = format!("return document.activeElement.matches({})", json!(selector));
+            if self.run(&script).await == true {
+                return;
+            }
+            self.press(TAB).await;
+        }
+        panic!("the keys do not lead to {selector}");
+    }
+
+    /// The text that one sees.
+    pub async fn text(&self) -> String {
+        let text = self.run("return document.body.innerText").await;
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    pub async fn until<F: Future<Output = bool>>(&self, what: &str, holds: impl Fn() -> F) {
+        let begun = Instant::now();
+        while !holds().await {
+            if begun.elapsed() > PATIENCE {
+                panic!("there is no {what}: {}", self.text().await);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits until a text is seen.
+    pub async fn sees(&self, wanted: &str) {
+        self.until(wanted, || async { self.text().await.contains(wanted) })
+            .await;
+    }
+
+    /// A command of the browser's own protocol.
+    pub async fn tell(&self, command: &str, parameters: Value) {
+        let body = json!({"cmd": command, "params": parameters});
+        self.post("/goog/cdp/execute", body).await;
+    }
+
+    /// How wide the window's content is.
+    pub async fn wide(&self, width: u32) {
+        let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.tell("Emulation.setDeviceMetricsOverride", metrics).await;
+    }
+
+    /// What was logged since it was last asked for.
+    pub async fn log(&self, kind: &str) -> Vec<Value> {
+        let entries = self.post("/se/log", json!({"type": kind})).await;
+        entries.as_array().cloned().unwrap_or_default()
+    }
+
+    /// The addresses that were asked for since this was last called.
+    pub async fn requests(&self) -> Vec<String> {
+        let mut asked = Vec::new();
+        for entry in self.log("performance").await {
+            let message: Value = serde_json::from_str(entry["message"].as_str().unwrap_or("{}")).unwrap();
+            let message = &message["message"];
+            if message["method"] == "Network.requestWillBeSent" {
+                asked.extend(message["params"]["request"]["url"].as_str().map(str::to_owned));
+            }
+        }
+        asked
+    }
+
+    /// A further tab, in front.
+    pub async fn tab(&self) -> String {
+        let made = self.post("/window/new", json!({"type": "tab"})).await;
+        let handle = made["handle"].as_str().unwrap_or_default().to_owned();
+        self.show(&handle).await;
+        handle
+    }
+
+    pub async fn show(&self, tab: &str) {
+        self.post("/window", json!({"handle": tab})).await;
+    }
+
+    /// A picture of what is seen.
+    pub async fn picture(&self, file: &Path) {
+        let taken = self.ask(Method::GET, "/screenshot", None).await.unwrap();
+        std::fs::write(file, unpacked(taken.as_str().unwrap_or_default())).unwrap();
+    }
+}
+
+/// The bytes of a text in base 64.
+fn unpacked(text: &str) -> Vec<u8> {
+    let value = |letter: u8| match letter {
+        b'A'..=b'Z' => Some(letter - b'A'),
+        b'a'..=b'z' => Some(letter - b'a' + 26),
+        b'0'..=b'9' => Some(letter - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let (mut bytes, mut kept, mut bits) = (Vec::new(), 0_u32, 0);
+    for six in text.bytes().filter_map(value) {
+        kept = (kept << 6 | u32::from(six)) & 0xffff;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((kept >> bits & 0xff) as u8);
+        }
+    }
+    bytes
+}

@@ -1,0 +1,51 @@
+//! What is counted of the last hour.
+
+use crate::harness::Running;
+use serde_json::json;
+
+fn failing() -> serde_json::Value {
+    json!([{"type": "fail", "name": "give-up", "error": "Shop.Closed", "cause": "it is Sunday"}])
+}
+
+#[tokio::test]
+pub async fn stats_count_starts_ends_and_what_failed() {
+    let server = Running::start().await;
+    let empty = server.get("/v1/stats").await;
+    assert_eq!(empty.status, 200);
+    assert_eq!(empty.body["counts"]["started"], 0);
+    assert_eq!(empty.body["minutes"].as_array().unwrap().len(), 60);
+    server.flow("well", json!([{"type": "pass", "name": "a"}])).await;
+    server.flow("ill", failing()).await;
+    for _ in 0..3 {
+        server.post("/v1/flows/well/executions?wait=10", json!({})).await;
+    }
+    for _ in 0..2 {
+        server.post("/v1/flows/ill/executions?wait=10", json!({})).await;
+    }
+    let stats = server.get("/v1/stats").await.body;
+    let counts = &stats["counts"];
+    assert_eq!(
+        (
+            &counts["started"],
+            &counts["ended"]["Succeeded"],
+            &counts["ended"]["Failed"]
+        ),
+        (&json!(5), &json!(3), &json!(2)),
+        "{stats}"
+    );
+    let minutes = stats["minutes"].as_array().unwrap();
+    let sum = |key: &str| -> u64 { minutes.iter().map(|minute| minute[key].as_u64().unwrap()).sum() };
+    assert_eq!((sum("started"), sum("ended"), sum("failed")), (5, 5, 2));
+    let failure = &stats["failures"][0];
+    assert_eq!(
+        (&failure["flow"], &failure["error"], &failure["executions"]),
+        (&json!("ill"), &json!("Shop.Closed"), &json!(2))
+    );
+    assert_eq!(stats["flows"].as_array().unwrap().len(), 2);
+    let one = server.get("/v1/stats?flow=well").await.body;
+    assert_eq!(one["flows"].as_array().unwrap().len(), 1);
+    assert_eq!(one["flows"][0]["started"], 3);
+    assert!(one["flows"][0]["p95Ms"].is_u64(), "{one}");
+    assert_eq!(one["failures"], json!([]));
+    assert_eq!(server.get("/v1/stats?odd=1").await.code(), (400, "BadRequest"));
+}

@@ -315,11 +315,7 @@ impl Shard {
         keys.extend(request.keys.iter().cloned());
         let seed = (self.id_source)(&request, now);
         let id = seed.id;
-        // Whoever makes ids may ask twice.
-        if request.id.is_some() && (self.executions.contains_key(&id) || self.waits_to_begin(&id)) {
-            return Err(StartError::Refused(Rejection::AlreadyStarted));
-        }
-        let origin = self.origin(&id, &request);
+        let origin = self.origin_of_new(&id, &request)?;
         let started = StartRecord {
             flow: request.flow,
             version,

@@ -11,7 +11,7 @@ use super::{Shard, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Parent, Signal, Status};
+use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Parent, Rejection, Signal, Status};
 use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 
 /// Something for an execution, until the execution takes it.
@@ -319,8 +319,16 @@ impl Shard {
         }
     }
 
-    /// The origin of an execution that is about to begin.
-    pub(super) fn origin(&self, id: &Text, request: &StartRequest) -> Origin {
+    /// The origin of an execution that is about to begin. Whoever makes ids may ask twice: the second time is refused.
+    pub(super) fn origin_of_new(&self, id: &Text, request: &StartRequest) -> Result<Origin, StartError> {
+        let is_here = self.executions.contains_key(id) || self.waits_to_begin(id);
+        match request.id.is_some() && is_here {
+            true => Err(StartError::Refused(Rejection::AlreadyStarted)),
+            false => Ok(self.origin(id, request)),
+        }
+    }
+
+    fn origin(&self, id: &Text, request: &StartRequest) -> Origin {
         let mut origin = Origin {
             family: vec![id.clone()],
             root: None,

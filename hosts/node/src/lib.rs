@@ -35,6 +35,7 @@
 
 pub mod aws;
 pub mod callbacks;
+pub mod cluster;
 mod clock;
 mod codes;
 pub mod config;

@@ -33,6 +33,8 @@
 mod access;
 mod answers;
 mod caller;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 #[cfg(feature = "console")]
 mod console;
 mod folds;
@@ -55,6 +57,7 @@ use access::Limiter;
 use answers::Answers;
 use axum::Router;
 use axum::extract::{FromRequest, Request};
+use starbridge_node::cluster::Cluster;
 use starbridge_node::config::Network;
 pub use starbridge_node::http::body::BodySettings;
 use starbridge_node::http::body::{Bodies, Sender, Sent, receive};
@@ -104,6 +107,8 @@ struct AppParts {
     /// Whether it was logged that a proxy stands before a server without tokens.
     proxy_said: Once,
     draining: Arc<AtomicBool>,
+    /// The cluster of which the node is a part, if it is.
+    cluster: Option<Arc<Cluster>>,
     bodies: Arc<Bodies>,
     answers: Arc<Answers>,
     folds: folds::Folds,
@@ -128,10 +133,15 @@ impl Deref for App {
 /// The API as a service, for hosts that receive requests in other ways. Each request needs an extension
 /// `ConnectInfo<SocketAddr>` with its sender.
 pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
-    api(node, settings, Arc::default())
+    api(node, settings, Arc::default(), None)
 }
 
-fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> Router {
+fn api(
+    node: Arc<Node>,
+    settings: ServerSettings,
+    draining: Arc<AtomicBool>,
+    cluster: Option<Arc<Cluster>>,
+) -> Router {
     router::router(App(Arc::new(AppParts {
         largest_body: routes::largest_body(node.limits()),
         largest_report: reports::largest(node.limits()),
@@ -148,6 +158,7 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
         limiter: Limiter::default(),
         proxy_said: Once::new(),
         draining,
+        cluster,
     })))
 }
 
@@ -233,7 +244,7 @@ impl Server {
     /// Answers requests for a node until `end` comes. Answers in progress are still given.
     pub async fn run(self, node: Arc<Node>, end: oneshot::Receiver<()>) {
         let connections = self.settings.connections;
-        let router = api(node, self.settings, self.draining);
+        let router = api(node, self.settings, self.draining, None);
         connections::serve(self.listener, router, connections, end).await;
     }
 }

@@ -123,6 +123,11 @@ impl PostgresStore {
         self.shared.hold()
     }
 
+    /// Leaves the store to others, whoever still has a handle of it: nothing is written any more.
+    pub fn give_up(&self) {
+        self.shared.give_up();
+    }
+
     /// How many appends were refused because somebody else had taken the store.
     pub fn refused(&self) -> u64 {
         self.shared.refused.load(std::sync::atomic::Ordering::Relaxed)

@@ -143,7 +143,8 @@ impl Member {
         session.execute(leaves, &[name]).await.map_err(Failure::from)?;
         self.clear(session).await?;
         let joins = "insert into nodes (name, process, address, certificate, version, slot, joined)
-            select $1, coalesce(nullif($2::text, '')::uuid, gen_random_uuid()), $3, $4, $5, free.slot, $6
+            select $1::text, coalesce(nullif($2::text, '')::uuid, gen_random_uuid()), $3::text, $4::text, $5::text,
+                free.slot, $6::bigint
             from generate_series(0, $7::smallint - 1) as free (slot)
             where not exists (select 1 from nodes n where n.slot = free.slot) order by free.slot limit 1
             returning slot, process::text";

@@ -154,6 +154,20 @@ impl Shared {
         }
     }
 
+    /// Gives the store back for good.
+    pub(crate) fn give_up(&self) {
+        let session = self.writer().give_up();
+        self.unlock(session);
+    }
+
+    /// Otherwise the next one would have to wait until the server has seen that the session ended.
+    fn unlock(&self, session: Option<Session>) {
+        if let Some(session) = session {
+            let schema = self.link.schema().to_owned();
+            self.link.briefly(async move { owner::unlock(&session, &schema).await });
+        }
+    }
+
     fn keep_counts(&self, writer: &Writer) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = writer.counts();
     }
@@ -165,12 +179,10 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Gives the store back at once. Otherwise the next one would have to wait until the server has seen that the session ended.
+    /// Gives the store back at once.
     fn drop(&mut self) {
         let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = writer.close() {
-            let schema = self.link.schema().to_owned();
-            self.link.briefly(async move { owner::unlock(&session, &schema).await });
-        }
+        let session = writer.close();
+        self.unlock(session);
     }
 }

@@ -130,6 +130,14 @@ impl Writer {
         self.counts
     }
 
+    /// Takes the connection, and writes nothing any more.
+    pub(crate) fn give_up(&mut self) -> Option<Session> {
+        self.broken.get_or_insert(StoreError::Unavailable(
+            "the store was left to another process".to_owned(),
+        ));
+        self.close()
+    }
+
     /// Takes the connection, to close it.
     pub(crate) fn close(&mut self) -> Option<Session> {
         self.session.take()

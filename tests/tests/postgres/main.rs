@@ -1,6 +1,8 @@
 //! The store in PostgreSQL, as a real one has it: the suite of all stores, random runs, and what only it does.
 
 mod away;
+mod cluster;
+mod nodes;
 mod opening;
 mod plans;
 mod served;

@@ -57,6 +57,9 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
     let targets = super::aside(&app.node, |node| node.notifications()).await??;
     notifications(&mut text, &targets);
     kept_open(&mut text, &app.node);
+    if let Some(cluster) = &app.cluster {
+        text.push_str(&super::cluster::metrics(cluster));
+    }
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 

@@ -69,8 +69,18 @@ impl ClusterCounters {
     pub fn all(&self) -> [(&'static str, &'static str, &'static str, u64); 7] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
-            ("incarnations_total", "Times this node has had the store.", "counter", of(&self.incarnations)),
-            ("takeovers_total", "Times it took the store after another node.", "counter", of(&self.takeovers)),
+            (
+                "incarnations_total",
+                "Times this node has had the store.",
+                "counter",
+                of(&self.incarnations),
+            ),
+            (
+                "takeovers_total",
+                "Times it took the store after another node.",
+                "counter",
+                of(&self.takeovers),
+            ),
             (
                 "takeover_milliseconds",
                 "How long its last take-over took, from the decision until it answered.",
@@ -83,7 +93,12 @@ impl ClusterCounters {
                 "counter",
                 of(&self.fenced),
             ),
-            ("requests_forwarded_total", "Requests passed on to another node.", "counter", of(&self.forwarded)),
+            (
+                "requests_forwarded_total",
+                "Requests passed on to another node.",
+                "counter",
+                of(&self.forwarded),
+            ),
             (
                 "links_refused_total",
                 "Connections to its link without the certificate of a node.",

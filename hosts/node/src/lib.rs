@@ -35,8 +35,8 @@
 
 pub mod aws;
 pub mod callbacks;
-pub mod cluster;
 mod clock;
+pub mod cluster;
 mod codes;
 pub mod config;
 pub mod configured_store;

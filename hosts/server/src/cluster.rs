@@ -11,8 +11,8 @@ pub use pins::Identity;
 pub use role::{Peer, Role};
 
 use crate::{Drain, Server, ServerSettings, api};
-use axum::Router;
 use asking::Front;
+use axum::Router;
 use starbridge_node::cluster::Cluster;
 use starbridge_node::http::connections;
 use starbridge_node::node::Node;
@@ -37,7 +37,12 @@ impl Post {
 
     /// From now on the node owns the store, and answers for it.
     pub fn owns(&self, node: Arc<Node>) {
-        self.is_now(Role::Owner(api(node, self.settings.clone(), self.drain.0.clone(), Some(self.cluster.clone()))));
+        self.is_now(Role::Owner(api(
+            node,
+            self.settings.clone(),
+            self.drain.0.clone(),
+            Some(self.cluster.clone()),
+        )));
     }
 
     /// What the node is.
@@ -62,7 +67,12 @@ impl Server {
             drain: Drain(self.draining.clone()),
             cluster: cluster.clone(),
         };
-        let front = Arc::new(Front::new(now.clone(), cluster.clone(), identity.clone(), self.settings.access.clone()));
+        let front = Arc::new(Front::new(
+            now.clone(),
+            cluster.clone(),
+            identity.clone(),
+            self.settings.access.clone(),
+        ));
         let router: Router = front::router(front);
         let linked = link::serve(links, identity, cluster, now);
         let connections = self.settings.connections;

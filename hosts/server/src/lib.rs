@@ -136,12 +136,7 @@ pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
     api(node, settings, Arc::default(), None)
 }
 
-fn api(
-    node: Arc<Node>,
-    settings: ServerSettings,
-    draining: Arc<AtomicBool>,
-    cluster: Option<Arc<Cluster>>,
-) -> Router {
+fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>, cluster: Option<Arc<Cluster>>) -> Router {
     router::router(App(Arc::new(AppParts {
         largest_body: routes::largest_body(node.limits()),
         largest_report: reports::largest(node.limits()),

@@ -153,12 +153,22 @@ impl Member {
         let row = session
             .first(
                 joins,
-                &[name, &self.process, &self.address, &self.certificate, &version, &moment(), &most],
+                &[
+                    name,
+                    &self.process,
+                    &self.address,
+                    &self.certificate,
+                    &version,
+                    &moment(),
+                    &most,
+                ],
             )
             .await
             .map_err(Failure::from)?;
         let row = row.ok_or_else(|| {
-            OpenError::Settings(format!("the cluster has {MAX_MEMBERS} nodes already, which is the most it takes"))
+            OpenError::Settings(format!(
+                "the cluster has {MAX_MEMBERS} nodes already, which is the most it takes"
+            ))
         })?;
         (self.slot, self.process) = (row.get(0), row.get(1));
         Ok(())
@@ -166,7 +176,9 @@ impl Member {
 
     /// Takes away nodes whose session has ended: who has one holds the lock of its name.
     async fn clear(&self, session: &Session) -> Result<(), OpenError> {
-        let all = session.query("select name from nodes where slot is not null", &[]).await;
+        let all = session
+            .query("select name from nodes where slot is not null", &[])
+            .await;
         for row in all.map_err(Failure::from)? {
             let name: &str = row.get(0);
             let key = owner::key(&format!("{}/node/{name}", self.settings.schema));
@@ -243,13 +255,12 @@ impl Member {
                 select n.process::text as process, n.joined from writers w join nodes n on n.incarnation = w.incarnation
                 where not w.over order by w.incarnation desc limit 1) as latest on true"
         );
-        let others = "select n.name, coalesce(n.address, ''), coalesce(n.certificate, ''), n.version, n.process::text, n.joined,
+        let others =
+            "select n.name, coalesce(n.address, ''), coalesce(n.certificate, ''), n.version, n.process::text, n.joined,
                 coalesce(pg_sequence_last_value(('heartbeat_' || n.slot)::regclass), 0)
             from nodes n where n.slot is not null order by n.slot";
         let (key, mine) = (owner::key(&self.settings.schema), format!("heartbeat_{}", self.slot));
-        let answers = session
-            .query_all(&[(&state, &[&key, &mine]), (others, &[])])
-            .await?;
+        let answers = session.query_all(&[(&state, &[&key, &mine]), (others, &[])]).await?;
         let [state, others] = answers.as_slice() else {
             return Err(Failure::corrupt("the database", &"two queries have not two answers"));
         };

@@ -12,9 +12,18 @@ use std::time::{Duration, Instant};
 /// A flow that ends by itself, one that waits for a worker, and one that goes on in the middle of a pause of its node.
 fn put_flows(node: &Node) {
     let flows = [
-        ("quick", json!([{"type": "pass", "name": "p"}, {"type": "succeed", "name": "s"}])),
-        ("work", json!([{"type": "task", "name": "t", "resource": "queue:q"}, {"type": "succeed", "name": "s"}])),
-        ("late", json!([{"type": "wait", "name": "w", "duration": 2}, {"type": "succeed", "name": "s"}])),
+        (
+            "quick",
+            json!([{"type": "pass", "name": "p"}, {"type": "succeed", "name": "s"}]),
+        ),
+        (
+            "work",
+            json!([{"type": "task", "name": "t", "resource": "queue:q"}, {"type": "succeed", "name": "s"}]),
+        ),
+        (
+            "late",
+            json!([{"type": "wait", "name": "w", "duration": 2}, {"type": "succeed", "name": "s"}]),
+        ),
     ];
     for (name, steps) in flows {
         let flow = json!({"version": "v1", "type": "flow", "steps": steps});
@@ -35,7 +44,8 @@ fn begun(status: u16) -> bool {
 
 /// The number of executions of a flow in this status.
 fn count(stand: &Stand, schema: &str, flow: &str, status: &str) -> u64 {
-    let sql = format!("select count(*) from {schema}.executions_readable where flow = '{flow}' and status = '{status}'");
+    let sql =
+        format!("select count(*) from {schema}.executions_readable where flow = '{flow}' and status = '{status}'");
     stand.sql(&sql).parse().unwrap()
 }
 
@@ -82,7 +92,10 @@ fn three_nodes_are_one_server_that_survives_its_owner() {
     let mut nodes = three(&stand, schema);
     put_flows(&nodes[1]);
     assert!(begun(start(&nodes[2], "work", "streamed")));
-    let id = nodes[1].json("/v1/flows/work/executions/streamed")["id"].as_str().unwrap().to_owned();
+    let id = nodes[1].json("/v1/flows/work/executions/streamed")["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let (next, streaming) = (AtomicUsize::new(0), AtomicBool::new(false));
     let [a, b, c] = &mut nodes;
     let (b, c) = (&*b, &*c);
@@ -106,14 +119,24 @@ fn three_nodes_are_one_server_that_survives_its_owner() {
         until(|| begun(start(b, "quick", "after")).then_some(()));
         let took = killed.elapsed();
         let held = until(|| {
-            let (status, text) = b.ask("POST", "/v1/queues/q/hold", &json!({"worker": "w", "waitSeconds": 1}).to_string());
+            let (status, text) = b.ask(
+                "POST",
+                "/v1/queues/q/hold",
+                &json!({"worker": "w", "waitSeconds": 1}).to_string(),
+            );
             let held: Value = serde_json::from_str(&text).unwrap_or_default();
-            (status == 200).then(|| held["tasks"][0]["token"].as_str().map(str::to_owned)).flatten()
+            (status == 200)
+                .then(|| held["tasks"][0]["token"].as_str().map(str::to_owned))
+                .flatten()
         });
         let (status, said) = c.ask("POST", &format!("/v1/callbacks/{held}/succeed"), r#"{"output": {}}"#);
         assert!((200..300).contains(&status), "{status} {said}");
         let numbers = stream.join().unwrap();
-        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "every number once");
+        assert_eq!(
+            numbers,
+            (1..=numbers.len() as u64).collect::<Vec<_>>(),
+            "every number once"
+        );
         took
     });
     eprintln!("first start {} ms after the owner was killed", took.as_millis());
@@ -122,10 +145,17 @@ fn three_nodes_are_one_server_that_survives_its_owner() {
     let left: BTreeSet<String> = until(|| {
         let seen = c.json("/v1/cluster");
         let nodes = seen["nodes"].as_array()?.iter();
-        Some(nodes.map(|node| node["name"].as_str().unwrap_or_default().to_owned()).collect())
+        Some(
+            nodes
+                .map(|node| node["name"].as_str().unwrap_or_default().to_owned())
+                .collect(),
+        )
     });
     assert!(left.contains("b") && left.contains("c"), "{left:?}");
-    let forwarded: u64 = [b, c].map(|node| node.metric("starbridge_cluster_requests_forwarded_total ")).iter().sum();
+    let forwarded: u64 = [b, c]
+        .map(|node| node.metric("starbridge_cluster_requests_forwarded_total "))
+        .iter()
+        .sum();
     assert!(forwarded > 0);
 }
 
@@ -165,7 +195,10 @@ fn a_node_that_is_told_to_stop_hands_over() {
                 let asked = Instant::now();
                 let status = start(c, "quick", &format!("n{number}"));
                 // Asked once more, everything is taken.
-                assert!(begun(status) || begun(start(c, "quick", &format!("n{number}"))), "{status}");
+                assert!(
+                    begun(status) || begun(start(c, "quick", &format!("n{number}"))),
+                    "{status}"
+                );
                 slowest = slowest.max(asked.elapsed());
                 number += 1;
             }
@@ -193,7 +226,12 @@ fn a_database_that_comes_back_has_the_same_cluster() {
         assert!(begun(start(&nodes[1], "late", &format!("l{number}"))));
     }
     stand.service.kill();
-    until(|| nodes.iter().all(|node| node.ask("GET", "/v1/flows", "").0 == 503).then_some(()));
+    until(|| {
+        nodes
+            .iter()
+            .all(|node| node.ask("GET", "/v1/flows", "").0 == 503)
+            .then_some(())
+    });
     stand.service.start_again();
     owner_of(&nodes);
     until(|| (count(&stand, schema, "late", "Succeeded") == 20).then_some(()));

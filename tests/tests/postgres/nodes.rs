@@ -98,7 +98,9 @@ impl Node {
     }
 
     pub fn signal(&self, signal: &str) {
-        let sent = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
+        let sent = Command::new("kill")
+            .args([signal, &self.process.id().to_string()])
+            .status();
         assert!(sent.unwrap().success());
     }
 

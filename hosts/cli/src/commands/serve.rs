@@ -128,8 +128,13 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     #[cfg(feature = "postgres")]
     if config.cluster.is_set() {
         if options.rotate_token_keys || options.discard_token_keys {
-            let help = "stop all nodes, start one without `cluster.node` to change the keys, and then all of them again";
-            return Err(bad(output, "the keys of task tokens can't be changed by a node of a cluster", help));
+            let help =
+                "stop all nodes, start one without `cluster.node` to change the keys, and then all of them again";
+            return Err(bad(
+                output,
+                "the keys of task tokens can't be changed by a node of a cluster",
+                help,
+            ));
         }
         files.log();
         tokio::spawn(memory::give_back());
@@ -183,7 +188,10 @@ fn settings(config: &Config, store: Arc<dyn Store>) -> Result<NodeSettings, Stri
 /// A node that has begun, and what keeps it going.
 struct Begun {
     node: Arc<Node>,
-    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only a node of a cluster outlives them"))]
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only a node of a cluster outlives them")
+    )]
     tasks: Vec<JoinHandle<()>>,
 }
 

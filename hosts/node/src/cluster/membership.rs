@@ -148,7 +148,10 @@ impl Thread {
                     if let State::Owns(store) | State::Ends(store) = before {
                         // Others may still have a handle of it.
                         store.give_up();
-                        self.cluster.counters.fenced.fetch_add(store.refused(), Ordering::Relaxed);
+                        self.cluster
+                            .counters
+                            .fenced
+                            .fetch_add(store.refused(), Ordering::Relaxed);
                     }
                     self.free = 0;
                     self.reluctant = if drained { RELUCTANT_BEATS } else { 0 };
@@ -238,7 +241,11 @@ impl Thread {
         };
         let gone = owner.silent >= REFUSED_BEATS + rank && refuses(&owner.address);
         if owner.silent >= self.lease + rank || gone {
-            tracing::warn!(node = owner.name, beats = owner.silent, "the owner is silent: its stay is ended");
+            tracing::warn!(
+                node = owner.name,
+                beats = owner.silent,
+                "the owner is silent: its stay is ended"
+            );
             self.take(Some(&owner.process));
         }
     }

@@ -60,12 +60,14 @@ impl Config {
         let fits = |each: char| each.is_ascii_alphanumeric() || matches!(each, '-' | '_' | '.');
         if cluster.node.len() > 63 || !cluster.node.chars().all(fits) {
             return Err(
-                "`cluster.node` has at most 63 letters, digits, `-`, `_` and `.` of ASCII, for example `node-1`".to_owned(),
+                "`cluster.node` has at most 63 letters, digits, `-`, `_` and `.` of ASCII, for example `node-1`"
+                    .to_owned(),
             );
         }
         if self.store.url.is_empty() {
             return Err(
-                "`cluster.node` needs a database that all nodes share: name it with `store.url` or `--db postgres://…`".to_owned(),
+                "`cluster.node` needs a database that all nodes share: name it with `store.url` or `--db postgres://…`"
+                    .to_owned(),
             );
         }
         if !(1..=60).contains(&cluster.lease_seconds) {

@@ -80,7 +80,13 @@ impl Front {
     }
 
     /// Passes a request on. It is given up as soon as somebody else owns the store.
-    async fn pass_on(&self, peer: &Peer, parts: &Parts, from: SocketAddr, body: Body) -> Result<Response<Body>, Failed> {
+    async fn pass_on(
+        &self,
+        peer: &Peer,
+        parts: &Parts,
+        from: SocketAddr,
+        body: Body,
+    ) -> Result<Response<Body>, Failed> {
         let client = self.client(peer).ok_or(Failed::NotSent)?;
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         // The address says where to connect; the name in the certificate means nothing.
@@ -165,7 +171,10 @@ impl HttpBody for Shared {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let body = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         Pin::new(body).poll_frame(context)
     }

@@ -96,7 +96,11 @@ fn own(front: &Front, role: &Role, request: &Request<Body>) -> Option<Response<B
             _ => unavailable("NoOwner", "no node has the store just now: try again in a moment"),
         }),
         "/metrics" => Some(match front.access.allows(request.headers(), Scope::Read) {
-            true => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], metrics_of(&front.cluster)).into_response(),
+            true => (
+                [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
+                metrics_of(&front.cluster),
+            )
+                .into_response(),
             false => {
                 let detail = "this needs a token: send it as `Authorization: Bearer …`";
                 Problem::new(StatusCode::UNAUTHORIZED, "Unauthorized", detail).into_response()

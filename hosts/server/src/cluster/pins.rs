@@ -127,11 +127,21 @@ impl ServerCertVerifier for Pins {
         self.check(certificate).map(|()| ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(&self, message: &[u8], by: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Signed {
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        by: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Signed {
         self.tls12(message, by, signed)
     }
 
-    fn verify_tls13_signature(&self, message: &[u8], by: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Signed {
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        by: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Signed {
         self.tls13(message, by, signed)
     }
 
@@ -154,11 +164,21 @@ impl ClientCertVerifier for Pins {
         self.check(certificate).map(|()| ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(&self, message: &[u8], by: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Signed {
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        by: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Signed {
         self.tls12(message, by, signed)
     }
 
-    fn verify_tls13_signature(&self, message: &[u8], by: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Signed {
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        by: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Signed {
         self.tls13(message, by, signed)
     }
 

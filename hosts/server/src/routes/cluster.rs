@@ -45,14 +45,20 @@ fn shown(cluster: &Cluster) -> Value {
         object.insert("address".into(), Value::from(node.address.as_str()));
         object.insert("version".into(), Value::from(node.version.as_str()));
         object.insert("joined".into(), Value::from(node.joined.to_string()));
-        object.insert("owner".into(), Value::from(owner.as_deref() == Some(node.name.as_str())));
+        object.insert(
+            "owner".into(),
+            Value::from(owner.as_deref() == Some(node.name.as_str())),
+        );
         object.insert("silentBeats".into(), Value::from(u64::from(node.silent)));
         Value::from(object)
     });
     let nodes: Vec<Value> = nodes.collect();
     let mut object = Object::default();
     object.insert("owner".into(), owner.clone().map_or(Value::Null, Value::from));
-    object.insert("since".into(), view.since.map_or(Value::Null, |since| Value::from(since.to_string())));
+    object.insert(
+        "since".into(),
+        view.since.map_or(Value::Null, |since| Value::from(since.to_string())),
+    );
     object.insert("nodes".into(), Value::from(nodes));
     Value::from(object)
 }

@@ -62,7 +62,9 @@ pub async fn serve(config: &Config, server: Server, mut signals: Signals, voice:
     if let Ok(address) = address {
         let (node, at) = (&config.cluster.node, config.store.place());
         tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, store = %at, node, "serving");
-        voice.say(&format!("listening on http://{address} as the node {node}, everything is kept in {at}"));
+        voice.say(&format!(
+            "listening on http://{address} as the node {node}, everything is kept in {at}"
+        ));
     }
     let mut standing = Standing {
         config,
@@ -175,7 +177,8 @@ impl Standing<'_> {
         self.post.owns(stay.node.clone());
         self.stay = Some(stay);
         self.announced = Some(self.cluster.name.clone());
-        self.voice.say(&format!("this node has the store now; taking it took {took} ms"));
+        self.voice
+            .say(&format!("this node has the store now; taking it took {took} ms"));
     }
 
     /// Ends a stay that is over: nothing more is said in its name. `others`: they are to try first.

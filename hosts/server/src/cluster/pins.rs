@@ -4,8 +4,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::version::TLS12;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
+    SupportedProtocolVersion,
 };
 use sha2::{Digest, Sha256};
 use starbridge_flow::hex;
@@ -14,6 +16,10 @@ use std::sync::Arc;
 
 /// The name in all certificates. Only their hashes say whose they are.
 pub(super) const NAME: &str = "starbridge";
+
+/// In TLS 1.3 a client learns only after its first request that its certificate is refused, and can't tell whether that request was
+/// carried out.
+const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS12];
 
 /// The certificate of this process, made when it began, and its key.
 pub struct Identity {
@@ -67,7 +73,7 @@ impl Identity {
     pub(super) fn server(&self, cluster: Arc<Cluster>) -> Result<ServerConfig, Error> {
         let pins = Arc::new(Pins::new(Good::Nodes(cluster)));
         ServerConfig::builder_with_provider(pins.provider.clone())
-            .with_safe_default_protocol_versions()?
+            .with_protocol_versions(VERSIONS)?
             .with_client_cert_verifier(pins)
             .with_single_cert(vec![self.certificate.clone()], self.key())
     }
@@ -75,7 +81,7 @@ impl Identity {
     pub(super) fn client(&self, peer: &str) -> Result<ClientConfig, Error> {
         let pins = Arc::new(Pins::new(Good::One(peer.to_owned())));
         ClientConfig::builder_with_provider(pins.provider.clone())
-            .with_safe_default_protocol_versions()?
+            .with_protocol_versions(VERSIONS)?
             .dangerous()
             .with_custom_certificate_verifier(pins)
             .with_client_auth_cert(vec![self.certificate.clone()], self.key())

@@ -23,6 +23,8 @@ const HAND_OVER: Duration = Duration::from_secs(1);
 const END: Duration = Duration::from_secs(10);
 /// How long a node that ends goes on passing requests on, until another one has the store.
 const SUCCESSION: Duration = Duration::from_secs(5);
+/// After so many heartbeats all others have seen a new node.
+const FIRST_VIEWS: u32 = 2;
 /// How many shards a store has.
 const SHARDS: u64 = 256;
 
@@ -39,6 +41,8 @@ struct Standing<'a> {
     announced: Option<String>,
     /// Whether another node had the store before.
     had_owner: bool,
+    /// How often the cluster was seen.
+    views: u32,
 }
 
 /// Serves until a signal comes.
@@ -76,6 +80,7 @@ pub async fn serve(config: &Config, server: Server, mut signals: Signals, voice:
         stay: None,
         announced: None,
         had_owner: false,
+        views: 0,
     };
     let signal = standing.until_told(&mut signals).await;
     voice.say(&format!("{signal}: another node takes over; once more stops at once"));
@@ -126,7 +131,9 @@ impl Standing<'_> {
 
     /// What the node is follows from what it sees, unless it owns the store.
     fn see(&mut self, view: &View) {
-        if self.stay.is_some() {
+        self.views = self.views.saturating_add(1);
+        // Until then the owner does not know this node, and refuses its link.
+        if self.stay.is_some() || self.views <= FIRST_VIEWS {
             return;
         }
         let owner = view.owner().filter(|owner| owner.name != self.cluster.name);

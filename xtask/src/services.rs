@@ -26,95 +26,96 @@ pub struct Suite {
     /// The test target.
     pub target: &'static str,
     needs: &'static [Kind],
-    /// Whether it runs the programs that are shipped.
-    programs: bool,
+    /// The programs that it runs.
+    programs: &'static [&'static str],
     /// Whether it looks at pages in a browser.
     browser: bool,
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 11] = [
+pub const SUITES: [Suite; 12] = [
     Suite {
         name: "services",
         target: "services-service",
         needs: &Kind::ALL,
-        programs: false,
+        programs: &[],
         browser: false,
     },
     Suite {
         name: "redis",
         target: "redis-service",
         needs: &[Kind::Redis],
-        programs: false,
+        programs: &[],
         browser: false,
     },
     Suite {
         name: "postgres",
         target: "postgres-service",
         needs: &[Kind::Postgres],
-        programs: false,
+        programs: &["starbridge"],
         browser: false,
     },
     Suite {
         name: "outbox",
         target: "outbox-service",
         needs: &[Kind::Postgres],
-        programs: false,
+        programs: &[],
+        browser: false,
     },
     Suite {
         name: "sqs",
         target: "sqs-service",
         needs: &[Kind::Ministack, Kind::Moto],
-        programs: false,
+        programs: &[],
         browser: false,
     },
     Suite {
         name: "dynamodb",
         target: "dynamodb-service",
         needs: &[Kind::Ministack, Kind::Moto],
-        programs: false,
+        programs: &[],
         browser: false,
     },
     Suite {
         name: "lambda",
         target: "lambda-service",
         needs: &[Kind::Ministack],
-        programs: false,
+        programs: &[],
         browser: false,
     },
     Suite {
         name: "aws",
         target: "aws-service",
         needs: &[Kind::Ministack],
-        programs: false,
+        programs: &[],
         browser: false,
     },
     Suite {
         name: "parcel",
         target: "parcel-service",
         needs: &[Kind::Ministack, Kind::Redis],
-        programs: false,
+        programs: &[],
         browser: false,
     },
     Suite {
         name: "bootstrap",
         target: "bootstrap-service",
         needs: &[Kind::Ministack, Kind::Rie],
-        programs: true,
+        programs: &["starbridge", "bootstrap"],
         browser: false,
     },
     Suite {
         name: "hosts",
         target: "hosts-service",
         needs: &[Kind::Rie],
-        programs: true,
+        programs: &["starbridge", "bootstrap"],
         browser: false,
     },
     Suite {
         name: "console",
         target: "console-service",
         needs: &[],
-        programs: false,
+        programs: &[],
         browser: true,
     },
 ];
@@ -142,20 +143,23 @@ pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
             Err(missing) => eprintln!("{missing}"),
         }
     }
-    if suite.programs
-        && let Err(problem) = name_programs(&mut command)
+    if !suite.programs.is_empty()
+        && let Err(problem) = name_programs(&mut command, suite.programs)
     {
         return Outcome::Failed(problem);
     }
     run_seeing(&mut command, |line| tally.see(line)).into()
 }
 
-/// Builds the command and the function of Lambda, and sets their paths. Of the cases for all hosts,
+/// Builds the programs of a suite, the command and the function of Lambda, and sets their paths. Of the cases for all hosts,
 /// every fifth is run. With [`SHIPPED`] in the environment, the function is built as it is shipped,
 /// which takes minutes.
-fn name_programs(command: &mut Command) -> Result<(), String> {
-    campaign::build_for_tests(&["starbridge", "bootstrap"])?;
+fn name_programs(command: &mut Command, programs: &[&str]) -> Result<(), String> {
+    campaign::build_for_tests(programs)?;
     command.env("STARBRIDGE_COMMAND", campaign::program("starbridge", false));
+    if !programs.contains(&"bootstrap") {
+        return Ok(());
+    }
     let function = match std::env::var_os(SHIPPED) {
         Some(_) => lambda::build(lambda::Choice {
             s3: true,

@@ -14,7 +14,8 @@ pub use stream::follow;
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
 use clap::Args;
-use reqwest::{Method, Url};
+use remote::Servers;
+use reqwest::Method;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::system::reason;
 use std::error::Error;
@@ -57,6 +58,7 @@ pub struct Client {
 }
 
 /// The body of a request.
+#[derive(Clone)]
 pub enum Body<'a> {
     /// Nothing.
     Nothing,
@@ -99,10 +101,8 @@ impl Client {
     pub fn new(options: &ServerOptions, output: Output) -> Result<Self, Exit> {
         let named = options.server.clone().or_else(|| set("STARBRIDGE_SERVER"));
         let named = named.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
-        let server = Url::parse(&named).ok();
-        let server = server.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        let server = server.ok_or_else(|| {
-            let message = format!("`{named}` is no address of a server");
+        let servers = Servers::read(&named).map_err(|one| {
+            let message = format!("`{one}` is no address of a server");
             bad(
                 output,
                 &message,
@@ -120,12 +120,12 @@ impl Client {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
-        let http = http_client(&server);
+        let http = http_client(&servers);
         let http = http.map_err(|error| fault(output, &format!("no HTTP client can be made: {}", root(&error)), ""))?;
         Ok(Self {
             output,
             runtime,
-            remote: Remote { http, server, token },
+            remote: Remote { http, servers, token },
         })
     }
 
@@ -218,6 +218,15 @@ impl Client {
             (Body::Json(body), ["flows", _, "executions"]) => body.contains_key("name"),
             _ => false,
         };
+        let servers = &self.remote.servers;
+        for _ in 1..servers.count() {
+            let request = self.request(method.clone(), path, query)?;
+            let answer = self.until_interrupted(remote::exchange(request, body.clone(), ANSWER))?;
+            if !is_for_another(&answer, !does || named) {
+                return answer.map_err(|error| self.unreachable(&error, does, named));
+            }
+            servers.turn();
+        }
         let request = self.request(method, path, query)?;
         let answer = self.until_interrupted(remote::exchange(request, body, ANSWER))?;
         answer.map_err(|error| self.unreachable(&error, does, named))
@@ -261,6 +270,15 @@ impl Client {
     }
 }
 
+/// Whether another node may answer what this one did not. `safe`: the request may be carried out twice.
+fn is_for_another(answer: &reqwest::Result<Result<Answer, Problem>>, safe: bool) -> bool {
+    match answer {
+        Err(error) => safe || error.is_connect(),
+        Ok(Err(problem)) => problem.status == 503 && (safe || matches!(problem.code(), "NoOwner" | "Stopping")),
+        Ok(Ok(_)) => false,
+    }
+}
+
 /// Reports that there is no answer.
 fn unreached(output: Output, message: &str, help: &str) -> Exit {
     output.fail_as(Exit::Fault, "Unreachable", message, Some(help))
@@ -271,7 +289,7 @@ fn set(variable: &str) -> Option<String> {
     std::env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
-fn http_client(server: &Url) -> reqwest::Result<reqwest::Client> {
+fn http_client(servers: &Servers) -> reqwest::Result<reqwest::Client> {
     // There may be one already, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = reqwest::Client::builder()
@@ -281,7 +299,7 @@ fn http_client(server: &Url) -> reqwest::Result<reqwest::Client> {
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .http1_only();
-    if server.scheme() == "http" {
+    if servers.are_plain() {
         // Reading the system's certificates takes a while, and they are not needed here.
         client = client.tls_certs_only([]);
     }

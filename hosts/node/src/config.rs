@@ -2,6 +2,7 @@
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
 mod admission;
+mod cluster;
 mod console;
 mod lambda;
 mod mistakes;
@@ -15,6 +16,7 @@ mod store;
 mod token_key;
 
 pub use admission::AdmissionConfig;
+pub use cluster::ClusterConfig;
 pub use console::ConsoleConfig;
 pub use lambda::LambdaConfig;
 pub use outboxes::OutboxConfig;
@@ -55,6 +57,8 @@ pub struct Config {
     pub console: ConsoleConfig,
     /// The store.
     pub store: StoreConfig,
+    /// Several nodes over one database.
+    pub cluster: ClusterConfig,
     /// How executions run.
     pub runtime: RuntimeConfig,
     /// Limits of data and definitions (section "limits" of the language reference).
@@ -373,6 +377,7 @@ impl Config {
             && server.listen.ip().is_loopback()
             && server.hosts.is_empty()
             && server.trusted_proxies.is_empty()
+            && self.cluster.is_of_this_machine()
     }
 
     fn guard(&self) -> Result<Guard, String> {

@@ -17,10 +17,37 @@ pub fn open_configured(config: &Config, accept_lost_log: bool) -> Result<Opened,
 
 #[cfg(feature = "postgres")]
 fn open_database(config: &Config) -> Result<Opened, String> {
+    let settings = database(config)?;
+    let store = starbridge_postgres::PostgresStore::open(&settings).map_err(|error| error.to_string())?;
+    opened(store, &settings.schema)
+}
+
+/// Where the configured database is.
+#[cfg(feature = "postgres")]
+pub(crate) fn database(config: &Config) -> Result<starbridge_postgres::PostgresSettings, String> {
+    let node = match config.cluster.is_set() {
+        true => config.cluster.node.clone(),
+        false => crate::system::process_name(),
+    };
+    Ok(starbridge_postgres::PostgresSettings {
+        url: config.store.url.clone(),
+        password: config.store_password()?,
+        schema: config.store.schema.clone(),
+        node,
+        require_synchronous: config.store.require_synchronous,
+        ..starbridge_postgres::PostgresSettings::default()
+    })
+}
+
+/// The handles of a store that was just opened.
+#[cfg(feature = "postgres")]
+pub(crate) fn opened(store: starbridge_postgres::PostgresStore, schema: &str) -> Result<Opened, String> {
     use starbridge_ports::Listing;
     use std::sync::Arc;
-    let store = database(config)?;
-    let (at, schema) = (store.place(), &config.store.schema);
+    for warning in store.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let at = store.place();
     let said = if store.is_new() {
         tracing::info!(database = %at, %schema, "new store made");
         format!("made a new store in {at}, schema {schema}")
@@ -38,25 +65,6 @@ fn open_database(config: &Config) -> Result<Opened, String> {
         asked: Some(Arc::new(store)),
         said,
     })
-}
-
-/// Opens the database that is configured.
-#[cfg(feature = "postgres")]
-pub(crate) fn database(config: &Config) -> Result<starbridge_postgres::PostgresStore, String> {
-    use starbridge_postgres::{PostgresSettings, PostgresStore};
-    let settings = PostgresSettings {
-        url: config.store.url.clone(),
-        password: config.store_password()?,
-        schema: config.store.schema.clone(),
-        node: crate::system::process_name(),
-        require_synchronous: config.store.require_synchronous,
-        ..PostgresSettings::default()
-    };
-    let store = PostgresStore::open(&settings).map_err(|error| error.to_string())?;
-    for warning in store.warnings() {
-        tracing::warn!("{warning}");
-    }
-    Ok(store)
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -36,6 +36,7 @@
 pub mod aws;
 pub mod callbacks;
 mod clock;
+pub mod cluster;
 mod codes;
 pub mod config;
 pub mod configured_store;

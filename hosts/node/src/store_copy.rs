@@ -183,7 +183,8 @@ fn open_file(path: &Path) -> Result<OpenedPlace, String> {
 fn open_database(url: &str, config: &Config) -> Result<OpenedPlace, String> {
     let mut config = config.clone();
     url.clone_into(&mut config.store.url);
-    let store = crate::configured_store::database(&config)?;
+    let settings = crate::configured_store::database(&config)?;
+    let store = starbridge_postgres::PostgresStore::open(&settings).map_err(|error| error.to_string())?;
     let (is_new, shown) = (store.is_new(), store.place().to_owned());
     Ok(OpenedPlace {
         place: CopyPlace {

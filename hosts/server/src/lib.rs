@@ -33,6 +33,8 @@
 mod access;
 mod answers;
 mod caller;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 #[cfg(feature = "console")]
 mod console;
 mod folds;
@@ -56,6 +58,7 @@ use access::Limiter;
 use answers::Answers;
 use axum::Router;
 use axum::extract::{FromRequest, Request};
+use starbridge_node::cluster::Cluster;
 use starbridge_node::config::Network;
 pub use starbridge_node::http::body::BodySettings;
 use starbridge_node::http::body::{Bodies, Sender, Sent, receive};
@@ -106,6 +109,8 @@ struct AppParts {
     /// Whether it was logged that a proxy stands before a server without tokens.
     proxy_said: Once,
     draining: Arc<AtomicBool>,
+    /// The cluster of which the node is a part, if it is.
+    cluster: Option<Arc<Cluster>>,
     bodies: Arc<Bodies>,
     answers: Arc<Answers>,
     folds: folds::Folds,
@@ -136,7 +141,7 @@ impl Deref for App {
 /// The API as a service, for hosts that receive requests in other ways. Each request needs an extension
 /// `ConnectInfo<SocketAddr>` with its sender.
 pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
-    router::router(app(node, settings, Arc::default(), Vec::new()))
+    router::router(app(node, settings, Arc::default(), Vec::new(), None))
 }
 
 fn app(
@@ -144,6 +149,7 @@ fn app(
     settings: ServerSettings,
     draining: Arc<AtomicBool>,
     outboxes: Vec<Arc<outboxes::Taken>>,
+    cluster: Option<Arc<Cluster>>,
 ) -> App {
     App(Arc::new(AppParts {
         largest_body: routes::largest_body(node.limits()),
@@ -165,6 +171,7 @@ fn app(
         limiter: Limiter::default(),
         proxy_said: Once::new(),
         draining,
+        cluster,
     }))
 }
 
@@ -262,7 +269,7 @@ impl Server {
     /// Answers requests for a node until `end` comes. Answers in progress are still given.
     pub async fn run(self, node: Arc<Node>, end: oneshot::Receiver<()>) {
         let connections = self.settings.connections;
-        let app = app(node, self.settings, self.draining, self.outboxes);
+        let app = app(node, self.settings, self.draining, self.outboxes, None);
         let mut taking = tokio::task::JoinSet::new();
         for outbox in &app.outboxes {
             taking.spawn(outboxes::keep_taking(app.clone(), outbox.clone()));

@@ -3,6 +3,7 @@
 mod audit;
 mod briefs;
 mod bulk;
+mod cluster;
 mod counts;
 mod data;
 mod executions;
@@ -30,6 +31,8 @@ mod timeline;
 mod waiting;
 mod why;
 
+#[cfg(feature = "cluster")]
+pub use cluster::metrics as metrics_of;
 pub use route::{Route, largest_body};
 pub use stream::Looked;
 #[cfg(feature = "console")]
@@ -59,6 +62,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         #[cfg(feature = "console")]
         picture::ROUTES,
         data::ROUTES,
+        cluster::ROUTES,
     ];
     ROUTES.iter().chain(areas.into_iter().flatten())
 }

@@ -23,6 +23,7 @@ mod key_value;
 mod link;
 mod list;
 mod load;
+mod member;
 mod migrate;
 mod notices;
 mod open;
@@ -46,10 +47,12 @@ mod wait;
 mod write;
 
 pub use head::MAX_EVENTS;
+pub use member::{Claim, MAX_MEMBERS, Member, Seen, SeenMember};
 pub use open_error::OpenError;
 pub use settings::PostgresSettings;
 
 use fault::Failure;
+use open::Taking;
 use session::Session;
 use shared::Shared;
 use starbridge_flow::time::Timestamp;
@@ -80,7 +83,7 @@ impl PostgresStore {
     ///
     /// [`OpenError`]: each says what to do.
     pub fn open(settings: &PostgresSettings) -> Result<Self, OpenError> {
-        open::open(settings)
+        open::open(settings, &Taking::default())
     }
 
     fn of(shared: Shared) -> Self {
@@ -112,6 +115,25 @@ impl PostgresStore {
     /// What may go wrong with this database, each with what to do.
     pub fn warnings(&self) -> &[String] {
         &self.shared.warnings
+    }
+
+    /// Makes sure that this process still has the store. While the database is away that is not known.
+    ///
+    /// # Errors
+    ///
+    /// Who has taken it, or why else nothing is written any more.
+    pub fn hold(&self) -> Result<(), StoreError> {
+        self.shared.hold()
+    }
+
+    /// Leaves the store to others, whoever still has a handle of it: nothing is written any more.
+    pub fn give_up(&self) {
+        self.shared.give_up();
+    }
+
+    /// How many appends were refused because somebody else had taken the store.
+    pub fn refused(&self) -> u64 {
+        self.shared.refused.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "whoever calls it makes it for that")]

@@ -9,7 +9,10 @@ use starbridge_ports::STATUS_CODES;
 
 /// The steps from nothing to the current format, in order. A released one is never changed: the store keeps its
 /// checksum.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001-first.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../migrations/0001-first.sql"),
+    include_str!("../migrations/0002-cluster.sql"),
+];
 
 /// What is there of a store.
 #[derive(Debug, PartialEq, Eq)]

@@ -13,14 +13,24 @@ use crate::settings::PostgresSettings;
 use crate::shared::Shared;
 use crate::wait::wait;
 use crate::write::Writer;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-pub(crate) fn open(settings: &PostgresSettings) -> Result<PostgresStore, OpenError> {
+/// How a process of a cluster takes a store.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taking {
+    /// What the stays of this process have in common.
+    pub process: Option<String>,
+    /// The process whose stay is ended first, because it is silent.
+    pub silent: Option<String>,
+}
+
+pub(crate) fn open(settings: &PostgresSettings, taking: &Taking) -> Result<PostgresStore, OpenError> {
     let target = settings.target().map_err(OpenError::Settings)?;
     let link = Link::new(target, &settings.schema, &settings.node).map_err(OpenError::Settings)?;
     let link = Arc::new(link);
     let session = link.connect().map_err(|failure| unreached(link.place(), failure))?;
-    let (warnings, is_new, seat) = wait(take(&session, &link, settings))?;
+    let (warnings, is_new, seat) = wait(take(&session, &link, settings, taking))?;
     let writer = wait(Writer::new(session, seat, settings.node.clone())).map_err(OpenError::from)?;
     let counts = writer.counts();
     let shared = Shared {
@@ -31,6 +41,7 @@ pub(crate) fn open(settings: &PostgresSettings) -> Result<PostgresStore, OpenErr
         link,
         warnings,
         is_new,
+        refused: AtomicU64::new(0),
     };
     Ok(PostgresStore::of(shared))
 }
@@ -39,9 +50,13 @@ async fn take(
     session: &Session,
     link: &Link,
     settings: &PostgresSettings,
+    taking: &Taking,
 ) -> Result<(Vec<String>, bool, owner::Seat), OpenError> {
     let schema = &settings.schema;
     let warnings = checks::check(session, link.place(), settings).await?;
+    if let Some(silent) = &taking.silent {
+        owner::evict(session, schema, silent).await?;
+    }
     if let Some(who) = owner::lock(session, schema).await? {
         return Err(OpenError::Taken {
             place: link.place().to_owned(),
@@ -49,12 +64,12 @@ async fn take(
         });
     }
     let is_new = migrate::bring_up(session, schema).await?;
-    let seat = owner::join(session, &settings.node, None).await?;
+    let seat = owner::join(session, &settings.node, taking.process.as_deref()).await?;
     Ok((warnings, is_new, seat))
 }
 
 /// What to do about a connection that is not made.
-fn unreached(place: &str, failure: Failure) -> OpenError {
+pub(crate) fn unreached(place: &str, failure: Failure) -> OpenError {
     let error = match failure {
         Failure::Database(error) => error,
         Failure::Store(error) => return OpenError::Store(error),

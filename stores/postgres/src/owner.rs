@@ -32,7 +32,7 @@ pub(crate) fn is_fenced(error: &tokio_postgres::Error) -> bool {
 }
 
 /// The number of the lock of a schema.
-fn key(schema: &str) -> i64 {
+pub(crate) fn key(schema: &str) -> i64 {
     // "Stbr", so that other programs with locks have others.
     const OURS: i64 = 0x5374_6272;
     (OURS << 32) | i64::from(fnv1a_32(schema.bytes()))
@@ -50,14 +50,34 @@ pub(crate) async fn lock(session: &Session, schema: &str) -> Result<Option<Strin
     }
 }
 
+/// Ends the sessions that have the lock, if the stay that has the store is one of this process, which has fallen silent.
+pub(crate) async fn evict(session: &Session, schema: &str, process: &str) -> Result<(), Failure> {
+    let ends = format!(
+        "select pg_terminate_backend(l.pid) from pg_catalog.pg_locks l where {LOCKS}
+            and $2 = (select n.process::text from writers w join nodes n on n.incarnation = w.incarnation
+                where not w.over order by w.incarnation desc limit 1)"
+    );
+    session.query(&ends, &[&key(schema), &process]).await?;
+    Ok(())
+}
+
+/// Whether somebody has the lock.
+pub(crate) fn is_held() -> String {
+    format!("exists (select 1 from pg_catalog.pg_locks l where {LOCKS})")
+}
+
+/// Which locks are the one of a store, whose number is the first value.
+const LOCKS: &str = "l.locktype = 'advisory' and l.granted and l.objsubid = 1
+    and l.classid = (($1::bigint >> 32) & 4294967295)::oid and l.objid = ($1::bigint & 4294967295)::oid
+    and l.database = (select oid from pg_catalog.pg_database where datname = current_database())";
+
 /// Who has the lock, in words.
 async fn holder(session: &Session, schema: &str) -> Result<String, Failure> {
-    let asked = "select a.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), 'a socket')
-        from pg_catalog.pg_locks l join pg_catalog.pg_stat_activity a on a.pid = l.pid
-        where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-            and l.classid = (($1::bigint >> 32) & 4294967295)::oid and l.objid = ($1::bigint & 4294967295)::oid
-            and l.database = (select oid from pg_catalog.pg_database where datname = current_database())";
-    let Some(row) = session.first(asked, &[&key(schema)]).await? else {
+    let asked = format!(
+        "select a.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), 'a socket')
+        from pg_catalog.pg_locks l join pg_catalog.pg_stat_activity a on a.pid = l.pid where {LOCKS}"
+    );
+    let Some(row) = session.first(&asked, &[&key(schema)]).await? else {
         return Ok("another process".to_owned());
     };
     let (process, name, from): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
@@ -74,18 +94,18 @@ pub(crate) async fn unlock(session: &Session, schema: &str) {
     let _ = session.query("select pg_advisory_unlock($1)", &[&key(schema)]).await;
 }
 
-/// Begins a stay: ends all others, which waits for their appends under way. `former`: the one of this process before.
-pub(crate) async fn join(session: &Session, node: &str, former: Option<&Seat>) -> Result<Seat, Failure> {
+/// Begins a stay: ends all others, which waits for their appends under way. `process`: what the stays of this process have in
+/// common, if it had one before.
+pub(crate) async fn join(session: &Session, node: &str, process: Option<&str>) -> Result<Seat, Failure> {
     session.run("begin").await?;
-    let joined = seat(session, node, former).await;
+    let joined = seat(session, node, process).await;
     session.run(if joined.is_ok() { "commit" } else { "rollback" }).await?;
     joined
 }
 
-async fn seat(session: &Session, node: &str, former: Option<&Seat>) -> Result<Seat, Failure> {
+async fn seat(session: &Session, node: &str, process: Option<&str>) -> Result<Seat, Failure> {
     let made = "insert into nodes (name, version, joined, process)
         values ($1, $2, $3, coalesce($4::text::uuid, gen_random_uuid())) returning incarnation, process::text";
-    let process = former.map(|former| former.process.as_str());
     let row = session
         .only(made, &[&node, &env!("CARGO_PKG_VERSION"), &moment(), &process])
         .await?;
@@ -95,7 +115,7 @@ async fn seat(session: &Session, node: &str, former: Option<&Seat>) -> Result<Se
         "update writers set over = true where not over; delete from writers where over;
          insert into writers values ({incarnation}, 0, false);
          update shards set incarnation = {incarnation}, epoch = epoch + 1;
-         delete from nodes where incarnation < {incarnation} - 1000"
+         delete from nodes where incarnation < {incarnation} - 1000 and slot is null"
     );
     session.run(&take).await?;
     Ok(Seat { incarnation, process })
@@ -111,7 +131,8 @@ pub(crate) async fn end_former(session: &Session, former: &Backend) -> Result<()
 
 /// Whether the latest stay is one of this process. It may be one that it does not know, because nobody answered when it began.
 pub(crate) async fn is_latest(session: &Session, seat: &Seat) -> Result<bool, Failure> {
-    let asked = "select process::text from nodes order by incarnation desc limit 1";
+    let asked = "select n.process::text from writers w join nodes n on n.incarnation = w.incarnation
+        order by w.incarnation desc limit 1";
     let row = session.first(asked, &[]).await?;
     Ok(row.is_some_and(|row| row.get::<_, &str>(0) == seat.process))
 }

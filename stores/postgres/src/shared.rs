@@ -9,6 +9,7 @@ use crate::wait::wait;
 use crate::write::{Attempt, Counts, Work, Writer};
 use starbridge_machine::Status;
 use starbridge_ports::{STATUS_CODES, StoreError};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct Shared {
@@ -20,6 +21,8 @@ pub(crate) struct Shared {
     pub link: Arc<Link>,
     pub warnings: Vec<String>,
     pub is_new: bool,
+    /// How many appends were refused because the stay was over.
+    pub refused: AtomicU64,
 }
 
 impl Shared {
@@ -100,7 +103,10 @@ impl Shared {
                         self.keep_counts(&writer);
                         return Ok(done);
                     }
-                    Attempt::Failed(error) => return Err(error),
+                    Attempt::Failed(error) => {
+                        self.count_refused(&writer);
+                        return Err(error);
+                    }
                     Attempt::Away(why) => why,
                     Attempt::Unknown(transaction, done, why) => {
                         unknown = Some((transaction, done));
@@ -115,7 +121,10 @@ impl Shared {
                             Fate::NotDone | Fate::Forgotten => continue,
                         }
                     }
-                    Attempt::Failed(error) => return Err(error),
+                    Attempt::Failed(error) => {
+                        self.count_refused(&writer);
+                        return Err(error);
+                    }
                     Attempt::Away(why) | Attempt::Unknown(_, _, why) => {
                         unknown = Some((transaction, done));
                         why
@@ -130,6 +139,35 @@ impl Shared {
         }
     }
 
+    /// Counts an append that was refused because the stay is over.
+    fn count_refused(&self, writer: &Writer) {
+        if writer.is_over() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes sure that the store still is this process's. A writer that is at work will find out by itself.
+    pub(crate) fn hold(&self) -> Result<(), StoreError> {
+        match self.writer.try_lock() {
+            Ok(mut writer) => writer.hold(&self.link),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Gives the store back for good.
+    pub(crate) fn give_up(&self) {
+        let session = self.writer().give_up();
+        self.unlock(session);
+    }
+
+    /// Otherwise the next one would have to wait until the server has seen that the session ended.
+    fn unlock(&self, session: Option<Session>) {
+        if let Some(session) = session {
+            let schema = self.link.schema().to_owned();
+            self.link.briefly(async move { owner::unlock(&session, &schema).await });
+        }
+    }
+
     fn keep_counts(&self, writer: &Writer) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = writer.counts();
     }
@@ -141,12 +179,10 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Gives the store back at once. Otherwise the next one would have to wait until the server has seen that the session ended.
+    /// Gives the store back at once.
     fn drop(&mut self) {
         let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = writer.close() {
-            let schema = self.link.schema().to_owned();
-            self.link.briefly(async move { owner::unlock(&session, &schema).await });
-        }
+        let session = writer.close();
+        self.unlock(session);
     }
 }

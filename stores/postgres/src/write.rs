@@ -108,8 +108,34 @@ impl Writer {
         })
     }
 
+    /// Whether nothing is written any more, because the store is somebody else's or may be.
+    pub(crate) fn is_over(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// Makes sure that the store still is this process's: a connection that was lost is made anew. While the database is away
+    /// nothing is known.
+    pub(crate) fn hold(&mut self, link: &Link) -> Result<(), StoreError> {
+        match self.session(link) {
+            Ok(session) => {
+                self.session = Some(session);
+                Ok(())
+            }
+            Err(NoSession::Away(_)) => Ok(()),
+            Err(NoSession::Broken(error)) => Err(error),
+        }
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Takes the connection, and writes nothing any more.
+    pub(crate) fn give_up(&mut self) -> Option<Session> {
+        self.broken.get_or_insert(StoreError::Unavailable(
+            "the store was left to another process".to_owned(),
+        ));
+        self.close()
     }
 
     /// Takes the connection, to close it.
@@ -267,7 +293,7 @@ impl Writer {
             ));
         }
         self.settle_all(session).await?;
-        self.seat = owner::join(session, &self.node, Some(&self.seat)).await?;
+        self.seat = owner::join(session, &self.node, Some(&self.seat.process)).await?;
         self.wrote = false;
         self.backends = vec![mine];
         session.prepare([FENCE]).await.map_err(Failure::from)?;

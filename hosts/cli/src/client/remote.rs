@@ -5,20 +5,64 @@ use super::token::Token;
 use super::{Answer, Body, Problem, root};
 use reqwest::{Method, RequestBuilder, Url};
 use starbridge_flow::value::{Object, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// The addresses of a server: its nodes, where it has several. One of them is asked until it does not answer.
+#[derive(Clone)]
+pub(super) struct Servers {
+    all: Arc<[Url]>,
+    which: Arc<AtomicUsize>,
+}
+
+impl Servers {
+    /// Addresses with commas between them. An error is the one that is none.
+    pub(super) fn read(named: &str) -> Result<Self, &str> {
+        let read = |one: &'_ str| {
+            let url = Url::parse(one).ok();
+            url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        };
+        let all = named.split(',').map(str::trim);
+        let all: Result<Vec<Url>, &str> = all.map(|one| read(one).ok_or(one)).collect();
+        Ok(Self {
+            all: all?.into(),
+            which: Arc::default(),
+        })
+    }
+
+    fn now(&self) -> Option<&Url> {
+        self.all.get(self.which.load(Ordering::Relaxed) % self.all.len().max(1))
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether all of them are asked without encryption, so that no certificates are needed.
+    pub(super) fn are_plain(&self) -> bool {
+        self.all.iter().all(|url| url.scheme() == "http")
+    }
+
+    /// From now on the next one is asked.
+    pub(super) fn turn(&self) {
+        self.which.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 /// A server, and the identity of the caller.
 #[derive(Clone)]
 pub struct Remote {
     pub(super) http: reqwest::Client,
-    pub(super) server: Url,
+    pub(super) servers: Servers,
     pub(super) token: Option<Token>,
 }
 
 impl Remote {
     /// Its address.
     pub fn address(&self) -> &str {
-        self.server.as_str().trim_end_matches('/')
+        self.servers.now().map_or("", |url| url.as_str().trim_end_matches('/'))
     }
 
     /// Starts an action, and waits this long for the answer. An error says why there is none.
@@ -31,7 +75,10 @@ impl Remote {
         let request = self.request(Method::POST, path, &[]);
         let request = request.map_err(|segment| format!("`{segment}` names nothing"))?;
         let exchanged = exchange(request, Body::Json(body), patience).await;
-        exchanged.map_err(|error| root(&error))
+        exchanged.map_err(|error| {
+            self.servers.turn();
+            root(&error)
+        })
     }
 
     /// A request. The error is the part of the path that would lead elsewhere.
@@ -41,7 +88,7 @@ impl Remote {
         path: &[&str],
         query: &[(&str, String)],
     ) -> Result<RequestBuilder, String> {
-        let mut url = self.server.clone();
+        let mut url = self.servers.now().cloned().ok_or_else(String::new)?;
         if let Some(segment) = path.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
             return Err((*segment).to_owned());
         }
@@ -84,4 +131,23 @@ pub(super) async fn exchange(
         200..300 => Ok(answer),
         _ => Err(Problem::read(&answer)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_addresses_are_asked_in_turn() {
+        let servers = Servers::read("http://a:1, https://b").unwrap();
+        assert_eq!((servers.count(), servers.are_plain()), (2, false));
+        let now = |servers: &Servers| servers.now().unwrap().host_str().unwrap().to_owned();
+        assert_eq!(now(&servers), "a");
+        servers.turn();
+        assert_eq!(now(&servers), "b");
+        servers.turn();
+        assert_eq!(now(&servers), "a");
+        assert_eq!(Servers::read("http://a,b").err(), Some("b"));
+        assert_eq!(Servers::read("").err(), Some(""));
+    }
 }

@@ -96,6 +96,7 @@ pub fn follow(client: &Client, execution: &str, from: u64, see: &mut Followed<'_
             if place.next > before {
                 attempts = 0;
             }
+            client.remote.servers.turn();
             if attempts == 0 {
                 client.output.note(&away.note());
             }

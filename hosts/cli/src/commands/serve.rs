@@ -1,5 +1,7 @@
 //! `serve`: runs flows for others, and keeps everything in a store.
 
+#[cfg(feature = "postgres")]
+mod cluster;
 mod files;
 mod logging;
 mod memory;
@@ -16,9 +18,9 @@ use files::Files;
 use signals::Signals;
 use starbridge_node::config::{Config, StoreConfig};
 use starbridge_node::configured_store::open_configured;
-use starbridge_node::node::{Node, NodeError, discard_token_keys, rotate_token_keys};
-use starbridge_node::stores::in_memory;
-use starbridge_ports::{Store, StoreError};
+use starbridge_node::node::{Node, NodeError, NodeSettings, discard_token_keys, rotate_token_keys};
+use starbridge_node::stores::{Opened, in_memory};
+use starbridge_ports::{ReplySource, Store, StoreError};
 use starbridge_server::{
     AnswerSettings, BindError, BodySettings, ConnectionSettings, Drain, Server, ServerSettings, access_of,
 };
@@ -27,6 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use voice::Voice;
 
 /// The time for a flush in progress, in addition to the drain time for calls.
@@ -51,6 +54,9 @@ pub struct Options {
     /// Where to listen
     #[arg(long, value_name = "ADDR", value_parser = read_address)]
     pub listen: Option<SocketAddr>,
+    /// The name of this node in a cluster: several servers over one PostgreSQL database are one
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
     /// Signs task tokens with a new key from now on; those signed with the key before stay good
     #[arg(long)]
     pub rotate_token_keys: bool,
@@ -98,6 +104,10 @@ fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
     if let Some(listen) = options.listen {
         config.server.listen = listen;
     }
+    if let Some(node) = &options.node {
+        node.clone_into(&mut config.cluster.node);
+    }
+    config.check_cluster().map_err(|error| bad(output, &error, ""))?;
     Ok(config)
 }
 
@@ -107,12 +117,21 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     let files = Files::raise(config.server.connections, config.owners() * config.runtime.calls);
     let server = bind(config, files, output).await?;
     // A mistake in the settings is found before a store is created.
-    let mut settings = config.node(in_memory()).map_err(|error| bad(output, &error, ""))?;
-    if config.serves_only_this_machine() {
-        settings.http.guard = settings.http.guard.with_loopback();
-    }
-    if let Some(commands) = &mut settings.commands {
-        commands.supervisor = own_supervisor();
+    let settings = settings(config, in_memory()).map_err(|error| bad(output, &error, ""))?;
+    #[cfg(feature = "postgres")]
+    if config.cluster.is_set() {
+        if options.rotate_token_keys || options.discard_token_keys {
+            let help =
+                "stop all nodes, start one without `cluster.node` to change the keys, and then all of them again";
+            return Err(bad(
+                output,
+                "the keys of task tokens can't be changed by a node of a cluster",
+                help,
+            ));
+        }
+        files.log();
+        tokio::spawn(memory::give_back());
+        return cluster::serve(config, server, signals, voice).await;
     }
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
     config.outboxes("").map_err(|error| bad(output, &error, ""))?;
@@ -120,12 +139,10 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     let opened = opened.map_err(|error| voice.fault(&error, ""))?;
     voice.say(&opened.said);
     files.log();
-    settings.store = opened.store;
-    settings.asked = opened.asked;
-    let keys = change_keys(settings.store.as_ref(), options, voice);
+    let keys = change_keys(opened.store.as_ref(), options, voice);
     keys.map_err(|error| voice.fault(&error.to_string(), ""))?;
-    let started = tokio::task::block_in_place(|| Node::start(settings));
-    let node = Arc::new(started.map_err(|error| voice.fault(&error.to_string(), ""))?);
+    let begun = begin(config, settings, opened, replies).map_err(|error| voice.fault(&error, ""))?;
+    let node = begun.node;
     let server = match config.outboxes.is_empty() {
         true => server,
         false => {
@@ -140,16 +157,6 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         voice.say(&format!("listening on http://{address}, everything is kept in {at}"));
     }
     tokio::spawn(memory::give_back());
-    tokio::spawn(node.clone().keep_schedules());
-    tokio::spawn(node.clone().keep_bulk());
-    for source in replies {
-        tokio::spawn(node.clone().keep_replies(source));
-    }
-    // Long histories that operators delete are removed gradually, regardless of the retention of
-    // others.
-    let days = |days: u64| if days == 0 { u64::MAX } else { days };
-    tokio::spawn(node.clone().clear_periodically(days(config.retention.days)));
-    tokio::spawn(node.clone().clear_audit_periodically(days(config.audit.days)));
     let drain = server.drain();
     let (end, ended) = oneshot::channel();
     let serving = tokio::spawn(server.run(node.clone(), ended));
@@ -166,6 +173,54 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     // Streams may still be open; their readers continue elsewhere.
     let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
     over
+}
+
+/// The settings of a node over this store.
+fn settings(config: &Config, store: Arc<dyn Store>) -> Result<NodeSettings, String> {
+    let mut settings = config.node(store)?;
+    if config.serves_only_this_machine() {
+        settings.http.guard = settings.http.guard.with_loopback();
+    }
+    if let Some(commands) = &mut settings.commands {
+        commands.supervisor = own_supervisor();
+    }
+    Ok(settings)
+}
+
+/// A node that has begun, and what keeps it going.
+struct Begun {
+    node: Arc<Node>,
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only a node of a cluster outlives them")
+    )]
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// Begins to run what is in the store.
+fn begin(
+    config: &Config,
+    mut settings: NodeSettings,
+    opened: Opened,
+    replies: Vec<Arc<dyn ReplySource>>,
+) -> Result<Begun, String> {
+    settings.store = opened.store;
+    settings.asked = opened.asked;
+    let started = tokio::task::block_in_place(|| Node::start(settings));
+    let node = Arc::new(started.map_err(|error| error.to_string())?);
+    // Long histories that operators delete are removed gradually, regardless of the retention of
+    // others.
+    let days = |days: u64| if days == 0 { u64::MAX } else { days };
+    let mut tasks = vec![
+        tokio::spawn(node.clone().keep_schedules()),
+        tokio::spawn(node.clone().keep_bulk()),
+        tokio::spawn(node.clone().clear_periodically(days(config.retention.days))),
+        tokio::spawn(node.clone().clear_audit_periodically(days(config.audit.days))),
+    ];
+    for source in replies {
+        tasks.push(tokio::spawn(node.clone().keep_replies(source)));
+    }
+    Ok(Begun { node, tasks })
 }
 
 /// Whether the keys of the store must be changed, checked against the configuration: they must

@@ -59,6 +59,9 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
     notifications(&mut text, &targets);
     outboxes::metrics(&mut text, &app.outboxes, app.node.now()).await;
     kept_open(&mut text, &app.node);
+    if let Some(cluster) = &app.cluster {
+        text.push_str(&super::cluster::metrics(cluster));
+    }
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 

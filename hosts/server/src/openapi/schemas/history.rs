@@ -12,6 +12,24 @@ pub(super) fn schemas() -> Schemas {
         ("Timeline", timeline()),
         ("Marks", marks()),
         ("Datum", datum()),
+        (
+            "Cluster",
+            shape(&[
+                ("owner!", or_null(text())),
+                ("since!", or_null(time())),
+                (
+                    "nodes!",
+                    list(shape(&[
+                        ("name!", text()),
+                        ("address!", text()),
+                        ("version!", text()),
+                        ("joined!", time()),
+                        ("owner!", flag()),
+                        ("silentBeats!", number()),
+                    ])),
+                ),
+            ]),
+        ),
         ("Me", shape(&[("name!", or_null(text())), ("scopes!", list(text()))])),
     ]
 }

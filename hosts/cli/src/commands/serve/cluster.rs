@@ -1,0 +1,242 @@
+//! A server as a node of a cluster: it outlives each of its stays as the owner of the store.
+
+use super::signals::Signals;
+use super::voice::Voice;
+use super::{Begun, begin, settings};
+use crate::exit::Exit;
+use starbridge_node::cluster::membership::{Event, Membership};
+use starbridge_node::cluster::{Cluster, View};
+use starbridge_node::config::Config;
+use starbridge_node::stores::{Opened, in_memory};
+use starbridge_server::Server;
+use starbridge_server::cluster::{Identity, Peer, Post, Role};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long calls under way are waited for before the store is left to another node. Whatever is not answered by then is sent
+/// again by that one under the same key.
+const HAND_OVER: Duration = Duration::from_secs(1);
+/// How long a stay gets to come to its end.
+const END: Duration = Duration::from_secs(10);
+/// How long a node that ends goes on passing requests on, until another one has the store.
+const SUCCESSION: Duration = Duration::from_secs(5);
+/// After so many heartbeats all others have seen a new node.
+const FIRST_VIEWS: u32 = 2;
+/// How many shards a store has.
+const SHARDS: u64 = 256;
+
+/// A node at work.
+struct Standing<'a> {
+    config: &'a Config,
+    voice: Voice,
+    cluster: Arc<Cluster>,
+    post: Post,
+    membership: Membership,
+    events: mpsc::UnboundedReceiver<Event>,
+    stay: Option<Begun>,
+    /// The owner that was announced last.
+    announced: Option<String>,
+    /// Whether another node had the store before.
+    had_owner: bool,
+    /// How often the cluster was seen.
+    views: u32,
+}
+
+/// Serves until a signal comes.
+pub async fn serve(config: &Config, server: Server, mut signals: Signals, voice: Voice) -> Result<(), Exit> {
+    let fault = |why: String| voice.fault(&why, "");
+    // There may be one already, which works as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let identity = Arc::new(Identity::new().map_err(fault)?);
+    let links = TcpListener::bind(config.cluster.listen).await;
+    let links = links.map_err(|error| {
+        let why = format!("can't listen on {} for other nodes: {error}", config.cluster.listen);
+        voice.fault(&why, "choose another address with `cluster.listen`")
+    })?;
+    let cluster = Arc::new(Cluster::new(&config.cluster.node));
+    let joined = tokio::task::block_in_place(|| Membership::begin(config, cluster.clone(), &identity.hash()));
+    let (membership, events) = joined.map_err(fault)?;
+    let address = server.address();
+    let (end, ended) = oneshot::channel();
+    let (post, serving) = server.stand(cluster.clone(), identity, links, ended);
+    let serving = tokio::spawn(serving);
+    if let Ok(address) = address {
+        let (node, at) = (&config.cluster.node, config.store.place());
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, store = %at, node, "serving");
+        voice.say(&format!(
+            "listening on http://{address} as the node {node}, everything is kept in {at}"
+        ));
+    }
+    let mut standing = Standing {
+        config,
+        voice,
+        cluster,
+        post,
+        membership,
+        events,
+        stay: None,
+        announced: None,
+        had_owner: false,
+        views: 0,
+    };
+    let signal = standing.until_told(&mut signals).await;
+    voice.say(&format!("{signal}: another node takes over; once more stops at once"));
+    let over = tokio::select! {
+        () = standing.step_down() => Ok(()),
+        signal = signals.stop() => {
+            voice.say(&format!("{signal} again: stopped at once; what was acknowledged is safe"));
+            Err(Exit::Interrupted)
+        }
+    };
+    tokio::task::block_in_place(|| standing.membership.leave());
+    // A server that has ended by itself needs no signal.
+    let _ = end.send(());
+    let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
+    voice.say("stopped; what has not ended goes on at another node, or at the next start");
+    over
+}
+
+impl Standing<'_> {
+    /// Takes part until a signal comes; returns its name.
+    async fn until_told(&mut self, signals: &mut Signals) -> &'static str {
+        loop {
+            let mut over = self.stay.as_ref().map(|stay| stay.node.ended());
+            let failed = async {
+                match &mut over {
+                    Some(over) => drop(over.wait_for(Option::is_some).await),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                signal = signals.stop() => return signal,
+                () = failed => self.end("it can't go on", true).await,
+                event = self.events.recv() => match event {
+                    Some(event) => self.hear(event).await,
+                    None => return "the membership has ended",
+                },
+            }
+        }
+    }
+
+    async fn hear(&mut self, event: Event) {
+        match event {
+            Event::Seen(view) => self.see(&view),
+            Event::Taken(opened, begun) => self.own(opened, begun).await,
+            Event::Lost(why) => self.end(&why, false).await,
+        }
+    }
+
+    /// What the node is follows from what it sees, unless it owns the store.
+    fn see(&mut self, view: &View) {
+        self.views = self.views.saturating_add(1);
+        // Until then the owner does not know this node, and refuses its link.
+        if self.stay.is_some() || self.views <= FIRST_VIEWS {
+            return;
+        }
+        let owner = view.owner().filter(|owner| owner.name != self.cluster.name);
+        let peer = owner.map(|owner| Peer {
+            name: owner.name.clone(),
+            address: owner.address.clone(),
+            certificate: owner.certificate.clone(),
+        });
+        let name = peer.as_ref().map(|peer| peer.name.clone());
+        self.had_owner |= name.is_some();
+        if name != self.announced {
+            match &name {
+                Some(name) => self.voice.say(&format!("standing by: the node {name} has the store")),
+                None => self.voice.say("nobody has the store: requests wait"),
+            }
+            self.announced = name;
+        }
+        match peer {
+            Some(peer) if self.post.role().is_standby_of(&peer) => {}
+            Some(peer) => self.post.is_now(Role::Standby(peer)),
+            None if matches!(self.post.role(), Role::Nobody) => {}
+            None => self.post.is_now(Role::Nobody),
+        }
+    }
+
+    /// Begins a stay as the owner.
+    async fn own(&mut self, opened: Opened, begun: Instant) {
+        let took_over = self.had_owner;
+        self.voice.say(&opened.said);
+        let config = self.config;
+        let made = settings(config, in_memory()).and_then(|settings| Ok((settings, config.replies()?)));
+        let stay = match made.and_then(|(settings, replies)| begin(config, settings, opened, replies)) {
+            Ok(stay) => stay,
+            Err(error) => {
+                tracing::error!(error, "the store is left to others");
+                self.membership.released(true);
+                return;
+            }
+        };
+        let counters = &self.cluster.counters;
+        counters.incarnations.fetch_add(1, Ordering::Relaxed);
+        counters.shards.store(SHARDS, Ordering::Relaxed);
+        let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if took_over {
+            counters.takeovers.fetch_add(1, Ordering::Relaxed);
+            counters.takeover_ms.store(took, Ordering::Relaxed);
+        }
+        self.post.owns(stay.node.clone());
+        self.stay = Some(stay);
+        self.announced = Some(self.cluster.name.clone());
+        self.voice
+            .say(&format!("this node has the store now; taking it took {took} ms"));
+    }
+
+    /// Ends a stay that is over: nothing more is said in its name. `others`: they are to try first.
+    async fn end(&mut self, why: &str, others: bool) {
+        if self.stay.is_none() {
+            return;
+        }
+        self.voice.say(&format!("the store is not this node's any more: {why}"));
+        self.give_up(Duration::ZERO).await;
+        self.membership.released(others);
+    }
+
+    async fn give_up(&mut self, patience: Duration) {
+        self.post.is_now(Role::Nobody);
+        self.cluster.counters.shards.store(0, Ordering::Relaxed);
+        let Some(stay) = self.stay.take() else {
+            return;
+        };
+        for task in &stay.tasks {
+            task.abort();
+        }
+        match tokio::time::timeout(patience + END, stay.node.drain(patience)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::info!(%error, "a stay has ended"),
+            Err(_) => tracing::warn!("a stay does not come to its end; nothing that it does is kept any more"),
+        }
+    }
+
+    /// Leaves the store to others, and waits until one of them has it.
+    async fn step_down(&mut self) {
+        if self.stay.is_none() {
+            return;
+        }
+        self.give_up(HAND_OVER).await;
+        self.membership.released(true);
+        let me = self.cluster.name.clone();
+        if self.cluster.view().nodes.iter().all(|node| node.name == me) {
+            return;
+        }
+        let succeeded = async {
+            while let Some(event) = self.events.recv().await {
+                let Event::Seen(view) = event else {
+                    continue;
+                };
+                self.see(&view);
+                if view.owner().is_some_and(|owner| owner.name != me) {
+                    return;
+                }
+            }
+        };
+        // If nobody comes, the next start goes on.
+        let _ = tokio::time::timeout(SUCCESSION, succeeded).await;
+    }
+}

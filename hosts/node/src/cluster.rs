@@ -1,0 +1,148 @@
+//! A node of a cluster: one of several processes over one database, of which one has the store and the others stand by.
+
+#[cfg(feature = "postgres")]
+pub mod membership;
+
+use starbridge_flow::time::Timestamp;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A node, as this one sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownNode {
+    /// Its name.
+    pub name: String,
+    /// Where other nodes reach it.
+    pub address: String,
+    /// The SHA-256 of its certificate, in hexadecimal digits.
+    pub certificate: String,
+    /// The version of its program.
+    pub version: String,
+    /// What all its stays have in common.
+    pub process: String,
+    /// When it joined.
+    pub joined: Timestamp,
+    /// How many heartbeats of this node came through since the last one of that node did.
+    pub silent: u32,
+}
+
+/// The cluster, as a node sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// All nodes.
+    pub nodes: Vec<ShownNode>,
+    /// The process that has the store, if one has it.
+    pub owner: Option<String>,
+    /// When it took the store.
+    pub since: Option<Timestamp>,
+}
+
+impl View {
+    /// The node that has the store.
+    pub fn owner(&self) -> Option<&ShownNode> {
+        let owner = self.owner.as_deref()?;
+        self.nodes.iter().find(|node| node.process == owner)
+    }
+}
+
+/// What a node counts about its cluster.
+#[derive(Debug, Default)]
+pub struct ClusterCounters {
+    /// How often this node has had the store.
+    pub incarnations: AtomicU64,
+    /// How often it took the store after another one.
+    pub takeovers: AtomicU64,
+    /// How many milliseconds its last take-over took, from the decision until requests were answered.
+    pub takeover_ms: AtomicU64,
+    /// How many of its appends were refused because another one had the store.
+    pub fenced: AtomicU64,
+    /// How many requests it passed on to another node.
+    pub forwarded: AtomicU64,
+    /// How many connections of strangers to its link it refused.
+    pub strangers: AtomicU64,
+    /// How many shards it owns: all or none.
+    pub shards: AtomicU64,
+}
+
+impl ClusterCounters {
+    /// Names, meanings, kinds and values.
+    pub fn all(&self) -> [(&'static str, &'static str, &'static str, u64); 7] {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        [
+            (
+                "incarnations_total",
+                "Times this node has had the store.",
+                "counter",
+                of(&self.incarnations),
+            ),
+            (
+                "takeovers_total",
+                "Times it took the store after another node.",
+                "counter",
+                of(&self.takeovers),
+            ),
+            (
+                "takeover_milliseconds",
+                "How long its last take-over took, from the decision until it answered.",
+                "gauge",
+                of(&self.takeover_ms),
+            ),
+            (
+                "appends_fenced_total",
+                "Appends that were refused because another node had the store.",
+                "counter",
+                of(&self.fenced),
+            ),
+            (
+                "requests_forwarded_total",
+                "Requests passed on to another node.",
+                "counter",
+                of(&self.forwarded),
+            ),
+            (
+                "links_refused_total",
+                "Connections to its link without the certificate of a node.",
+                "counter",
+                of(&self.strangers),
+            ),
+            ("shards_owned", "Shards it owns, of 256.", "gauge", of(&self.shards)),
+        ]
+    }
+}
+
+/// A node's part in its cluster, for all who ask.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The name of this node.
+    pub name: String,
+    /// What it counts.
+    pub counters: ClusterCounters,
+    view: Mutex<View>,
+}
+
+impl Cluster {
+    /// A node that has seen nothing yet.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            counters: ClusterCounters::default(),
+            view: Mutex::default(),
+        }
+    }
+
+    /// The cluster as it was seen last.
+    pub fn view(&self) -> View {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a node shows this certificate.
+    pub fn knows(&self, certificate: &str) -> bool {
+        let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        view.nodes.iter().any(|node| node.certificate == certificate)
+    }
+
+    /// Notes what was seen.
+    pub fn see(&self, view: View) {
+        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = view;
+    }
+}

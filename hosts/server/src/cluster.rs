@@ -1,0 +1,90 @@
+//! The front of a node of a cluster: answers what the node can answer itself, and passes everything else on to the owner.
+
+mod asking;
+mod events;
+mod front;
+mod link;
+mod pins;
+mod role;
+
+pub use pins::Identity;
+pub use role::{Peer, Role};
+
+use crate::{Drain, Server, ServerSettings, api};
+use asking::Front;
+use axum::Router;
+use starbridge_node::cluster::Cluster;
+use starbridge_node::http::connections;
+use starbridge_node::node::Node;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+
+/// The parts of a node that outlive its stays as the owner.
+#[derive(Clone)]
+pub struct Post {
+    role: watch::Sender<Role>,
+    settings: ServerSettings,
+    drain: Drain,
+    cluster: Arc<Cluster>,
+}
+
+impl Post {
+    /// From now on this is what the node is.
+    pub fn is_now(&self, role: Role) {
+        self.role.send_replace(role);
+    }
+
+    /// From now on the node owns the store, and answers for it.
+    pub fn owns(&self, node: Arc<Node>) {
+        let app = app(
+            node,
+            self.settings.clone(),
+            self.drain.0.clone(),
+            Vec::new(),
+            Some(self.cluster.clone()),
+        );
+        self.is_now(Role::Owner(crate::router::router(app)));
+    }
+
+    /// What the node is.
+    pub fn role(&self) -> Role {
+        self.role.borrow().clone()
+    }
+}
+
+impl Server {
+    /// Answers requests as a node of a cluster until `end` comes. Others reach it at `links`.
+    pub fn stand(
+        self,
+        cluster: Arc<Cluster>,
+        identity: Arc<Identity>,
+        links: TcpListener,
+        end: oneshot::Receiver<()>,
+    ) -> (Post, impl Future<Output = ()> + Send + 'static) {
+        let (role, now) = watch::channel(Role::Nobody);
+        let post = Post {
+            role,
+            settings: self.settings.clone(),
+            drain: Drain(self.draining.clone()),
+            cluster: cluster.clone(),
+        };
+        let front = Arc::new(Front::new(
+            now.clone(),
+            cluster.clone(),
+            identity.clone(),
+            self.settings.access.clone(),
+        ));
+        let router: Router = front::router(front);
+        let linked = link::serve(links, identity, cluster, now);
+        let connections = self.settings.connections;
+        let listener = self.listener;
+        let serving = async move {
+            tokio::select! {
+                () = connections::serve(listener, router, connections, end) => {}
+                () = linked => {}
+            }
+        };
+        (post, serving)
+    }
+}

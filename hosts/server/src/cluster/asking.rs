@@ -1,0 +1,217 @@
+//! Asking whoever owns the store, this node or another.
+
+use super::pins::{Identity, NAME};
+use super::role::{FROM, NOT_OWNER, Peer, Role, call};
+use crate::access::Access;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::ConnectInfo;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use hyper::body::{Frame, SizeHint};
+use starbridge_node::cluster::Cluster;
+use starbridge_node::problem::Problem;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long the owner may take to let a node in.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Between two tries of an owner that does not answer.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// The state of the front.
+pub(super) struct Front {
+    pub(super) role: watch::Receiver<Role>,
+    pub(super) cluster: Arc<Cluster>,
+    identity: Arc<Identity>,
+    pub(super) access: Access,
+    /// The client for the owner that was reached last.
+    client: Mutex<Option<(Peer, reqwest::Client)>>,
+}
+
+/// Why a request has no answer.
+enum Failed {
+    /// Nothing of it was carried out.
+    NotSent,
+    /// The owner went away before it answered.
+    Lost,
+}
+
+impl Front {
+    pub(super) fn new(
+        role: watch::Receiver<Role>,
+        cluster: Arc<Cluster>,
+        identity: Arc<Identity>,
+        access: Access,
+    ) -> Self {
+        Self {
+            role,
+            cluster,
+            identity,
+            access,
+            client: Mutex::default(),
+        }
+    }
+
+    fn client(&self, peer: &Peer) -> Option<reqwest::Client> {
+        let mut kept = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, client)) = &*kept
+            && of == peer
+        {
+            return Some(client.clone());
+        }
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(self.identity.client(&peer.certificate).ok()?)
+            .connect_timeout(CONNECT)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .http1_only()
+            .build();
+        let client = client.ok()?;
+        *kept = Some((peer.clone(), client.clone()));
+        Some(client)
+    }
+
+    /// Passes a request on. It is given up as soon as somebody else owns the store.
+    async fn pass_on(
+        &self,
+        peer: &Peer,
+        parts: &Parts,
+        from: SocketAddr,
+        body: Body,
+    ) -> Result<Response<Body>, Failed> {
+        let client = self.client(peer).ok_or(Failed::NotSent)?;
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        // The address says where to connect; the name in the certificate means nothing.
+        let url = format!("https://{}{path}", peer.address);
+        let mut headers = parts.headers.clone();
+        headers.remove(header::CONNECTION);
+        headers.remove(header::TRANSFER_ENCODING);
+        headers.remove(header::EXPECT);
+        if !headers.contains_key(header::HOST) {
+            headers.insert(header::HOST, HeaderValue::from_static(NAME));
+        }
+        if let Ok(from) = HeaderValue::from_str(&from.to_string()) {
+            headers.insert(FROM, from);
+        }
+        let mut request = client.request(parts.method.clone(), url).headers(headers);
+        if !body.is_end_stream() {
+            request = request.body(reqwest::Body::wrap(Shared(Mutex::new(body))));
+        }
+        let mut role = self.role.clone();
+        let gone = async {
+            // A sender that was dropped means the same.
+            let _ = role.wait_for(|role| !role.is_standby_of(peer)).await;
+        };
+        let answered = tokio::select! {
+            answered = request.send() => answered,
+            () = gone => return Err(Failed::Lost),
+        };
+        self.cluster.counters.forwarded.fetch_add(1, Ordering::Relaxed);
+        let answered = answered.map_err(|error| match error.is_connect() {
+            true => Failed::NotSent,
+            false => Failed::Lost,
+        })?;
+        let answered: Response<reqwest::Body> = answered.into();
+        if answered.headers().contains_key(NOT_OWNER) {
+            return Err(Failed::NotSent);
+        }
+        let mut answered = answered.map(Body::new);
+        answered.headers_mut().remove(header::CONNECTION);
+        answered.headers_mut().remove(header::TRANSFER_ENCODING);
+        Ok(answered)
+    }
+
+    /// Asks whoever owns the store, and waits for an owner until `until`.
+    pub(super) async fn ask(&self, parts: &Parts, from: SocketAddr, mut body: Sent, until: Instant) -> Response<Body> {
+        let mut role = self.role.clone();
+        loop {
+            let now = role.borrow_and_update().clone();
+            let failed = match now {
+                Role::Owner(router) => {
+                    let mut request = Request::from_parts(parts.clone(), body.take());
+                    request.extensions_mut().insert(ConnectInfo(from));
+                    return call(router, request).await;
+                }
+                Role::Standby(peer) => match self.pass_on(&peer, parts, from, body.take()).await {
+                    Ok(answered) => return answered,
+                    Err(failed) => failed,
+                },
+                Role::Nobody => Failed::NotSent,
+            };
+            let safe = matches!(failed, Failed::NotSent) || parts.method.is_safe();
+            if !safe {
+                return unavailable(
+                    "OwnerLost",
+                    "the node that has the store went away before it answered, and may have done what was asked: look before \
+                     you ask again; a start with a name can be repeated",
+                );
+            }
+            if !body.can_be_sent() || Instant::now() >= until {
+                return unavailable("NoOwner", "no node has the store just now: try again in a moment");
+            }
+            let next = Instant::now() + AGAIN;
+            // Whatever it is, it is looked at again.
+            let _ = tokio::time::timeout_at(next.min(until), role.changed()).await;
+        }
+    }
+}
+
+/// A body that several threads may have, one at a time.
+struct Shared(Mutex<Body>);
+
+impl HttpBody for Shared {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let body = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        Pin::new(body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).size_hint()
+    }
+}
+
+/// A body that can be sent once, or again.
+pub(super) enum Sent {
+    Kept(Bytes),
+    Once(Option<Body>),
+}
+
+impl Sent {
+    fn take(&mut self) -> Body {
+        match self {
+            Self::Kept(bytes) if bytes.is_empty() => Body::empty(),
+            Self::Kept(bytes) => Body::from(bytes.clone()),
+            Self::Once(body) => body.take().unwrap_or_default(),
+        }
+    }
+
+    fn can_be_sent(&self) -> bool {
+        match self {
+            Self::Kept(_) => true,
+            Self::Once(body) => body.is_some(),
+        }
+    }
+}
+
+/// Nobody answers.
+pub(super) fn unavailable(code: &'static str, detail: &str) -> Response<Body> {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).into_response()
+}

@@ -1,0 +1,301 @@
+//! A node of a cluster, beside whoever has the store: its row, its heartbeats, and what it sees of the others.
+//!
+//! A node draws from a sequence of its own with each heartbeat, and sees how far those of the others have come. So no clocks are
+//! compared, and a database that stands still ends nobody.
+
+use crate::PostgresStore;
+use crate::checks::{check, moment};
+use crate::fault::Failure;
+use crate::link::Link;
+use crate::migrate;
+use crate::open::{Taking, open, unreached};
+use crate::open_error::OpenError;
+use crate::owner;
+use crate::session::Session;
+use crate::settings::PostgresSettings;
+use crate::wait::wait;
+use starbridge_ports::StoreError;
+
+/// How many nodes a cluster has at most.
+pub const MAX_MEMBERS: i16 = 16;
+
+/// A node, as another one sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenMember {
+    /// Its name.
+    pub name: String,
+    /// Where others reach it.
+    pub address: String,
+    /// The SHA-256 of its certificate, in hexadecimal digits.
+    pub certificate: String,
+    /// The version of its program.
+    pub version: String,
+    /// What all its stays have in common.
+    pub process: String,
+    /// When it joined, in milliseconds since 1970 by its own clock.
+    pub joined: i64,
+    /// How far its heartbeats have come.
+    pub beat: i64,
+}
+
+/// What a heartbeat brings back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// All nodes, in the order of their slots.
+    pub members: Vec<SeenMember>,
+    /// The process that had the store last.
+    pub owner: Option<String>,
+    /// When it took it, in milliseconds since 1970 by its own clock.
+    pub since: Option<i64>,
+    /// Whether a session has the store now.
+    pub is_held: bool,
+    /// Whether the connection is a new one, so that nothing is known of the time before.
+    pub is_fresh: bool,
+}
+
+/// A node that takes part. One thread uses it.
+pub struct Member {
+    settings: PostgresSettings,
+    address: String,
+    certificate: String,
+    link: Link,
+    session: Option<Session>,
+    slot: i16,
+    process: String,
+}
+
+/// The right to try to take the store, on any thread.
+#[derive(Clone)]
+pub struct Claim {
+    settings: PostgresSettings,
+    taking: Taking,
+}
+
+impl Claim {
+    /// Takes the store. The handle is not patient.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Taken`] if another one was faster; otherwise what is wrong with the database.
+    pub fn take(&self) -> Result<PostgresStore, OpenError> {
+        open(&self.settings, &self.taking)
+    }
+}
+
+impl std::fmt::Debug for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Member")
+            .field("slot", &self.slot)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Member {
+    /// Joins, under the name of the settings' node. `address`: where others reach it; `certificate`: the SHA-256 of the one
+    /// that it shows them.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]: each says what to do.
+    pub fn join(settings: &PostgresSettings, address: &str, certificate: &str) -> Result<Self, OpenError> {
+        let target = settings.target().map_err(OpenError::Settings)?;
+        let link = Link::new(target, &settings.schema, &settings.node).map_err(OpenError::Settings)?;
+        let session = link.connect().map_err(|failure| unreached(link.place(), failure))?;
+        let mut member = Self {
+            settings: settings.clone(),
+            address: address.to_owned(),
+            certificate: certificate.to_owned(),
+            link,
+            session: None,
+            slot: 0,
+            process: String::new(),
+        };
+        wait(member.begin(&session))?;
+        member.session = Some(session);
+        Ok(member)
+    }
+
+    /// Takes a slot.
+    async fn begin(&mut self, session: &Session) -> Result<(), OpenError> {
+        let (schema, name) = (&self.settings.schema, &self.settings.node);
+        check(session, self.link.place(), &self.settings).await?;
+        if owner::lock(session, &format!("{schema}/node/{name}")).await?.is_some() {
+            return Err(OpenError::Settings(format!(
+                "a node `{name}` is in this cluster already: give each its own name with `cluster.node`"
+            )));
+        }
+        // One at a time, also to make the store.
+        let joining = format!("{schema}/join");
+        if let Some(who) = owner::lock(session, &joining).await? {
+            let place = self.link.place().to_owned();
+            return Err(OpenError::Taken { place, who });
+        }
+        let begun = self.enter(session).await;
+        owner::unlock(session, &joining).await;
+        begun
+    }
+
+    async fn enter(&mut self, session: &Session) -> Result<(), OpenError> {
+        migrate::bring_up(session, &self.settings.schema).await?;
+        let name = &self.settings.node;
+        // Whoever had that name is gone, because it had the lock.
+        let leaves = "delete from nodes where slot is not null and name = $1";
+        session.execute(leaves, &[name]).await.map_err(Failure::from)?;
+        self.clear(session).await?;
+        let joins = "insert into nodes (name, process, address, certificate, version, slot, joined)
+            select $1::text, coalesce(nullif($2::text, '')::uuid, gen_random_uuid()), $3::text, $4::text, $5::text,
+                free.slot, $6::bigint
+            from generate_series(0, $7::smallint - 1) as free (slot)
+            where not exists (select 1 from nodes n where n.slot = free.slot) order by free.slot limit 1
+            returning slot, process::text";
+        let version = env!("CARGO_PKG_VERSION");
+        let most = MAX_MEMBERS;
+        let row = session
+            .first(
+                joins,
+                &[
+                    name,
+                    &self.process,
+                    &self.address,
+                    &self.certificate,
+                    &version,
+                    &moment(),
+                    &most,
+                ],
+            )
+            .await
+            .map_err(Failure::from)?;
+        let row = row.ok_or_else(|| {
+            OpenError::Settings(format!(
+                "the cluster has {MAX_MEMBERS} nodes already, which is the most it takes"
+            ))
+        })?;
+        (self.slot, self.process) = (row.get(0), row.get(1));
+        Ok(())
+    }
+
+    /// Takes away nodes whose session has ended: who has one holds the lock of its name.
+    async fn clear(&self, session: &Session) -> Result<(), OpenError> {
+        let all = session
+            .query("select name from nodes where slot is not null", &[])
+            .await;
+        for row in all.map_err(Failure::from)? {
+            let name: &str = row.get(0);
+            let key = owner::key(&format!("{}/node/{name}", self.settings.schema));
+            let free = session.only("select pg_try_advisory_lock($1)", &[&key]).await?;
+            if free.get::<_, bool>(0) {
+                let leaves = "delete from nodes where slot is not null and name = $1";
+                session.execute(leaves, &[&name]).await.map_err(Failure::from)?;
+                session
+                    .query("select pg_advisory_unlock($1)", &[&key])
+                    .await
+                    .map_err(Failure::from)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What all stays of this process have in common.
+    pub fn process(&self) -> &str {
+        &self.process
+    }
+
+    /// Where the database is, for people.
+    pub fn place(&self) -> &str {
+        self.link.place()
+    }
+
+    /// The right to try to take the store; first from this process, if it is silent.
+    pub fn claim(&self, silent: Option<&str>) -> Claim {
+        Claim {
+            settings: self.settings.clone(),
+            taking: Taking {
+                process: Some(self.process.clone()),
+                silent: silent.map(str::to_owned),
+            },
+        }
+    }
+
+    /// Tells the others that this node lives, and sees which of them do.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the database is away. The next one makes a new connection.
+    pub fn beat(&mut self) -> Result<Seen, StoreError> {
+        let kept = self.session.take().filter(|session| !session.is_closed());
+        let is_fresh = kept.is_none();
+        let session = match kept {
+            Some(session) => session,
+            None => self.again()?,
+        };
+        let seen = wait(self.see(&session, is_fresh)).map_err(Failure::into_store_error)?;
+        if seen.members.iter().all(|member| member.process != self.process) {
+            // Somebody took this node for one that is gone.
+            wait(self.enter(&session)).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        }
+        self.session = Some(session);
+        Ok(seen)
+    }
+
+    /// A new connection, with the lock of the name.
+    fn again(&mut self) -> Result<Session, StoreError> {
+        let session = self.link.connect().map_err(Failure::into_store_error)?;
+        if !wait(session.takes_writes()) {
+            return Err(StoreError::Unavailable("the database takes no writes yet".to_owned()));
+        }
+        wait(self.begin(&session)).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        Ok(session)
+    }
+
+    async fn see(&self, session: &Session, is_fresh: bool) -> Result<Seen, Failure> {
+        let held = owner::is_held();
+        let state = format!(
+            "select {held}, nextval($2::text::regclass), latest.process, latest.joined
+            from (select 1) as one left join (
+                select n.process::text as process, n.joined from writers w join nodes n on n.incarnation = w.incarnation
+                where not w.over order by w.incarnation desc limit 1) as latest on true"
+        );
+        let others =
+            "select n.name, coalesce(n.address, ''), coalesce(n.certificate, ''), n.version, n.process::text, n.joined,
+                coalesce(pg_sequence_last_value(('heartbeat_' || n.slot)::regclass), 0)
+            from nodes n where n.slot is not null order by n.slot";
+        let (key, mine) = (owner::key(&self.settings.schema), format!("heartbeat_{}", self.slot));
+        let answers = session.query_all(&[(&state, &[&key, &mine]), (others, &[])]).await?;
+        let [state, others] = answers.as_slice() else {
+            return Err(Failure::corrupt("the database", &"two queries have not two answers"));
+        };
+        let state = state
+            .first()
+            .ok_or_else(|| Failure::corrupt("the database", &"a query that always has a row has none"))?;
+        let member = |row: &tokio_postgres::Row| SeenMember {
+            name: row.get(0),
+            address: row.get(1),
+            certificate: row.get(2),
+            version: row.get(3),
+            process: row.get(4),
+            joined: row.get(5),
+            beat: row.get(6),
+        };
+        Ok(Seen {
+            members: others.iter().map(member).collect(),
+            owner: state.get(2),
+            since: state.get(3),
+            is_held: state.get(0),
+            is_fresh,
+        })
+    }
+
+    /// Leaves: others see at once that this node is gone.
+    pub fn leave(mut self) {
+        let Some(session) = self.session.take() else {
+            return;
+        };
+        let (name, schema) = (self.settings.node.clone(), self.settings.schema.clone());
+        self.link.briefly(async move {
+            let leaves = "delete from nodes where slot is not null and name = $1";
+            // If this fails, the end of the session says the same.
+            let _ = session.execute(leaves, &[&name]).await;
+            owner::unlock(&session, &format!("{schema}/node/{name}")).await;
+        });
+    }
+}

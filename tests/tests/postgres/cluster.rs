@@ -1,0 +1,257 @@
+//! Several nodes over one database: one has the store, the others pass on what they are asked, and take over when it is gone.
+
+use crate::nodes::{Node, command, until};
+use crate::stand::Stand;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A flow that ends by itself, one that waits for a worker, and one that goes on in the middle of a pause of its node.
+fn put_flows(node: &Node) {
+    let flows = [
+        (
+            "quick",
+            json!([{"type": "pass", "name": "p"}, {"type": "succeed", "name": "s"}]),
+        ),
+        (
+            "work",
+            json!([{"type": "task", "name": "t", "resource": "queue:q"}, {"type": "succeed", "name": "s"}]),
+        ),
+        (
+            "late",
+            json!([{"type": "wait", "name": "w", "duration": 2}, {"type": "succeed", "name": "s"}]),
+        ),
+    ];
+    for (name, steps) in flows {
+        let flow = json!({"version": "v1", "type": "flow", "steps": steps});
+        let (status, said) = node.ask("PUT", &format!("/v1/flows/{name}"), &flow.to_string());
+        assert_eq!(status, 201, "{said}");
+    }
+}
+
+fn start(node: &Node, flow: &str, name: &str) -> u16 {
+    let body = json!({"name": name, "input": {}}).to_string();
+    node.ask("POST", &format!("/v1/flows/{flow}/executions"), &body).0
+}
+
+/// Whether a start is acknowledged: begun now, or before an answer was lost.
+fn begun(status: u16) -> bool {
+    matches!(status, 200 | 201 | 409)
+}
+
+/// The number of executions of a flow in this status.
+fn count(stand: &Stand, schema: &str, flow: &str, status: &str) -> u64 {
+    let sql =
+        format!("select count(*) from {schema}.executions_readable where flow = '{flow}' and status = '{status}'");
+    stand.sql(&sql).parse().unwrap()
+}
+
+fn three(stand: &Stand, schema: &str) -> [Node; 3] {
+    let nodes = ["a", "b", "c"].map(|name| Node::start(stand, schema, name));
+    assert!(nodes[0].owns() && !nodes[1].owns() && !nodes[2].owns());
+    nodes
+}
+
+/// The owner among these nodes, once there is one.
+fn owner_of(nodes: &[Node]) -> usize {
+    until(|| nodes.iter().position(Node::owns))
+}
+
+/// The numbers of the events of a stream, to its end.
+fn numbers(node: &Node, id: &str, first: impl FnOnce()) -> Vec<u64> {
+    let mut stream = TcpStream::connect(("127.0.0.1", node.port)).unwrap();
+    let head = format!(
+        "GET /v1/executions/{id}/history HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut first = Some(first);
+    let mut numbers = Vec::new();
+    for line in BufReader::new(stream).lines() {
+        let line = line.unwrap();
+        if let Some(number) = line.strip_prefix("id:") {
+            numbers.push(number.trim().parse().unwrap());
+            if let Some(first) = first.take() {
+                first();
+            }
+        }
+        if line == "event: end" {
+            return numbers;
+        }
+    }
+    panic!("the stream broke after {numbers:?}");
+}
+
+#[test]
+fn three_nodes_are_one_server_that_survives_its_owner() {
+    const STARTS: usize = 400;
+    let stand = Stand::start();
+    let schema = "three";
+    let mut nodes = three(&stand, schema);
+    put_flows(&nodes[1]);
+    assert!(begun(start(&nodes[2], "work", "streamed")));
+    let id = nodes[1].json("/v1/flows/work/executions/streamed")["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let (next, streaming) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let [a, b, c] = &mut nodes;
+    let (b, c) = (&*b, &*c);
+    let took = std::thread::scope(|scope| {
+        let stream = scope.spawn(|| numbers(c, &id, || streaming.store(true, Ordering::SeqCst)));
+        for node in [b, c] {
+            let next = &next;
+            scope.spawn(move || {
+                loop {
+                    let number = next.fetch_add(1, Ordering::SeqCst);
+                    if number >= STARTS {
+                        return;
+                    }
+                    until(|| begun(start(node, "quick", &format!("n{number}"))).then_some(()));
+                }
+            });
+        }
+        until(|| (next.load(Ordering::SeqCst) > STARTS / 4 && streaming.load(Ordering::SeqCst)).then_some(()));
+        a.kill();
+        let killed = Instant::now();
+        until(|| begun(start(b, "quick", "after")).then_some(()));
+        let took = killed.elapsed();
+        let held = until(|| {
+            let (status, text) = b.ask(
+                "POST",
+                "/v1/queues/q/hold",
+                &json!({"worker": "w", "waitSeconds": 1}).to_string(),
+            );
+            let held: Value = serde_json::from_str(&text).unwrap_or_default();
+            (status == 200)
+                .then(|| held["tasks"][0]["token"].as_str().map(str::to_owned))
+                .flatten()
+        });
+        let (status, said) = c.ask("POST", &format!("/v1/callbacks/{held}/succeed"), r#"{"output": {}}"#);
+        assert!((200..300).contains(&status), "{status} {said}");
+        let numbers = stream.join().unwrap();
+        assert_eq!(
+            numbers,
+            (1..=numbers.len() as u64).collect::<Vec<_>>(),
+            "every number once"
+        );
+        took
+    });
+    eprintln!("first start {} ms after the owner was killed", took.as_millis());
+    until(|| (count(&stand, schema, "quick", "Succeeded") == STARTS as u64 + 1).then_some(()));
+    assert_eq!(count(&stand, schema, "work", "Succeeded"), 1);
+    let left: BTreeSet<String> = until(|| {
+        let seen = c.json("/v1/cluster");
+        let nodes = seen["nodes"].as_array()?.iter();
+        Some(
+            nodes
+                .map(|node| node["name"].as_str().unwrap_or_default().to_owned())
+                .collect(),
+        )
+    });
+    assert!(left.contains("b") && left.contains("c"), "{left:?}");
+    let forwarded: u64 = [b, c]
+        .map(|node| node.metric("starbridge_cluster_requests_forwarded_total "))
+        .iter()
+        .sum();
+    assert!(forwarded > 0);
+}
+
+#[test]
+fn an_owner_that_stood_still_is_fenced_and_stands_by() {
+    let stand = Stand::start();
+    let schema = "still";
+    let nodes = three(&stand, schema);
+    put_flows(&nodes[0]);
+    for number in 0..20 {
+        assert!(begun(start(&nodes[1], "late", &format!("l{number}"))));
+    }
+    nodes[0].signal("-STOP");
+    let next = owner_of(&nodes[1..]) + 1;
+    nodes[0].signal("-CONT");
+    let said = until(|| nodes[0].ready().filter(|said| said.contains("standing by")));
+    assert!(said.contains(nodes[next].name), "{said}");
+    until(|| (nodes[0].metric("starbridge_cluster_appends_fenced_total ") > 0).then_some(()));
+    until(|| (count(&stand, schema, "late", "Succeeded") == 20).then_some(()));
+    assert!(begun(start(&nodes[0], "quick", "again")), "it passes requests on");
+}
+
+#[test]
+fn a_node_that_is_told_to_stop_hands_over() {
+    let stand = Stand::start();
+    let schema = "told";
+    let mut nodes = three(&stand, schema);
+    put_flows(&nodes[2]);
+    let over = AtomicBool::new(false);
+    let [a, b, c] = &mut nodes;
+    let (b, c) = (&*b, &*c);
+    let slowest = std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut slowest = Duration::ZERO;
+            let mut number = 0;
+            while !over.load(Ordering::SeqCst) || number < 50 {
+                let asked = Instant::now();
+                let status = start(c, "quick", &format!("n{number}"));
+                // Asked once more, everything is taken.
+                assert!(
+                    begun(status) || begun(start(c, "quick", &format!("n{number}"))),
+                    "{status}"
+                );
+                slowest = slowest.max(asked.elapsed());
+                number += 1;
+            }
+            (slowest, number)
+        });
+        until(|| (count(&stand, schema, "quick", "Succeeded") > 20).then_some(()));
+        a.signal("-TERM");
+        assert!(a.ended_well());
+        until(|| (b.owns() || c.owns()).then_some(()));
+        over.store(true, Ordering::SeqCst);
+        let (slowest, number) = client.join().unwrap();
+        until(|| (count(&stand, schema, "quick", "Succeeded") == number).then_some(()));
+        slowest
+    });
+    eprintln!("slowest request while the owner left: {} ms", slowest.as_millis());
+}
+
+#[test]
+fn a_database_that_comes_back_has_the_same_cluster() {
+    let mut stand = Stand::start();
+    let schema = "back";
+    let nodes = three(&stand, schema);
+    put_flows(&nodes[1]);
+    for number in 0..20 {
+        assert!(begun(start(&nodes[1], "late", &format!("l{number}"))));
+    }
+    stand.service.kill();
+    until(|| {
+        nodes
+            .iter()
+            .all(|node| node.ask("GET", "/v1/flows", "").0 == 503)
+            .then_some(())
+    });
+    stand.service.start_again();
+    owner_of(&nodes);
+    until(|| (count(&stand, schema, "late", "Succeeded") == 20).then_some(()));
+    for (index, node) in nodes.iter().enumerate() {
+        until(|| begun(start(node, "quick", &format!("q{index}"))).then_some(()));
+    }
+}
+
+#[test]
+fn who_does_not_belong_is_refused() {
+    let stand = Stand::start();
+    let node = Node::start(&stand, "refused", "a");
+    let twin = command(&stand, "refused", "a", 0, 0).output().unwrap();
+    assert!(!twin.status.success());
+    let said = String::from_utf8_lossy(&twin.stderr).into_owned();
+    assert!(said.contains("a node `a` is in this cluster already"), "{said}");
+    let mut stranger = TcpStream::connect(("127.0.0.1", node.link)).unwrap();
+    stranger.write_all(b"GET /v1/flows HTTP/1.1\r\n\r\n").unwrap();
+    until(|| (node.metric("starbridge_cluster_links_refused_total ") == 1).then_some(()));
+    let named = node.json("/v1/cluster");
+    assert_eq!(named["owner"], "a");
+    assert_eq!(named["nodes"].as_array().map(Vec::len), Some(1));
+}

@@ -10,7 +10,7 @@ mod role;
 pub use pins::Identity;
 pub use role::{Peer, Role};
 
-use crate::{Drain, Server, ServerSettings, api};
+use crate::{Drain, Server, ServerSettings, app};
 use asking::Front;
 use axum::Router;
 use starbridge_node::cluster::Cluster;

@@ -17,7 +17,7 @@ fn put_flows(node: &Node) {
             json!([{"type": "pass", "name": "p"}, {"type": "succeed", "name": "s"}]),
         ),
         (
-            "work",
+            "tasks",
             json!([{"type": "task", "name": "t", "resource": "queue:q"}, {"type": "succeed", "name": "s"}]),
         ),
         (
@@ -60,6 +60,16 @@ fn owner_of(nodes: &[Node]) -> usize {
     until(|| nodes.iter().position(Node::owns))
 }
 
+/// The names of all nodes.
+fn names(node: &Node) -> BTreeSet<String> {
+    until(|| {
+        let seen = node.json("/v1/cluster");
+        let nodes = seen["nodes"].as_array()?.iter();
+        let names = nodes.map(|node| node["name"].as_str().unwrap_or_default().to_owned());
+        Some(names.collect())
+    })
+}
+
 /// The numbers of the events of a stream, to its end.
 fn numbers(node: &Node, id: &str, first: impl FnOnce()) -> Vec<u64> {
     let mut stream = TcpStream::connect(("127.0.0.1", node.port)).unwrap();
@@ -91,8 +101,8 @@ fn three_nodes_are_one_server_that_survives_its_owner() {
     let schema = "three";
     let mut nodes = three(&stand, schema);
     put_flows(&nodes[1]);
-    assert!(begun(start(&nodes[2], "work", "streamed")));
-    let id = nodes[1].json("/v1/flows/work/executions/streamed")["id"]
+    assert!(begun(start(&nodes[2], "tasks", "streamed")));
+    let id = nodes[1].json("/v1/flows/tasks/executions/streamed")["id"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -141,16 +151,8 @@ fn three_nodes_are_one_server_that_survives_its_owner() {
     });
     eprintln!("first start {} ms after the owner was killed", took.as_millis());
     until(|| (count(&stand, schema, "quick", "Succeeded") == STARTS as u64 + 1).then_some(()));
-    assert_eq!(count(&stand, schema, "work", "Succeeded"), 1);
-    let left: BTreeSet<String> = until(|| {
-        let seen = c.json("/v1/cluster");
-        let nodes = seen["nodes"].as_array()?.iter();
-        Some(
-            nodes
-                .map(|node| node["name"].as_str().unwrap_or_default().to_owned())
-                .collect(),
-        )
-    });
+    assert_eq!(count(&stand, schema, "tasks", "Succeeded"), 1);
+    let left = names(c);
     assert!(left.contains("b") && left.contains("c"), "{left:?}");
     let forwarded: u64 = [b, c]
         .map(|node| node.metric("starbridge_cluster_requests_forwarded_total "))

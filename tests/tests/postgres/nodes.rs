@@ -28,6 +28,7 @@ fn port() -> u16 {
 }
 
 /// Asks until something is so. What never comes is found by whoever runs the tests.
+#[expect(clippy::disallowed_methods, reason = "a node does not say when others see it")]
 pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(found) = look() {

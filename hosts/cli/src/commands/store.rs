@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 /// Copies a store, for example from a file into a database
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  starbridge store copy flows.db copy.db")]
 pub struct Options {
     #[command(subcommand)]
     command: Command,

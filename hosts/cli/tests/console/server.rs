@@ -109,6 +109,7 @@ impl Server {
 }
 
 /// A flow of these steps.
+#[expect(clippy::needless_pass_by_value, reason = "callers have made them for this")]
 pub fn flow(name: &str, steps: Value) -> Value {
     json!({"version": "v1", "type": "flow", "name": name, "steps": steps})
 }

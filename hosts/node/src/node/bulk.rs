@@ -87,8 +87,9 @@ impl From<StoreError> for BulkRefusal {
 }
 
 /// The refusal of a filter.
-fn bad_filter(why: String) -> BulkRefusal {
-    BulkRefusal::Bad(format!("`filter`: {why}"))
+fn bad_filter(mut why: String) -> BulkRefusal {
+    why.insert_str(0, "`filter`: ");
+    BulkRefusal::Bad(why)
 }
 
 /// The executions of a possible bulk job.

@@ -348,8 +348,11 @@ async fn next(mut reader: Reader) -> (Bytes, Option<Reader>) {
     }
 }
 
+/// The next part of a stream, with the reader that makes those after it, if there are more.
+type NextFrame = Pin<Box<dyn Future<Output = (Bytes, Option<Reader>)> + Send>>;
+
 /// The frames of a reader.
-struct Frames(Option<Pin<Box<dyn Future<Output = (Bytes, Option<Reader>)> + Send>>>);
+struct Frames(Option<NextFrame>);
 
 impl Stream for Frames {
     type Item = Result<Bytes, Infallible>;

@@ -203,6 +203,7 @@ async fn all_that_match_are_stopped(server: &Running, browser: &Browser, forgery
 #[tokio::test]
 async fn many_are_deleted_by_who_may_do_everything_and_types_their_number() {
     let server = serving(crate::access::access()).await;
+    tokio::spawn(server.node.clone().keep_bulk());
     let put = server
         .request(reqwest::Method::PUT, "/v1/flows/f")
         .bearer_auth("token-admin")

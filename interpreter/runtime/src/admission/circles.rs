@@ -5,13 +5,22 @@
 //! chains, in whatever order, causes no long search with each start.
 
 use super::choose::Choice;
-use super::dependencies::find;
 use starbridge_flow::value::Text;
-use starbridge_ports::{OpenDependency, StoreError, Waiter, Waiters};
+use starbridge_ports::{Admissions, Dependency, OpenDependency, StoreError, Waiter, Waiters};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many dependencies are followed to find out whether executions wait for each other. Where there are more, it is not known.
 const MOST: usize = 10_000;
+
+/// The id of the execution that a dependency names, if there is one.
+pub(super) fn find(dependency: &Dependency, rows: &dyn Admissions) -> Result<Option<Text>, StoreError> {
+    match &dependency.flow {
+        Some(flow) => rows.named(flow, &dependency.execution),
+        None => Ok(rows
+            .record(&dependency.execution)?
+            .map(|_| dependency.execution.clone())),
+    }
+}
 
 /// Whether a waiter waits for itself.
 pub(super) enum Circle {

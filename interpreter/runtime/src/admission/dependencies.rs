@@ -1,23 +1,13 @@
 //! Dependencies: executions that others wait for to end before they begin.
 
 use super::choose::Choice;
-use super::circles::Circle;
+use super::circles::{Circle, find};
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{
-    Admissions, DeclineReason, Dependency, ExecutionRecord, MET_EVENT, MessageBody, OpenDependency, StoreError,
-    WATCH_EVENT, Waiter, Waiters,
+    DeclineReason, Dependency, ExecutionRecord, MET_EVENT, MessageBody, OpenDependency, StoreError, WATCH_EVENT,
+    Waiter, Waiters,
 };
-
-/// The id of the execution that a dependency names, if there is one.
-pub(super) fn find(dependency: &Dependency, rows: &dyn Admissions) -> Result<Option<Text>, StoreError> {
-    match &dependency.flow {
-        Some(flow) => rows.named(flow, &dependency.execution),
-        None => Ok(rows
-            .record(&dependency.execution)?
-            .map(|_| dependency.execution.clone())),
-    }
-}
 
 fn is_met(dependency: &Dependency, status: Status) -> bool {
     dependency.any_end || status == Status::Succeeded

@@ -266,8 +266,10 @@ async fn openapi_problems_are_answered() {
 
 /// Problems that no request can cause as long as the interpreter has no fault, and their
 /// conditions.
-const FAULTS: [(&str, &str); 3] = [
+const FAULTS: [(&str, &str); 5] = [
+    ("NoOwner", "a cluster without a node that has the store"),
     ("NotForkable", "a history that does not fit its own flow"),
+    ("OwnerLost", "a node that ends while it has a request of another one"),
     ("Panicked", "a first turn that panics"),
     ("Rejected", "a signal that no route gives"),
 ];

@@ -97,13 +97,17 @@ async fn store_is_copied_into_the_database_and_back() {
         .unwrap();
     let store = Arc::new(store);
     let node = Node::start(Config::default().node(store.clone()).unwrap()).unwrap();
-    let open = store.list(&starbridge_ports::Query::default()).unwrap();
-    assert_eq!(open.items.len(), 3);
+    let all = starbridge_ports::Query {
+        limit: 10,
+        ..starbridge_ports::Query::default()
+    };
+    assert_eq!(store.list(&all).unwrap().items.len(), 3);
     let request = StartRequest {
         flow: "done".into(),
         ..StartRequest::default()
     };
     node.begin(request, false).await.unwrap();
     node.drain(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(store.list(&all).unwrap().items.len(), 4);
     drop(stand);
 }

@@ -115,11 +115,22 @@ impl Browser {
         Ok(found[ELEMENT].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Clicks what the selector finds first.
+    /// Clicks what the selector finds first. A page that changes by itself may replace it in between.
     pub async fn click(&self, selector: &str) {
-        let found = self.find(selector).await;
-        let element = found.unwrap_or_else(|why| panic!("{selector}: {why}"));
-        self.post(&format!("/element/{element}/click"), json!({})).await;
+        const TRIES: u32 = 10;
+        for _ in 0..TRIES {
+            let found = self.find(selector).await;
+            let element = found.unwrap_or_else(|why| panic!("{selector}: {why}"));
+            let clicked = self
+                .ask(Method::POST, &format!("/element/{element}/click"), Some(json!({})))
+                .await;
+            match clicked {
+                Ok(_) => return,
+                Err(why) if why["error"] == "stale element reference" => {}
+                Err(why) => panic!("{selector}: {why}"),
+            }
+        }
+        panic!("{selector} is replaced again and again");
     }
 
     /// Clicks, and waits for the page that it leads to.

@@ -21,6 +21,8 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A body up to this size is kept until it is answered, so that it can be sent to the next owner.
 const KEPT_BYTES: u64 = 64 * 1024;
+/// How long such a body may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(30);
 /// The kind of a stream of events.
 const EVENTS: &str = "text/event-stream";
 
@@ -54,10 +56,10 @@ async fn answer(
     let small = body.size_hint().upper().is_some_and(|most| most <= KEPT_BYTES);
     let body = match small {
         false => Sent::Once(Some(body)),
-        true => match to_bytes(body, usize::MAX).await {
-            Ok(bytes) => Sent::Kept(bytes),
-            // The client has gone.
-            Err(_) => return Problem::bad("the body did not arrive").into_response(),
+        true => match tokio::time::timeout(ARRIVAL, to_bytes(body, usize::MAX)).await {
+            Ok(Ok(bytes)) => Sent::Kept(bytes),
+            // The client has gone, or is too slow.
+            Ok(Err(_)) | Err(_) => return Problem::bad("the body did not arrive").into_response(),
         },
     };
     let answered = front.ask(&parts, from, body, until).await;

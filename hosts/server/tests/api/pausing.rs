@@ -1,5 +1,6 @@
 //! Executions that are paused and resumed.
 
+use crate::clock::StandingClock;
 use crate::harness::{Answer, Running};
 use crate::mailbox::eventually;
 use serde_json::{Value, json};
@@ -200,15 +201,18 @@ async fn children_are_paused_with_their_parent_unless_an_operator_did() {
 
 #[tokio::test]
 async fn delayed_start_does_not_begin_while_it_is_paused() {
-    let server = Running::start().await;
+    let clock = StandingClock::new();
+    let own = clock.clone();
+    let server = Running::with(Access::default(), |settings| settings.clock = own).await;
     server.flow("f", waits(0.0)).await;
-    let id = started(&server, "f", json!({"delaySeconds": 1})).await;
+    let id = started(&server, "f", json!({"delaySeconds": 60})).await;
     let paused = act(&server, &id, "pause", json!({"cause": "not today"})).await;
     assert_eq!((paused.status, &paused.body["status"]), (200, &json!("Delayed")));
     assert_eq!(paused.body["waitingFor"]["reason"], "paused");
     assert_eq!(ids(&server, "reason=paused").await, std::slice::from_ref(&id));
     assert_eq!(ids(&server, "reason=startTime").await, [""; 0]);
-    tokio::time::sleep(Duration::from_millis(1_300)).await;
+    clock.pass(61_000);
+    tokio::time::sleep(Duration::from_millis(100)).await;
     let shown = server.get(&format!("/v1/executions/{id}")).await;
     assert_eq!(shown.body["status"], "Delayed");
     let resumed = act(&server, &id, "resume", json!({})).await;

@@ -1,5 +1,6 @@
 //! The order and time of starts.
 
+use crate::clock::StandingClock;
 use crate::harness::{Running, asleep};
 use crate::mailbox::{ended, eventually};
 use serde_json::{Value, json};
@@ -143,9 +144,14 @@ async fn terms_of_a_start_that_are_none_are_refused() {
 
 #[tokio::test]
 pub async fn delayed_start_waits_without_a_history_and_begins() {
-    let server = Running::with(starbridge_server::Access::default(), |settings| settings.owners = 1).await;
+    let clock = StandingClock::new();
+    let own = clock.clone();
+    let server = Running::with(starbridge_server::Access::default(), |settings| {
+        (settings.owners, settings.clock) = (1, own);
+    })
+    .await;
     server.flow("f", pass()).await;
-    let start = json!({"name": "one", "input": {"a": 1}, "delaySeconds": 1, "priority": 7, "orderTime": 3});
+    let start = json!({"name": "one", "input": {"a": 1}, "delaySeconds": 60, "priority": 7, "orderTime": 3});
     let delayed = server.post(STARTS, start.clone()).await;
     assert_eq!((delayed.status, &delayed.body["status"]), (201, &json!("Delayed")));
     assert_eq!(delayed.body["waitingFor"]["reason"], "startTime");
@@ -187,6 +193,7 @@ pub async fn delayed_start_waits_without_a_history_and_begins() {
     assert_eq!((again.status, &again.body["id"]), (200, &json!(id)));
     let other = server.post(STARTS, json!({"name": "one", "input": {"a": 2}})).await;
     assert_eq!(other.code(), (409, "ExecutionAlreadyExists"));
+    clock.pass(60_000);
     let end = server.get(&format!("/v1/executions/{id}?wait=30")).await;
     assert_eq!(
         (&end.body["status"], &end.body["output"]),

@@ -6,26 +6,39 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-struct Unpark(Thread);
+struct Unpark {
+    thread: Thread,
+    /// Whether the future is to be polled again. The thread's own mark is not enough: whatever else parks the thread while the
+    /// future is polled takes that away.
+    woken: AtomicBool,
+}
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        self.woken.store(true, Ordering::Release);
+        self.thread.unpark();
     }
 }
 
 /// The output of a future; the thread stands still until then.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let unpark = Arc::new(Unpark {
+        thread: std::thread::current(),
+        woken: AtomicBool::new(false),
+    });
+    let waker = Waker::from(Arc::clone(&unpark));
     let mut context = Context::from_waker(&waker);
     loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        while !unpark.woken.swap(false, Ordering::Acquire) {
+            std::thread::park();
         }
     }
 }
@@ -65,6 +78,28 @@ pub(crate) async fn all_in_order<T>(futures: Vec<Pending<'_, T>>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wake_up_is_not_lost_to_a_wait_within() {
+        let mut polled = 0;
+        wait(poll_fn(|context| {
+            polled += 1;
+            if polled == 2 {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            let mut asked = 0;
+            wait(poll_fn(|within| {
+                asked += 1;
+                if asked == 3 {
+                    return Poll::Ready(());
+                }
+                within.waker().wake_by_ref();
+                Poll::Pending
+            }));
+            Poll::Pending
+        }));
+    }
 
     #[test]
     fn futures_are_begun_in_order_and_answered_in_order() {

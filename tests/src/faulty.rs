@@ -8,7 +8,7 @@ use starbridge_ports::{
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
     NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError,
-    StoredHistory, TaskLease, Turn, Waiter, Waiters,
+    StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -206,6 +206,16 @@ impl<S: Store> Listing for Faulty<S> {
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.run(|store| store.turns(execution, from, events, backwards))
+    }
+
+    fn turn_heads(
+        &self,
+        execution: &str,
+        from: EventId,
+        events: u32,
+        backwards: bool,
+    ) -> Result<Vec<TurnHead>, StoreError> {
+        self.run(|store| store.turn_heads(execution, from, events, backwards))
     }
 
     fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {

@@ -219,15 +219,30 @@ impl Found {
     }
 }
 
-/// A stored execution, with room to show it.
+/// A stored execution, with room to show it. There is room before its data is read.
 pub async fn find(app: &App, id: Text, mut room: Room) -> Answer<(StoredExecution, Room)> {
-    aside(&app.node, move |node| {
-        let kept = node.stored(&id)?;
-        // From now on it takes memory, while it waits to be shown.
+    let of = id.clone();
+    let begun = aside(&app.node, move |node| {
+        let Some(mut kept) = node.stored_if_begun(&of)? else {
+            return Ok(Err(room));
+        };
         room.hold(kept.bytes())?;
-        Ok::<_, Problem>((kept, room))
-    })
-    .await?
+        kept.prefetch()?;
+        Ok::<_, Problem>(Ok((kept, room)))
+    });
+    let mut room = match begun.await?? {
+        Ok(found) => return Ok(found),
+        Err(room) => room,
+    };
+    // Few are read at a time: what they hold is known afterwards.
+    let node = app.node.clone();
+    let waiting = offload::work(usize::MAX, move || {
+        let mut kept = node.stored(&id)?;
+        room.hold(kept.bytes())?;
+        kept.prefetch()?;
+        Ok((kept, room))
+    });
+    waiting.await?
 }
 
 /// Does work that reads the store on another thread, because this one answers requests.

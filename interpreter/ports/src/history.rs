@@ -6,6 +6,7 @@ use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
 use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
+use crate::turn::Turn;
 use crate::waiting_reason::RecordedWait;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
@@ -149,35 +150,6 @@ impl Append {
         Self {
             leases,
             ..Self::default()
-        }
-    }
-}
-
-/// The events of one turn, in the form that `history::write_turn` of the machine writes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
-    /// The number of the first event.
-    pub first: EventId,
-    /// How many events there are. Their numbers are dense.
-    pub events: u32,
-    /// The time of all the events.
-    pub time: Timestamp,
-    /// The events as text.
-    pub text: String,
-}
-
-impl Turn {
-    /// The number of the last event.
-    pub fn last(&self) -> EventId {
-        EventId((self.first.0 + u64::from(self.events)).saturating_sub(1))
-    }
-
-    /// How many of its events a reader gets who begins at event `from`, which is in this turn or before it; or, backwards, in this
-    /// turn or after it.
-    pub fn events_ahead(&self, from: EventId, backwards: bool) -> u64 {
-        match backwards {
-            true => from.min(self.last()).0 + 1 - self.first.0,
-            false => self.last().0 + 1 - from.max(self.first).0,
         }
     }
 }

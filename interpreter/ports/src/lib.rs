@@ -75,6 +75,7 @@ mod secrets;
 mod shards;
 mod store;
 mod table_rows;
+mod turn;
 mod waiting_reason;
 
 pub use admission::{
@@ -93,7 +94,7 @@ pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
     Append, AttemptLog, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, LOG_BYTES, Mark,
-    RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
+    RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, code_of,
 };
 pub use kept_start::{KeptFork, KeptRedrive, KeptStart, KeptUndo};
 pub use leases::{ExecutionLeases, Heartbeat};
@@ -109,4 +110,5 @@ pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, owner_index, shard_of};
 pub use store::Store;
 pub use table_rows::{Cell, CellKind, Row, RowSink, RowSource, TABLES, Table, TableRows};
+pub use turn::{TURN_PAGE_BYTES, Turn, TurnHead, TurnPage};
 pub use waiting_reason::{RecordedWait, WaitingReason};

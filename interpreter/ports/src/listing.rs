@@ -2,7 +2,8 @@
 
 use crate::audit::AuditEntry;
 use crate::error::StoreError;
-use crate::history::{AttemptLog, ExecutionRecord, RecordedFailure, Turn};
+use crate::history::{AttemptLog, ExecutionRecord, RecordedFailure};
+use crate::turn::{Turn, TurnHead};
 use crate::waiting_reason::WaitingReason;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
@@ -185,12 +186,27 @@ pub trait Listing: Send + Sync {
     fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError>;
 
     /// Turns from the one that holds event `from` on, in order or backwards, until they have at least `events` events
-    /// in that direction; `from` itself counts. Backwards, a `from` after the last event means the last event.
+    /// in that direction, or [`TURN_PAGE_BYTES`](crate::TURN_PAGE_BYTES) of text; `from` itself counts. Backwards, a `from`
+    /// after the last event means the last event.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError>;
+
+    /// The heads of turns from the one that holds event `from` on, in order or backwards, until they have at least `events`
+    /// events in that direction, however much text they have. The text is not read, if the store can do without.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn turn_heads(
+        &self,
+        execution: &str,
+        from: EventId,
+        events: u32,
+        backwards: bool,
+    ) -> Result<Vec<TurnHead>, StoreError>;
 
     /// The logs of an execution's attempts, from the event `from` on, in order of events, at most
     /// `limit`; `None` if this store keeps no logs.

@@ -9,7 +9,8 @@ use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    AttemptLog, ExecutionRecord, Listed, Listing, Page, Query, STATUS_CODES, StoreError, Turn, code_of,
+    AttemptLog, ExecutionRecord, Listed, Listing, Page, Query, STATUS_CODES, StoreError, Turn, TurnHead, TurnPage,
+    code_of,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -262,15 +263,34 @@ impl Listing for DynamoStore {
     }
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
-        let from = from.max(EventId(1));
-        let (mut found, mut have) = (Vec::new(), 0);
-        if events == 0 {
-            return Ok(found);
-        }
-        self.walk(execution, from, backwards, |turn| {
-            have += turn.events_ahead(from, backwards);
-            found.push(turn);
-            have < u64::from(events)
+        let mut page = TurnPage::new(from, events, backwards).bounded();
+        let mut found = Vec::new();
+        self.walk(execution, from.max(EventId(1)), backwards, |turn| {
+            let taken = page.takes(&turn.head());
+            if taken {
+                found.push(turn);
+            }
+            taken && page.wants_more()
+        })?;
+        Ok(found)
+    }
+
+    /// The texts are read: an item has 400 KB at most, and tells no size of a part of it.
+    fn turn_heads(
+        &self,
+        execution: &str,
+        from: EventId,
+        events: u32,
+        backwards: bool,
+    ) -> Result<Vec<TurnHead>, StoreError> {
+        let mut page = TurnPage::new(from, events, backwards);
+        let mut found = Vec::new();
+        self.walk(execution, from.max(EventId(1)), backwards, |turn| {
+            let head = turn.head();
+            if page.takes(&head) {
+                found.push(head);
+            }
+            page.wants_more()
         })?;
         Ok(found)
     }

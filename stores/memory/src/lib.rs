@@ -42,7 +42,7 @@ use starbridge_ports::{
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
     NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory,
-    TaskLease, Turn, Waiter, Waiters, WaitingReason,
+    TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -293,6 +293,20 @@ impl Listing for MemoryStore {
         let kept = self.lock();
         let execution = kept.get(execution);
         Ok(execution.map_or_else(Vec::new, |execution| list::turns(execution, from, events, backwards)))
+    }
+
+    fn turn_heads(
+        &self,
+        execution: &str,
+        from: EventId,
+        events: u32,
+        backwards: bool,
+    ) -> Result<Vec<TurnHead>, StoreError> {
+        let kept = self.lock();
+        let execution = kept.get(execution);
+        Ok(execution.map_or_else(Vec::new, |execution| {
+            list::turn_heads(execution, from, events, backwards)
+        }))
     }
 
     fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {

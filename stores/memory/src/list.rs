@@ -3,7 +3,7 @@
 use crate::{Execution, Kept};
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Listed, Page, Query, StoreError, Turn, WaitingReason};
+use starbridge_ports::{Listed, Page, Query, StoreError, Turn, TurnHead, TurnPage, WaitingReason};
 use std::collections::BTreeMap;
 
 impl Kept {
@@ -49,21 +49,25 @@ impl Kept {
     }
 }
 
-pub(crate) fn turns(execution: &Execution, from: EventId, events: u32, backwards: bool) -> Vec<Turn> {
-    let from = from.max(EventId(1));
-    let mut have = 0;
-    let mut take = |turn: &&Turn| {
-        let wanted = have < u64::from(events);
-        have += turn.events_ahead(from, backwards);
-        wanted
-    };
-    let position = execution.position(from);
+/// The turns from the one with this event on, or those before it, the nearest first.
+fn ahead(execution: &Execution, from: EventId, backwards: bool) -> Box<dyn Iterator<Item = &Turn> + '_> {
+    let position = execution.position(from.max(EventId(1)));
     if backwards {
         let until = (position + 1).min(execution.turns.len());
-        let turns = execution.turns[..until].iter().rev();
-        turns.take_while(&mut take).cloned().collect()
+        Box::new(execution.turns[..until].iter().rev())
     } else {
-        let turns = execution.turns[position..].iter();
-        turns.take_while(&mut take).cloned().collect()
+        Box::new(execution.turns[position..].iter())
     }
+}
+
+pub(crate) fn turns(execution: &Execution, from: EventId, events: u32, backwards: bool) -> Vec<Turn> {
+    let mut page = TurnPage::new(from, events, backwards).bounded();
+    let ahead = ahead(execution, from, backwards);
+    ahead.take_while(|turn| page.takes(&turn.head())).cloned().collect()
+}
+
+pub(crate) fn turn_heads(execution: &Execution, from: EventId, events: u32, backwards: bool) -> Vec<TurnHead> {
+    let mut page = TurnPage::new(from, events, backwards);
+    let ahead = ahead(execution, from, backwards).map(Turn::head);
+    ahead.take_while(|head| page.takes(head)).collect()
 }

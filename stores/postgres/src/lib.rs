@@ -63,7 +63,7 @@ use starbridge_ports::{
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
     NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
-    StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, Waiter, Waiters, WaitingReason,
+    StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -262,6 +262,16 @@ impl Listing for PostgresStore {
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.read(async |session| load::turns(session, execution, from, events, backwards).await)
+    }
+
+    fn turn_heads(
+        &self,
+        execution: &str,
+        from: EventId,
+        events: u32,
+        backwards: bool,
+    ) -> Result<Vec<TurnHead>, StoreError> {
+        self.read(async |session| load::turn_heads(session, execution, from, events, backwards).await)
     }
 
     fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {

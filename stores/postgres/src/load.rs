@@ -7,7 +7,7 @@ use crate::session::{Param, Session};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{ADMISSION, AttemptLog, Message, MessageId, StoredHistory, Turn};
+use starbridge_ports::{ADMISSION, AttemptLog, Message, MessageId, StoredHistory, Turn, TurnHead, TurnPage};
 use tokio_postgres::Row;
 
 /// Everything is asked at once, in one state of the store.
@@ -130,7 +130,7 @@ fn small(event: u64) -> i32 {
 
 pub(crate) async fn turn_of(session: &Session, execution: &str, event: EventId) -> Result<Option<Turn>, Failure> {
     let turn = turn_before(session, execution, small(event.0)).await?;
-    Ok(turn.filter(|turn| event.0 < end(turn)))
+    Ok(turn.filter(|turn| event <= turn.last()))
 }
 
 pub(crate) async fn last_turn(session: &Session, execution: &str) -> Result<Option<Turn>, Failure> {
@@ -157,9 +157,10 @@ pub(crate) async fn logs(
     found.iter().map(log).collect()
 }
 
-/// Turns that are read at once.
-const TURNS: i64 = 64;
+/// Heads that are read at once.
+const HEADS: i64 = 256;
 
+/// The texts are asked for when it is known how large they are.
 pub(crate) async fn turns(
     session: &Session,
     execution: &str,
@@ -167,44 +168,59 @@ pub(crate) async fn turns(
     events: u32,
     backwards: bool,
 ) -> Result<Vec<Turn>, Failure> {
-    let (mut found, mut have) = (Vec::new(), 0_u64);
-    let mut place = if backwards {
-        small(from.0.max(1))
-    } else {
-        let first = turn_before(session, execution, small(from.0)).await?;
-        small(
-            first
-                .filter(|turn| from.0 < end(turn))
-                .map_or(from.0, |turn| turn.first.0),
-        )
+    let mut page = TurnPage::new(from, events, backwards).bounded();
+    let heads = turn_heads(session, execution, from, events, backwards).await?;
+    let taken: Vec<TurnHead> = heads.into_iter().take_while(|head| page.takes(head)).collect();
+    let firsts = || taken.iter().map(|head| head.first.0);
+    let (Some(low), Some(high)) = (firsts().min(), firsts().max()) else {
+        return Ok(Vec::new());
     };
+    let asked = "select t.first, t.events, t.time, t.text from turns t
+        where t.number = (select number from executions where id = $1) and t.first between $2 and $3 order by t.first";
+    let found = session
+        .query(asked, &[&Str(execution), &small(low), &small(high)])
+        .await?;
+    let mut turns = found.iter().map(turn).collect::<Result<Vec<_>, _>>()?;
+    if backwards {
+        turns.reverse();
+    }
+    Ok(turns)
+}
+
+/// The length of a text is known without it.
+pub(crate) async fn turn_heads(
+    session: &Session,
+    execution: &str,
+    from: EventId,
+    events: u32,
+    backwards: bool,
+) -> Result<Vec<TurnHead>, Failure> {
     let asked = if backwards {
-        "select t.first, t.events, t.time, t.text from turns t
+        "select t.first, t.events, t.time, octet_length(t.text) from turns t
             where t.number = (select number from executions where id = $1) and t.first <= $2 order by t.first desc limit $3"
     } else {
-        "select t.first, t.events, t.time, t.text from turns t
-            where t.number = (select number from executions where id = $1) and t.first >= $2 order by t.first limit $3"
+        // From the turn that begins at the event or before it.
+        "select t.first, t.events, t.time, octet_length(t.text) from turns t, executions e
+            where e.id = $1 and t.number = e.number
+                and t.first >= coalesce((select max(b.first) from turns b where b.number = e.number and b.first <= $2), $2)
+            order by t.first limit $3"
     };
-    while have < u64::from(events) {
-        let most = TURNS.min(i64::from(events));
+    let mut page = TurnPage::new(from, events, backwards);
+    let (mut found, mut place) = (Vec::new(), small(from.0.max(u64::from(backwards))));
+    let most = HEADS.min(i64::from(events));
+    while page.wants_more() {
         let part = session.query(asked, &[&Str(execution), &place, &most]).await?;
         for row in &part {
-            let turn = turn(row)?;
-            // Only the part of the first turn that lies ahead counts.
-            have += if backwards {
-                from.0.max(1).min(end(&turn) - 1) + 1 - turn.first.0
-            } else {
-                end(&turn) - from.0.max(turn.first.0)
-            };
-            place = if backwards {
-                small(turn.first.0) - 1
-            } else {
-                small(end(&turn))
-            };
-            found.push(turn);
-            if have >= u64::from(events) {
-                break;
+            let head = turn_head(row);
+            // The last turn of all may end before the event.
+            if (!backwards && head.last() < from) || !page.takes(&head) {
+                return Ok(found);
             }
+            place = match backwards {
+                true => small(head.first.0) - 1,
+                false => small(head.last().0 + 1),
+            };
+            found.push(head);
         }
         if i64::try_from(part.len()).unwrap_or(i64::MAX) < most {
             break;
@@ -213,7 +229,11 @@ pub(crate) async fn turns(
     Ok(found)
 }
 
-/// The number after the turn's last event.
-fn end(turn: &Turn) -> u64 {
-    turn.first.0 + u64::from(turn.events)
+fn turn_head(row: &Row) -> TurnHead {
+    TurnHead {
+        first: event_at(row, 0),
+        events: row.get::<_, i32>(1).unsigned_abs(),
+        time: Timestamp(row.get(2)),
+        bytes: usize::try_from(row.get::<_, i32>(3)).unwrap_or_default(),
+    }
 }

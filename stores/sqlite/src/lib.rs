@@ -73,7 +73,7 @@ use starbridge_ports::{
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
     NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
-    StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, Waiter, Waiters, WaitingReason,
+    StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -258,6 +258,16 @@ impl Listing for SqliteStore {
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.read(|connection| load::turns(connection, execution, from, events, backwards))
+    }
+
+    fn turn_heads(
+        &self,
+        execution: &str,
+        from: EventId,
+        events: u32,
+        backwards: bool,
+    ) -> Result<Vec<TurnHead>, StoreError> {
+        self.read(|connection| load::turn_heads(connection, execution, from, events, backwards))
     }
 
     fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {

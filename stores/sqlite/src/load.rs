@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{ADMISSION, AttemptLog, Message, MessageId, StoredHistory, Turn};
+use starbridge_ports::{ADMISSION, AttemptLog, Message, MessageId, StoredHistory, Turn, TurnHead, TurnPage};
 
 pub(crate) fn load(
     connection: &Connection,
@@ -57,6 +57,15 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
         events: row.get(1)?,
         time: Timestamp(row.get(2)?),
         text: row.get(3)?,
+    })
+}
+
+fn turn_head(row: &Row<'_>) -> rusqlite::Result<TurnHead> {
+    Ok(TurnHead {
+        first: event_at(row.get(0)?),
+        events: row.get(1)?,
+        time: Timestamp(row.get(2)?),
+        bytes: row.get(3)?,
     })
 }
 
@@ -173,6 +182,23 @@ pub(crate) fn logs(
         .collect()
 }
 
+/// The places from the turn with this event on, or down from it.
+fn places(connection: &Connection, number: i64, from: EventId, backwards: bool) -> rusqlite::Result<[i64; 2]> {
+    if backwards {
+        return Ok([place(number, 0), place(number, from.0.max(1))]);
+    }
+    let before: Option<(i64, u64)> = connection
+        .prepare_cached("SELECT place, events FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1")?
+        .query_row([place(number, 0), place(number, from.0)], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let before = before.map(|(place, events)| (event_at(place).0, events));
+    let before = before.filter(|(first, events)| from.0 < first + events);
+    let from = before.map_or(from.0, |(first, _)| first);
+    Ok([place(number, from), place(number, MAX_EVENTS)])
+}
+
 pub(crate) fn turns(
     connection: &Connection,
     execution: &str,
@@ -180,29 +206,54 @@ pub(crate) fn turns(
     events: u32,
     backwards: bool,
 ) -> rusqlite::Result<Vec<Turn>> {
-    let Some(number) = number_of(connection, execution)? else {
-        return Ok(Vec::new());
-    };
     let sql = if backwards {
         "SELECT place, events, time, text FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC"
     } else {
         "SELECT place, events, time, text FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place"
     };
-    let bounds = if backwards {
-        [place(number, 0), place(number, from.0.max(1))]
-    } else {
-        let first = turn_before(connection, number, from.0)?.filter(|turn| from <= turn.last());
-        let from = first.map_or(from.0, |turn| turn.first.0);
-        [place(number, from), place(number, MAX_EVENTS)]
+    let mut page = TurnPage::new(from, events, backwards).bounded();
+    let mut found = Vec::new();
+    let Some(number) = number_of(connection, execution)? else {
+        return Ok(found);
     };
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(bounds)?;
-    let (mut found, mut have) = (Vec::new(), 0_u64);
-    while have < u64::from(events) {
-        let Some(row) = rows.next()? else { break };
+    let mut rows = statement.query(places(connection, number, from, backwards)?)?;
+    while let Some(row) = rows.next()? {
         let turn = turn(row)?;
-        have += turn.events_ahead(from.max(EventId(1)), backwards);
+        if !page.takes(&turn.head()) {
+            break;
+        }
         found.push(turn);
+    }
+    Ok(found)
+}
+
+/// The length of a text stands in front of it: the text is not read.
+pub(crate) fn turn_heads(
+    connection: &Connection,
+    execution: &str,
+    from: EventId,
+    events: u32,
+    backwards: bool,
+) -> rusqlite::Result<Vec<TurnHead>> {
+    let sql = if backwards {
+        "SELECT place, events, time, octet_length(text) FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC"
+    } else {
+        "SELECT place, events, time, octet_length(text) FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place"
+    };
+    let mut page = TurnPage::new(from, events, backwards);
+    let mut found = Vec::new();
+    let Some(number) = number_of(connection, execution)? else {
+        return Ok(found);
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(places(connection, number, from, backwards)?)?;
+    while let Some(row) = rows.next()? {
+        let head = turn_head(row)?;
+        if !page.takes(&head) {
+            break;
+        }
+        found.push(head);
     }
     Ok(found)
 }

@@ -43,6 +43,8 @@ fn turns_are_read_in_pages(tried: &mut Tried<'_>) {
     tried.append(&[start("b"), start("c")]);
     let mut firsts = |from, events, backwards| {
         let turns = tried.store().turns("a", EventId(from), events, backwards).unwrap();
+        let heads = tried.store().turn_heads("a", EventId(from), events, backwards).unwrap();
+        assert_eq!(heads, turns.iter().map(|turn| turn.head()).collect::<Vec<_>>());
         turns.iter().map(|turn| turn.first.0).collect::<Vec<_>>()
     };
     assert_eq!(firsts(0, 100, false), [1, 3, 6, 7]);
@@ -61,6 +63,7 @@ fn turns_are_read_in_pages(tried: &mut Tried<'_>) {
     assert_eq!(firsts(4, 3, true), [3, 1]);
     assert_eq!(firsts(0, 1, true), [1]);
     assert_eq!(tried.store().turns("none", EventId(1), 5, false).unwrap(), []);
+    assert_eq!(tried.store().turn_heads("none", EventId(1), 5, false).unwrap(), []);
 }
 
 /// The ids of all pages of so many.

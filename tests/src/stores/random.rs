@@ -404,6 +404,8 @@ impl Run {
         let (events, backwards) = (self.chance.below(9), self.chance.of(50));
         let turns = |store: &dyn Store| store.turns(&id, event, events, backwards);
         self.same("turns", &turns(model), &turns(tried));
+        let heads = |store: &dyn Store| store.turn_heads(&id, event, events, backwards);
+        self.same("turn_heads", &heads(model), &heads(tried));
         let (before, limit) = (self.time(), self.chance.below(6) as usize);
         self.same("due", &model.due(before, limit), &tried.due(before, limit));
         // Each continues from its own cursor: cursors of different stores may differ.

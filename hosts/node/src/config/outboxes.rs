@@ -1,7 +1,9 @@
 //! The outboxes from which the server takes starts.
 
 use super::Config;
-use super::store::{StoreConfig, password_of, shown_url};
+#[cfg(feature = "postgres")]
+use super::store::password_of;
+use super::store::{StoreConfig, shown_url};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::limits::is_name;
 use starbridge_ports::Outbox;

@@ -2,12 +2,13 @@
 
 use super::Node;
 use crate::json::{describe_state, describe_waiting};
+use crate::offload::INLINE_BYTES;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
 use starbridge_machine::{Event, EventId, EventKind, State};
-use starbridge_ports::{ExecutionRecord, Query, StoreError, Turn};
+use starbridge_ports::{ExecutionRecord, Query, Store, StoreError, Turn, TurnHead, TurnPage};
 use starbridge_runtime::{Snapshot, each_stored_event, each_stored_event_from, kept_input, read_stored};
 use std::sync::Arc;
 
@@ -44,6 +45,62 @@ impl std::fmt::Display for QueryError {
 
 impl std::error::Error for QueryError {}
 
+/// Turns of a history whose size is known before they are read.
+struct StoredTurns {
+    store: Arc<dyn Store>,
+    execution: Text,
+    flow: Arc<Flow>,
+    heads: Vec<TurnHead>,
+    /// The turns, if they were read already.
+    read: Option<Vec<Turn>>,
+}
+
+impl StoredTurns {
+    fn bytes(&self) -> usize {
+        self.heads.iter().map(|head| head.bytes).sum()
+    }
+
+    /// Reads turns that are small, so that they can be used without the store.
+    fn prefetch(&mut self) -> QueryResult<()> {
+        if self.read.is_none() && self.bytes() <= INLINE_BYTES {
+            self.read = Some(
+                self.heads
+                    .iter()
+                    .map(|head| self.turn(head))
+                    .collect::<QueryResult<_>>()?,
+            );
+        }
+        Ok(())
+    }
+
+    fn turn(&self, head: &TurnHead) -> QueryResult<Turn> {
+        // It may have been deleted meanwhile.
+        let turn = self.store.turn_of(&self.execution, head.first)?;
+        turn.ok_or(QueryError::NoSuchExecution)
+    }
+
+    /// Calls `see` with the events of each turn.
+    fn each(&self, mut see: impl FnMut(Vec<Event>)) -> QueryResult<()> {
+        for (at, head) in self.heads.iter().enumerate() {
+            let events = match self.read.as_ref().and_then(|read| read.get(at)) {
+                Some(turn) => read_stored(&self.flow, &self.execution, turn)?,
+                None => read_stored(&self.flow, &self.execution, &self.turn(head)?)?,
+            };
+            see(events);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for StoredTurns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoredTurns")
+            .field("execution", &self.execution)
+            .field("heads", &self.heads)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A stored execution. The size of its data is known before it is read.
 #[derive(Debug)]
 pub struct StoredExecution {
@@ -53,10 +110,8 @@ pub struct StoredExecution {
     pub record: ExecutionRecord,
     /// Whether it has a parent that is no longer stored.
     pub parent_deleted: bool,
-    flow: Arc<Flow>,
-    first: Option<Turn>,
-    /// The last turn, if it is not the first one.
-    last: Option<Turn>,
+    /// The first turn, and the last one if it is another.
+    turns: StoredTurns,
     /// How it begins or goes on, if it waits for that.
     request: Option<String>,
 }
@@ -64,22 +119,29 @@ pub struct StoredExecution {
 impl StoredExecution {
     /// How many bytes [`StoredExecution::snapshot`] will read.
     pub fn bytes(&self) -> usize {
-        let turns = self.first.iter().chain(&self.last);
-        let turns: usize = turns.map(|turn| turn.text.len()).sum();
-        turns + self.request.as_ref().map_or(0, String::len)
+        self.turns.bytes() + self.request.as_ref().map_or(0, String::len)
+    }
+
+    /// Reads the data if they are small. Otherwise whoever uses them reads them.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::NoSuchExecution`] if it was deleted meanwhile, or [`QueryError::Store`] if the store fails.
+    pub fn prefetch(&mut self) -> QueryResult<()> {
+        self.turns.prefetch()
     }
 
     /// The number of its last event; 0 while it waits to begin.
     pub fn last_event(&self) -> EventId {
-        let last = self.last.as_ref().or(self.first.as_ref());
-        last.map_or(EventId(0), Turn::last)
+        self.turns.heads.last().map_or(EventId(0), TurnHead::last)
     }
 
     /// Reads the data of the execution.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Store`] if the store fails or a turn does not fit the flow.
+    /// [`QueryError::NoSuchExecution`] if it was deleted meanwhile, or [`QueryError::Store`] if the store fails or a turn does
+    /// not fit the flow.
     pub fn snapshot(self) -> QueryResult<Snapshot> {
         let (input, output) = self.data()?;
         Ok(Snapshot {
@@ -94,27 +156,27 @@ impl StoredExecution {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Store`] if the store fails or a turn does not fit the flow.
+    /// As [`StoredExecution::snapshot`].
     pub fn has_input(&self, input: &Value) -> QueryResult<bool> {
         Ok(self.data()?.0 == *input)
     }
 
     fn data(&self) -> QueryResult<(Value, Option<Value>)> {
-        if let Some(request) = self.request.as_ref().filter(|_| self.first.is_none()) {
+        if let Some(request) = self.request.as_ref().filter(|_| self.turns.heads.is_empty()) {
             return Ok((kept_input(&self.execution, request)?, None));
         }
         let (mut input, mut output) = (None, None);
-        for turn in self.first.iter().chain(&self.last) {
+        self.turns.each(|events| {
             // If a fork goes on from the end of an execution, the output in its first turn is that execution's.
             output = None;
-            for event in read_stored(&self.flow, &self.execution, turn)? {
+            for event in events {
                 match event.detail {
                     EventKind::ExecutionStarted(started) if input.is_none() => input = Some(started.input),
                     EventKind::ExecutionSucceeded { output: last } => output = Some(last),
                     _ => {}
                 }
             }
-        }
+        })?;
         Ok((input.unwrap_or_else(Value::empty_object), output))
     }
 }
@@ -122,9 +184,7 @@ impl StoredExecution {
 /// Stored events of an execution. Their size is known before they are read.
 #[derive(Debug)]
 pub struct StoredEvents {
-    execution: Text,
-    flow: Arc<Flow>,
-    turns: Vec<Turn>,
+    turns: StoredTurns,
     from: EventId,
     limit: usize,
     backwards: bool,
@@ -133,18 +193,26 @@ pub struct StoredEvents {
 impl StoredEvents {
     /// How many bytes [`StoredEvents::read`] will read.
     pub fn bytes(&self) -> usize {
-        self.turns.iter().map(|turn| turn.text.len()).sum()
+        self.turns.bytes()
+    }
+
+    /// Reads the turns if they are small. Otherwise [`StoredEvents::read`] reads them.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoredExecution::prefetch`].
+    pub fn prefetch(&mut self) -> QueryResult<()> {
+        self.turns.prefetch()
     }
 
     /// Reads the events, in the form of section "history".
     ///
     /// # Errors
     ///
-    /// [`QueryError::Store`] if a turn does not fit the flow.
+    /// As [`StoredExecution::snapshot`].
     pub fn read(self) -> QueryResult<Vec<Object>> {
         let mut events = Vec::new();
-        for turn in self.turns {
-            let mut turn = read_stored(&self.flow, &self.execution, &turn)?;
+        self.turns.each(|mut turn| {
             if self.backwards {
                 turn.reverse();
                 turn.retain(|event| event.id <= self.from);
@@ -152,8 +220,8 @@ impl StoredEvents {
                 turn.retain(|event| event.id >= self.from);
             }
             let left = self.limit.saturating_sub(events.len());
-            events.extend(turn.iter().take(left).map(|event| write_event(&self.flow, event)));
-        }
+            events.extend(turn.iter().take(left).map(|event| write_event(&self.turns.flow, event)));
+        })?;
         Ok(events)
     }
 }
@@ -168,16 +236,41 @@ impl Node {
         self.stored(id)?.snapshot()
     }
 
-    /// An execution without its data.
+    /// A stored execution.
     ///
     /// # Errors
     ///
     /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
     pub fn stored(&self, id: &str) -> QueryResult<StoredExecution> {
         let (record, request) = self.record_and_request(id)?;
+        self.stored_of(id, record, request)
+    }
+
+    /// A stored execution, unless it waits to begin: then its size is not known before it is read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::stored`].
+    pub fn stored_if_begun(&self, id: &str) -> QueryResult<Option<StoredExecution>> {
+        let begun = Some(self.stored_without_request(id)?);
+        Ok(begun.filter(|begun| !begun.record.status.is_before_start()))
+    }
+
+    /// A stored execution, of which nothing is to be read but its record.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::stored`].
+    pub fn stored_without_request(&self, id: &str) -> QueryResult<StoredExecution> {
+        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
+        self.stored_of(id, record, None)
+    }
+
+    fn stored_of(&self, id: &str, record: ExecutionRecord, request: Option<String>) -> QueryResult<StoredExecution> {
         let flow = self.flow_of(id, &record)?;
-        let first = self.store.turn_of(id, EventId(1))?;
-        let last = self.store.last_turn(id)?;
+        let first = self.store.turn_heads(id, EventId(1), 1, false)?;
+        let last = self.store.turn_heads(id, EventId(u64::MAX), 1, true)?;
+        let last = last.into_iter().filter(|last| !first.contains(last));
         let parent_deleted = match &record.parent {
             Some(parent) => self.store.record(&parent.execution)?.is_none(),
             None => false,
@@ -186,11 +279,19 @@ impl Node {
             execution: Text::from(id),
             record,
             parent_deleted,
-            flow,
-            last: last.filter(|last| first.as_ref().is_none_or(|first| first.first != last.first)),
-            first,
+            turns: self.stored_turns(id, flow, first.iter().copied().chain(last).collect()),
             request,
         })
+    }
+
+    fn stored_turns(&self, id: &str, flow: Arc<Flow>, heads: Vec<TurnHead>) -> StoredTurns {
+        StoredTurns {
+            store: Arc::clone(&self.store),
+            execution: Text::from(id),
+            flow,
+            heads,
+            read: None,
+        }
     }
 
     /// The record of an execution, and how it begins if it waits to.
@@ -236,7 +337,8 @@ impl Node {
         flow.ok_or_else(|| corrupt(id, &format!("version {} of `{}` is gone", record.version, record.flow)))
     }
 
-    /// At most `limit` events from event `from` on, in order or backwards, in the form of section "history".
+    /// At most `limit` events from event `from` on, in order or backwards, in the form of section "history"; fewer if they are
+    /// large.
     ///
     /// # Errors
     ///
@@ -245,7 +347,7 @@ impl Node {
         self.stored_events(id, from, limit, backwards)?.read()
     }
 
-    /// At most `limit` stored events from event `from` on, in order or backwards.
+    /// At most `limit` stored events from event `from` on, in order or backwards; fewer if they are large.
     ///
     /// # Errors
     ///
@@ -254,10 +356,11 @@ impl Node {
         let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
         let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
+        let heads = self.store.turn_heads(id, from, wanted, backwards)?;
+        let mut page = TurnPage::new(from, wanted, backwards).bounded();
+        let heads = heads.into_iter().take_while(|head| page.takes(head)).collect();
         Ok(StoredEvents {
-            execution: Text::from(id),
-            flow,
-            turns: self.store.turns(id, from, wanted, backwards)?,
+            turns: self.stored_turns(id, flow, heads),
             from,
             limit,
             backwards,
@@ -270,7 +373,7 @@ impl Node {
     ///
     /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
     pub fn last_event(&self, id: &str) -> QueryResult<EventId> {
-        match self.store.last_turn(id)? {
+        match self.store.turn_heads(id, EventId(u64::MAX), 1, true)?.first() {
             Some(last) => Ok(last.last()),
             // It waits to begin.
             None => match self.store.record(id)? {
@@ -297,7 +400,8 @@ impl Node {
         if event > last || event == EventId(0) {
             return Err(QueryError::NoSuchEvent(last));
         }
-        let end = self.store.turn_of(id, event)?.unwrap_or_default().last();
+        let turn = self.store.turn_heads(id, event, 1, false)?;
+        let end = turn.first().copied().unwrap_or_default().last();
         let mut state = State::new(id, self.limits.clone());
         each_stored_event(self.store.as_ref(), &flow, id, |event| {
             state.apply(&flow, event);
@@ -358,8 +462,8 @@ impl Node {
         let (mut first, mut end) = (EventId(1), self.last_event(id)?.next());
         while first < end {
             let middle = EventId(first.0 + (end.0 - first.0) / 2);
-            let turn = self.store.turn_of(id, middle)?;
-            let turn = turn.ok_or_else(|| corrupt(id, "its history has a gap"))?;
+            let turn = self.store.turn_heads(id, middle, 1, false)?;
+            let turn = turn.first().ok_or_else(|| corrupt(id, "its history has a gap"))?;
             if turn.time < time {
                 first = turn.last().next();
             } else {

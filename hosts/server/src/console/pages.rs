@@ -16,6 +16,7 @@ use starbridge_diagram::svg_in_page;
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
 use starbridge_node::node::Node;
+use starbridge_node::offload;
 use starbridge_node::problem::{Problem, quoted};
 use std::num::NonZero;
 use std::str::FromStr;
@@ -280,8 +281,17 @@ async fn waiting(page: &Page, id: &str, execution: &Value, ended: bool) -> Resul
 /// An execution, with its data if they are wanted and not too many.
 async fn described(page: &Page, id: &str, data: bool) -> Result<Value, Refusal> {
     let of = id.to_owned();
-    let bytes = aside(&page.app.node, move |node| node.stored(&of).map(|kept| kept.bytes())).await?;
-    let without: &[(&str, &str)] = match bytes.map_err(Problem::from)? {
+    let kept = aside(&page.app.node, move |node| node.stored_if_begun(&of)).await?;
+    let kept = kept.map_err(Problem::from)?;
+    let bytes = match kept {
+        Some(kept) => kept.bytes(),
+        None => {
+            let (node, of) = (page.app.node.clone(), id.to_owned());
+            let read = offload::work(usize::MAX, move || node.stored(&of).map(|kept| kept.bytes())).await;
+            read.map_err(Problem::from)?.map_err(Problem::from)?
+        }
+    };
+    let without: &[(&str, &str)] = match bytes {
         0..=DATA_BYTES if data => &[],
         _ => &[("data", "none")],
     };

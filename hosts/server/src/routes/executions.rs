@@ -376,7 +376,7 @@ pub async fn show(State(app): State<App>, Path(id): Path<String>, query: Paramet
 /// An execution without its input and output, which are not read.
 async fn without_data(app: &App, id: Text) -> Answer {
     let shape = aside(&app.node, move |node| {
-        let kept = node.stored(&id)?;
+        let kept = node.stored_without_request(&id)?;
         let mut shape = shapes::without_data(&kept);
         if let Some(waiting) = waiting_of(node, &kept)? {
             shape.insert("waitingFor".into(), waiting);

@@ -68,8 +68,9 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
     let kept = super::aside(&app.node, move |node| {
         let last = node.last_event(&id)?;
         let from = EventId(from.min(if backwards { last.0 } else { u64::MAX }));
-        let events = node.stored_events(&id, from, limit, backwards)?;
+        let mut events = node.stored_events(&id, from, limit, backwards)?;
         room.hold(events.bytes())?;
+        events.prefetch()?;
         Ok::<_, Problem>((events, last, room))
     });
     let (events, last, room) = kept.await??;

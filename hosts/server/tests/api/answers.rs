@@ -2,8 +2,10 @@
 
 use crate::connections::{head, last_words, post, say};
 use crate::harness::Running;
+use crate::held::Held;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
+use starbridge_node::stores::in_memory;
 use starbridge_server::{AnswerSettings, ServerSettings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +13,15 @@ use std::time::Duration;
 
 /// A server whose answers may have this many bytes together, with a flow that sleeps.
 async fn within(in_flight: usize) -> Running {
+    over(in_flight, Held::over(in_memory())).await
+}
+
+async fn over(in_flight: usize, store: Arc<Held>) -> Running {
     let settings = ServerSettings {
         answers: AnswerSettings { in_flight },
         ..ServerSettings::default()
     };
-    let server = Running::serving(settings, |_| {}).await;
+    let server = Running::serving(settings, |node| node.store = store).await;
     // The step itself has none of the input, which may be too large for it.
     let asleep = json!({"type": "wait", "name": "w", "duration": 500, "inputMappings": [{"target": "n", "source": 1}]});
     server.flow("f", json!([asleep])).await;
@@ -84,7 +90,8 @@ async fn large_answers_block_nobody() {
 #[tokio::test]
 pub async fn answers_have_a_budget_together() {
     const LARGE: usize = 20_000_000;
-    let server = within(LARGE + LARGE / 2).await;
+    let store = Held::over(in_memory());
+    let server = over(LARGE + LARGE / 2, store.clone()).await;
     let start = |name: &str| json!({"name": name, "input": {"a": "x".repeat(LARGE)}});
     let begun = server.post("/v1/flows/f/executions", start("big")).await;
     assert_eq!(begun.status, 201);
@@ -92,6 +99,12 @@ pub async fn answers_have_a_budget_together() {
     // More than the system buffers for a connection.
     let mut untaken = say(&server, &get(&path)).await;
     assert!(head(&mut untaken).await.starts_with("HTTP/1.1 200"));
+    let before = store.read();
+    for part in ["", "/history"] {
+        let refused = last_words(say(&server, &last(&get(&format!("{path}{part}")))).await).await;
+        assert!(refused.contains("TooManyAnswers"), "{part}: {refused:.200}");
+    }
+    assert_eq!(store.read(), before, "what can't be answered is not read");
     for part in ["", "/state", "/history"] {
         let refused = last_words(say(&server, &last(&get(&format!("{path}{part}")))).await).await;
         assert!(

@@ -6,7 +6,7 @@ use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkJobs, BulkStore, Catalogue, DeadTask,
     Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices,
-    Page, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
+    Page, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError, StoredHistory, TaskLease, Turn, TurnHead,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -154,16 +154,28 @@ impl Listing for Held {
     }
 
     fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
+        self.read.fetch_add(1, Ordering::SeqCst);
         self.store.turn_of(execution, event)
     }
 
     fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError> {
+        self.read.fetch_add(1, Ordering::SeqCst);
         self.store.last_turn(execution)
     }
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.read.fetch_add(1, Ordering::SeqCst);
         self.store.turns(execution, from, events, backwards)
+    }
+
+    fn turn_heads(
+        &self,
+        execution: &str,
+        from: EventId,
+        events: u32,
+        backwards: bool,
+    ) -> Result<Vec<TurnHead>, StoreError> {
+        self.store.turn_heads(execution, from, events, backwards)
     }
 
     fn logs(&self, _: &str, _: EventId, _: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {

@@ -6,7 +6,7 @@ use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
     Admissions, AttemptLog, EndedHolders, ExecutionRecord, KeptKey, KeyView, LinePlace, Listing, MessageId, Page,
-    PoolKey, Query, StoreError, Turn, Waiter, Waiters,
+    PoolKey, Query, StoreError, Turn, TurnHead, Waiter, Waiters,
 };
 use std::collections::BTreeSet;
 
@@ -45,6 +45,15 @@ impl Listing for Rows<'_> {
     }
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         self.store.turns(execution, from, events, backwards)
+    }
+    fn turn_heads(
+        &self,
+        execution: &str,
+        from: EventId,
+        events: u32,
+        backwards: bool,
+    ) -> Result<Vec<TurnHead>, StoreError> {
+        self.store.turn_heads(execution, from, events, backwards)
     }
     fn logs(&self, execution: &str, from: EventId, limit: usize) -> Result<Option<Vec<AttemptLog>>, StoreError> {
         self.store.logs(execution, from, limit)

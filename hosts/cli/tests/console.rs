@@ -34,6 +34,9 @@ async fn order_fails_is_understood_and_redriven() {
     browser
         .click("details.fold:has(form[action$='/redrive']) > summary")
         .await;
+    // The form lies over the page, and moves nothing.
+    let lies = "return getComputedStyle(document.querySelector(\"form[action$='/redrive']\")).position";
+    assert_eq!(browser.run(lies).await, "absolute");
     browser.click_to("form[action$='/redrive'] button.first").await;
     browser.sees("Succeeded").await;
     assert!(browser.text().await.contains("It goes on."));

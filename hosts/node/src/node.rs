@@ -460,7 +460,9 @@ impl Node {
         self.owners
             .drain(self.now().plus(patience.into()), &self.queues)
             .await?;
-        self.keep_stats().await?;
+        if let Err(error) = self.keep_stats().await {
+            tracing::warn!(%error, "the counts of the last day can't be kept");
+        }
         if let Ok(noted) = noted.await {
             noted?;
         }

@@ -188,8 +188,9 @@ impl Browser {
         let place = self.run(&script).await;
         let at = |index: usize| place[index].as_f64().unwrap();
         let step = |part: f64| {
-            let x = (at(0) + (at(2) - 1.0) * part).round();
-            json!({"type": "pointerMove", "duration": 0, "x": x, "y": (at(1) + at(3) / 2.0).round()})
+            let x = (at(0) + (at(2) - 1.0) * part).round() as i64;
+            let y = (at(1) + at(3) / 2.0).round() as i64;
+            json!({"type": "pointerMove", "duration": 0, "x": x, "y": y})
         };
         let (down, up) = (json!({"type": "pointerDown", "button": 0}), json!({"type": "pointerUp", "button": 0}));
         let actions = json!([step(from), down, step((from + to) / 2.0), step(to), up]);

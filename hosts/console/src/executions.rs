@@ -248,7 +248,10 @@ pub fn executions(frame: &Frame, parts: &ListParts<'_>) -> String {
 
 /// Whether two filters have the same parts, in whichever order.
 fn is_same(saved: &[(String, String)], used: &[(&str, &str)]) -> bool {
-    let mut saved: Vec<(&str, &str)> = saved.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let mut saved: Vec<(&str, &str)> = saved
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
     let mut used = used.to_vec();
     saved.sort_unstable();
     used.sort_unstable();
@@ -289,7 +292,9 @@ fn pulse<'a>(stats: &Value, used: &[(&str, &str)], flow: &'a str, t: &'static Te
     let at = |key: &str| {
         let time = used.iter().find(|(known, _)| *known == key)?;
         let time = Timestamp::parse(time.1)?;
-        let before = quarters.iter().filter(|quarter| self::time(quarter, "time").is_some_and(|begin| begin < time));
+        let before = quarters
+            .iter()
+            .filter(|quarter| self::time(quarter, "time").is_some_and(|begin| begin < time));
         Some(before.count() * STEP)
     };
     let width = quarters.len() * STEP;
@@ -311,7 +316,11 @@ fn pulse<'a>(stats: &Value, used: &[(&str, &str)], flow: &'a str, t: &'static Te
         chosen,
         most: most(quarters),
         since: moment(day, "since"),
-        begin: quarters.first().and_then(|first| time(first, "time")).unwrap_or_default().0,
+        begin: quarters
+            .first()
+            .and_then(|first| time(first, "time"))
+            .unwrap_or_default()
+            .0,
         within,
         of: flow,
     }
@@ -386,7 +395,10 @@ fn address(filter: &[(&str, &str)]) -> String {
 
 /// The address of the list with this filter.
 pub fn address_of(filter: &[(String, String)]) -> String {
-    let pairs: Vec<(&str, &str)> = filter.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let pairs: Vec<(&str, &str)> = filter
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
     address(&pairs)
 }
 

@@ -148,7 +148,11 @@ mod tests {
         );
         assert_eq!(hours[1].href, "/executions?flow=a&endedFrom=2026-11-22T23%3A00%3A00Z");
         assert_eq!(hours[1].says, "23:00: Started 2, Ended 2, Failed 2");
-        let heights: Vec<_> = hours.iter().flat_map(|hour| &hour.bars).map(|bar| (bar.well, bar.failed)).collect();
+        let heights: Vec<_> = hours
+            .iter()
+            .flat_map(|hour| &hour.bars)
+            .map(|bar| (bar.well, bar.failed))
+            .collect();
         assert_eq!(heights, [(53, 7), (0, 0), (0, 0), (8, 7)]);
     }
 }

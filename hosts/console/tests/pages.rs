@@ -1,8 +1,8 @@
 //! Pages as they are written, from what the API answers. `UPDATE=1` writes them anew: look at the difference.
 
 use starbridge_console::{
-    ExecutionParts, FlowParts, Frame, Language, ListParts, OverviewParts, TABS, View, execution, executions, flow, overview,
-    problem, queues,
+    ExecutionParts, FlowParts, Frame, Language, ListParts, OverviewParts, TABS, View, execution, executions, flow,
+    overview, problem, queues,
 };
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;

@@ -63,7 +63,10 @@ struct Collected {
 }
 
 fn failed(failure: &Failure) -> Object {
-    object([("error", failure.error.clone().into()), ("cause", failure.cause.clone().into())])
+    object([
+        ("error", failure.error.clone().into()),
+        ("cause", failure.cause.clone().into()),
+    ])
 }
 
 /// The execution as a test file with one case. Its flow is in the file.
@@ -150,7 +153,9 @@ impl Collected {
                 answer.insert("result".into(), result.clone());
                 self.answer(event, answer);
             }
-            EventKind::TaskFailed { failure, retry_after, .. } => {
+            EventKind::TaskFailed {
+                failure, retry_after, ..
+            } => {
                 let mut answer = failed(failure);
                 if let Some(seconds) = retry_after {
                     answer.insert("retryAfterSeconds".into(), seconds.0.into());
@@ -171,7 +176,9 @@ impl Collected {
             }
             EventKind::ExecutionRedriven { .. } => return no("it was redriven, which a test file can't say"),
             EventKind::ExecutionForked { .. } => return no("it is a fork of another execution"),
-            EventKind::RollbackSkipped { .. } => return no("one of its undos was skipped, which a test file can't say"),
+            EventKind::RollbackSkipped { .. } => {
+                return no("one of its undos was skipped, which a test file can't say");
+            }
             EventKind::ExecutionPaused { with_parent: true, .. } => return no("it was paused with its parent"),
             EventKind::ExecutionPaused { cause, .. } => {
                 if self.pause.is_some() {

@@ -192,9 +192,13 @@ impl Browser {
             let y = (at(1) + at(3) / 2.0).round() as i64;
             json!({"type": "pointerMove", "duration": 0, "x": x, "y": y})
         };
-        let (down, up) = (json!({"type": "pointerDown", "button": 0}), json!({"type": "pointerUp", "button": 0}));
+        let (down, up) = (
+            json!({"type": "pointerDown", "button": 0}),
+            json!({"type": "pointerUp", "button": 0}),
+        );
         let actions = json!([step(from), down, step((from + to) / 2.0), step(to), up]);
-        let pointer = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
+        let pointer =
+            json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
         self.post("/actions", json!({"actions": [pointer]})).await;
     }
 

@@ -194,7 +194,8 @@ pub fn filter_pairs(filter: &Object) -> Vec<(String, String)> {
     for (key, value) in filter {
         let (key, value) = match (key.as_str(), value) {
             ("labels", Value::Object(labels)) => {
-                let label = |(key, value): (&Text, &Value)| ("label".to_owned(), format!("{key}:{}", value.to_plain_text()));
+                let label =
+                    |(key, value): (&Text, &Value)| ("label".to_owned(), format!("{key}:{}", value.to_plain_text()));
                 pairs.extend(labels.iter().map(label));
                 continue;
             }

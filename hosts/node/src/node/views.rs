@@ -1,8 +1,8 @@
 //! Views: filters of the list of executions that have a name and are there for everybody.
 
+use super::Node;
 use super::filter::ExecutionFilter;
 use super::operator::Operator;
-use super::Node;
 use starbridge_flow::diagnostics::quoted;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};

@@ -68,7 +68,13 @@ pub async fn test_case(page: Page, Path(id): Path<String>) -> Response {
 fn tested(node: &Node, id: &str) -> Answer<String> {
     let record = node.store().record(id)?;
     let record = record.ok_or_else(|| Problem::missing("NoSuchExecution", "there is no such execution"))?;
-    let no = |why: &str| Problem::new(StatusCode::CONFLICT, "NotATest", format!("this can't be a test case: {why}"));
+    let no = |why: &str| {
+        Problem::new(
+            StatusCode::CONFLICT,
+            "NotATest",
+            format!("this can't be a test case: {why}"),
+        )
+    };
     if node.last_event(id)?.0 > MOST_EVENTS {
         return Err(no("its history is long; `starbridge history --as-test` writes it"));
     }

@@ -195,11 +195,7 @@ pub fn executions(frame: &Frame, parts: &ListParts<'_>) -> String {
         f: frame,
         t,
         views: views(&used, parts.views, t),
-        saved: parts
-            .views
-            .iter()
-            .find(|(_, filter)| !used.is_empty() && is_same(filter, &used))
-            .map(|(name, _)| name.as_str()),
+        saved: saved(parts.views, &used),
         pulse: pulse(parts.stats, &used, given("flow"), t),
         tallies: tallies(parts.counts, t),
         said: done(frame, given("done")),
@@ -227,14 +223,7 @@ pub fn executions(frame: &Frame, parts: &ListParts<'_>) -> String {
             .collect(),
         kept: used.iter().copied().filter(|(key, _)| KEPT.contains(key)).collect(),
         may_not_operate: frame.lacks("operate"),
-        bulk: vec![
-            ("redrive", t.redrive, None),
-            ("stop", t.stop, None),
-            ("pause", t.pause, None),
-            ("resume", t.resume, None),
-            ("skip", t.skip_undo, None),
-            ("delete", t.delete, frame.lacks("admin")),
-        ],
+        bulk: bulk_acts(frame),
         chips: chips(&used, t),
         rows: Row::all(page, frame),
         live: if given("cursor").is_empty() { "executions" } else { "" },
@@ -244,6 +233,25 @@ pub fn executions(frame: &Frame, parts: &ListParts<'_>) -> String {
         older,
         used,
     })
+}
+
+/// What can be done to many: the action, its word, and why it can't be done.
+fn bulk_acts(frame: &Frame) -> Vec<(&'static str, &'static str, Option<String>)> {
+    let t = frame.t();
+    vec![
+        ("redrive", t.redrive, None),
+        ("stop", t.stop, None),
+        ("pause", t.pause, None),
+        ("resume", t.resume, None),
+        ("skip", t.skip_undo, None),
+        ("delete", t.delete, frame.lacks("admin")),
+    ]
+}
+
+/// The name of the saved view that has this filter.
+fn saved<'a>(views: &'a [(String, Vec<(String, String)>)], used: &[(&str, &str)]) -> Option<&'a str> {
+    let mut same = views.iter().filter(|(_, filter)| is_same(filter, used));
+    same.next().filter(|_| !used.is_empty()).map(|(name, _)| name.as_str())
 }
 
 /// Whether two filters have the same parts, in whichever order.

@@ -136,10 +136,8 @@ pub struct NodeSettings {
 pub struct Node {
     store: Arc<dyn Store>,
     flows: FlowTable,
-    /// Held while a definition is stored.
+    /// Held while a definition or a view is stored.
     flow_puts: Mutex<()>,
-    /// One view is put at a time, so that there are never too many.
-    view_puts: Mutex<()>,
     limits: Arc<Limits>,
     tokens: TokenKeys,
     owners: Owners,
@@ -210,6 +208,15 @@ fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), NodeError> {
     Ok(())
 }
 
+/// The counts of a new process. A node that is there for a time has no day.
+fn counted(settings: &NodeSettings) -> Result<Stats, NodeError> {
+    let stats = Stats::new(settings.clock.now());
+    if settings.leased.is_none() {
+        stats.take_up(settings.store.as_ref())?;
+    }
+    Ok(stats)
+}
+
 impl Node {
     /// Starts a node. It resumes at once what the store says is awake.
     ///
@@ -232,10 +239,7 @@ impl Node {
         }
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();
-        let (counters, stats) = (Arc::new(Counters::default()), Stats::new(clock.now()));
-        if settings.leased.is_none() {
-            stats.take_up(store.as_ref())?;
-        }
+        let (counters, stats) = (Arc::new(Counters::default()), counted(&settings)?);
         let shared = queue_thread::Shared::new();
         let notifications = notifier_thread::Notifications::prepare(&settings)?;
         let queue_handle = shared.queue_handle.clone();
@@ -269,7 +273,6 @@ impl Node {
             store: asked,
             flows,
             flow_puts: Mutex::new(()),
-            view_puts: Mutex::new(()),
             limits,
             tokens,
             owners,

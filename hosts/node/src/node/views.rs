@@ -140,7 +140,7 @@ impl Node {
             let detail = format!("the filter of a view has at most {FILTER_BYTES} bytes");
             return Err(PutViewError::Filter(detail));
         }
-        let _one = self.view_puts.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.flow_puts.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = self.store.get_value(KIND, name)?.is_none();
         if is_new && self.store.list_values(KIND)?.len() >= MAX_VIEWS {
             return Err(PutViewError::TooMany(MAX_VIEWS));

@@ -42,6 +42,7 @@ mod stop;
 mod store;
 mod test;
 mod validate;
+mod view;
 mod whoami;
 mod why;
 mod worker;
@@ -108,6 +109,7 @@ commands! {
         fork Fork
         delete Delete
         bulk Bulk
+        view View
         audit Audit
         callback Callback
         schedule Schedule

@@ -34,9 +34,18 @@ async fn order_fails_is_understood_and_redriven() {
     browser
         .click("details.fold:has(form[action$='/redrive']) > summary")
         .await;
+    // The form lies over the page, and moves nothing.
+    let lies = "return getComputedStyle(document.querySelector(\"form[action$='/redrive']\")).position";
+    let lies = browser.run(lies).await;
+    assert!(lies == "absolute" || lies == "fixed", "{lies}");
     browser.click_to("form[action$='/redrive'] button.first").await;
     browser.sees("Succeeded").await;
     assert!(browser.text().await.contains("It goes on."));
+    // Nothing can change any more, so nothing is said about being live.
+    let said = "const live = document.querySelector('#live'); return !live || live.hidden";
+    browser
+        .until("page that is no longer live", || async { browser.run(said).await == true })
+        .await;
 }
 
 #[tokio::test]
@@ -56,6 +65,28 @@ async fn the_same_by_keys_only() {
     browser.tab_to("form[action$='/redrive'] button.first").await;
     browser.press(ENTER).await;
     browser.sees("Succeeded").await;
+}
+
+#[tokio::test]
+async fn the_same_without_script() {
+    let (server, browser, function) = (Server::start(), Browser::start().await, Function::broken());
+    server.put("order", order(&function)).await;
+    browser
+        .tell("Emulation.setScriptExecutionDisabled", json!({"value": true}))
+        .await;
+    browser.go(&format!("{}/flows/order", server.base)).await;
+    browser.write("[name='field.item']", "lamp").await;
+    browser.click("form[action$='/start'] button.first").await;
+    browser.sees_anew("no carrier on Sunday").await;
+    function.repair();
+    browser
+        .click("details.fold:has(form[action$='/redrive']) > summary")
+        .await;
+    browser.click("form[action$='/redrive'] button.first").await;
+    browser.sees_anew("Succeeded").await;
+    browser.go(&format!("{}/executions", server.base)).await;
+    browser.click(".views a:nth-child(2)").await;
+    browser.sees("No execution matches the filter.").await;
 }
 
 #[tokio::test]
@@ -84,6 +115,38 @@ async fn two_hundred_are_stopped_at_once() {
         .await;
     browser.go(&format!("{}/", server.base)).await;
     browser.sees("200").await;
+}
+
+#[tokio::test]
+async fn span_of_the_day_is_dragged_over_and_kept_as_a_view() {
+    let (server, browser) = (Server::start(), Browser::start().await);
+    server.put("well", flow("well", json!([{"type": "pass", "name": "a"}]))).await;
+    server.begin("well", json!({"name": "w-1"})).await;
+    browser.go(&format!("{}/executions?flow=well", server.base)).await;
+    // The count comes just after the end.
+    browser
+        .until("a bar", || async {
+            browser.run("return document.querySelectorAll('.day a').length").await == 1
+        })
+        .await;
+    browser.drag(".day", 0.6, 1.0).await;
+    browser.sees("Ended from").await;
+    browser.sees("w-1").await;
+    let address = browser.run("return location.search").await;
+    assert!(address.as_str().unwrap().contains("flow=well&endedFrom="), "{address}");
+    browser.write("[name=view]", "lately <well>").await;
+    browser.click_to("form[action='/views'] button").await;
+    browser.sees("The view is saved.").await;
+    browser.go(&format!("{}/executions", server.base)).await;
+    browser.click_to(".views a:last-child").await;
+    browser.sees("w-1").await;
+    browser.click_to("form[action='/views/delete'] button").await;
+    browser.sees("The view is deleted.").await;
+    assert!(!browser.text().await.contains("lately"));
+    // Without script each hour is a link.
+    browser.tab_to(".day a").await;
+    browser.press(ENTER).await;
+    browser.sees("Ended from").await;
 }
 
 #[tokio::test]
@@ -241,6 +304,45 @@ async fn every_page_is_whole_silent_and_asks_nobody_else() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// An order that failed, was undone, and is shown as the README shows it.
+#[tokio::test]
+async fn picture_of_the_readme_is_taken() {
+    let (server, browser, function) = (Server::start(), Browser::start().await, Function::broken());
+    let at = |path: &str| format!("http://{}/{path}", function.at);
+    let task = |name: &str, more: Value| {
+        let mut task = json!({"type": "task", "name": name, "resourceArn": at(name)});
+        task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        task
+    };
+    let retry = json!([{"errors": ["FnF.ALL"], "intervalSeconds": 1, "maxAttempts": 1}]);
+    let steps = json!([
+        task("well/reserve", json!({"name": "reserve", "rollback": {"resourceArn": at("well/release")}})),
+        task("once/pay", json!({"name": "pay", "retry": retry, "rollback": {"resourceArn": at("well/refund")}})),
+        task("ship", json!({})),
+    ]);
+    server.put("order", flow("order", steps)).await;
+    let id = server
+        .begin("order", json!({"name": "order-10427", "labels": {"shop": "berlin"}}))
+        .await;
+    server
+        .ask(Method::GET, &format!("/v1/executions/{id}?wait=30"), Value::Null)
+        .await;
+    let dark = json!({"name": "starbridge-theme", "value": "dark", "url": server.base});
+    browser.tell("Network.setCookie", dark).await;
+    browser.sized(1200, 660).await;
+    browser.go(&format!("{}/executions/{id}", server.base)).await;
+    browser.sees("no carrier on Sunday").await;
+    let pictures = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("console");
+    std::fs::create_dir_all(&pictures).unwrap();
+    browser.picture(&pictures.join("readme.png")).await;
+    let colours = json!({"features": [{"name": "forced-colors", "value": "active"}]});
+    browser.tell("Emulation.setEmulatedMedia", colours).await;
+    browser.picture(&pictures.join("forced-colours.png")).await;
+    let marked = "return getComputedStyle(document.querySelector('.tabs [aria-current]'), '::after').backgroundColor";
+    let chosen = browser.run(marked).await;
+    assert!(!chosen.as_str().unwrap().contains("rgba(0, 0, 0, 0)"), "{chosen}");
 }
 
 /// What the checker of accessibility finds on a page; nothing where there is no checker.

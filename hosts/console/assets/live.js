@@ -157,7 +157,10 @@ window.addEventListener("pagehide", () => {
   stop();
 });
 window.addEventListener("pageshow", ({ persisted }) => persisted && run());
-document.addEventListener("shown", run);
+document.addEventListener("shown", () => {
+  if (mine().length === 0) tell(false);
+  run();
+});
 document.addEventListener("lost", () => tell(false));
 
 run();

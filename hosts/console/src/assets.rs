@@ -20,6 +20,8 @@ pub(crate) const SHEET: &str = "console.css";
 pub(crate) const SCRIPT: &str = "console.js";
 /// The script that hears of changes.
 pub(crate) const LIVE: &str = "live.js";
+/// The script that chooses a span of time.
+pub(crate) const PULSE: &str = "pulse.js";
 /// The picture in the browser's tab.
 pub(crate) const ICON: &str = "icon.svg";
 
@@ -38,6 +40,11 @@ const FILES: &[(&str, &str, &[u8])] = &[
         LIVE,
         "text/javascript; charset=utf-8",
         include_bytes!("../assets/live.js"),
+    ),
+    (
+        PULSE,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/pulse.js"),
     ),
     (ICON, "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];

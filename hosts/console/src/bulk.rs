@@ -169,7 +169,7 @@ struct Job<'a> {
     tabs: Vec<(String, &'static str, String, bool)>,
     items: Vec<Item>,
     more: Option<String>,
-    refresh: bool,
+    live: &'static str,
 }
 
 fn job_state(word: &str, t: &'static Texts) -> State {
@@ -254,7 +254,10 @@ pub fn bulk_job(frame: &Frame, parts: &JobParts<'_>) -> String {
             "" => format!("/bulk/{part}?cursor={}", path_part(&next)),
             result => format!("/bulk/{part}?result={result}&cursor={}", path_part(&next)),
         }),
-        refresh: matches!(stands, "running" | "collecting"),
+        live: match stands {
+            "running" | "collecting" | "suspended" => "bulk",
+            _ => "",
+        },
         part,
     })
 }

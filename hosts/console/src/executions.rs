@@ -1,11 +1,13 @@
 //! The list of executions: a filter that stands in the address, and a table.
 
 use crate::frame::Frame;
-use crate::plain::written;
-use crate::read::{items, moment, next, number, path_part, span, text, time};
+use crate::plain::{done, written};
+use crate::pulse::{Figure, Group, STEP, hours, most};
+use crate::read::{clock, items, moment, next, number, path_part, span, text, time};
 use crate::texts::Texts;
 use crate::words::{REASONS, STATUSES, State, reason, state};
 use askama::Template;
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 
 /// What executions can be filtered by, as the API calls it.
@@ -25,6 +27,9 @@ pub const FILTERS: [&str; 14] = [
     "parent",
     "root",
 ];
+
+/// The filters that are folded away.
+const FOLDED: [&str; 6] = ["from", "to", "error", "step", "endedFrom", "endedTo"];
 
 /// The filters that have no field of their own.
 const KEPT: [&str; 3] = ["reasonOf", "parent", "root"];
@@ -81,10 +86,40 @@ struct Choice {
     chosen: bool,
 }
 
-struct View {
+struct View<'a> {
     href: String,
-    word: &'static str,
+    word: &'a str,
     current: bool,
+}
+
+/// What the list is made of: what stands in the address, and what the API answers.
+#[derive(Debug)]
+pub struct ListParts<'a> {
+    /// The parameters of the address.
+    pub filter: &'a [(String, String)],
+    /// The page of executions.
+    pub page: &'a Value,
+    /// What was counted in the last day.
+    pub stats: &'a Value,
+    /// How many executions there are, by status.
+    pub counts: &'a Value,
+    /// The views that were saved: their names and filters.
+    pub views: &'a [(String, Vec<(String, String)>)],
+}
+
+/// How many ended in the last day.
+struct Pulse<'a> {
+    hours: Vec<Group>,
+    marks: Vec<(usize, String)>,
+    width: usize,
+    /// The part of the picture that the filter is for.
+    chosen: Option<(usize, usize)>,
+    most: u64,
+    since: String,
+    /// What a script needs to choose a span: when the first bar begins, and the address without a span.
+    begin: i64,
+    within: String,
+    of: &'a str,
 }
 
 struct Chip {
@@ -98,7 +133,13 @@ struct Chip {
 struct Executions<'a> {
     f: &'a Frame,
     t: &'static Texts,
-    views: Vec<View>,
+    views: Vec<View<'a>>,
+    /// The saved view that is shown.
+    saved: Option<&'a str>,
+    pulse: Pulse<'a>,
+    tallies: Vec<Figure>,
+    said: Option<&'static str>,
+    looked: String,
     flow: &'a str,
     name: &'a str,
     label: &'a str,
@@ -108,6 +149,8 @@ struct Executions<'a> {
     step: &'a str,
     ended_from: &'a str,
     ended_to: &'a str,
+    /// Whether one of the filters is used that are folded away.
+    more_used: bool,
     statuses: Vec<Choice>,
     reasons: Vec<Choice>,
     kept: Vec<(&'a str, &'a str)>,
@@ -123,9 +166,10 @@ struct Executions<'a> {
     older: Option<String>,
 }
 
-/// The list. `filter`: what stands in the address, `page`: what the API answers for it.
-pub fn executions(frame: &Frame, filter: &[(String, String)], page: &Value) -> String {
+/// The list.
+pub fn executions(frame: &Frame, parts: &ListParts<'_>) -> String {
     let t = frame.t();
+    let ListParts { filter, page, .. } = *parts;
     let given = |key: &str| {
         filter
             .iter()
@@ -150,7 +194,15 @@ pub fn executions(frame: &Frame, filter: &[(String, String)], page: &Value) -> S
     written(&Executions {
         f: frame,
         t,
-        views: views(&used, t),
+        views: views(&used, parts.views, t),
+        saved: saved(parts.views, &used),
+        pulse: pulse(parts.stats, &used, given("flow"), t),
+        tallies: tallies(parts.counts, t),
+        said: done(frame, given("done")),
+        looked: match text(page, "looked") {
+            "" => String::new(),
+            _ => moment(page, "looked"),
+        },
         flow: given("flow"),
         name: given("name"),
         label: given("label"),
@@ -160,6 +212,7 @@ pub fn executions(frame: &Frame, filter: &[(String, String)], page: &Value) -> S
         step: given("step"),
         ended_from: given("endedFrom"),
         ended_to: given("endedTo"),
+        more_used: used.iter().any(|(key, _)| FOLDED.contains(key)),
         statuses: STATUSES
             .iter()
             .map(|status| choice("status", status, state(status, t).word))
@@ -170,14 +223,7 @@ pub fn executions(frame: &Frame, filter: &[(String, String)], page: &Value) -> S
             .collect(),
         kept: used.iter().copied().filter(|(key, _)| KEPT.contains(key)).collect(),
         may_not_operate: frame.lacks("operate"),
-        bulk: vec![
-            ("redrive", t.redrive, None),
-            ("stop", t.stop, None),
-            ("pause", t.pause, None),
-            ("resume", t.resume, None),
-            ("skip", t.skip_undo, None),
-            ("delete", t.delete, frame.lacks("admin")),
-        ],
+        bulk: bulk_acts(frame),
         chips: chips(&used, t),
         rows: Row::all(page, frame),
         live: if given("cursor").is_empty() { "executions" } else { "" },
@@ -189,19 +235,131 @@ pub fn executions(frame: &Frame, filter: &[(String, String)], page: &Value) -> S
     })
 }
 
-fn views(used: &[(&str, &str)], t: &'static Texts) -> Vec<View> {
-    let views: [(&[(&str, &str)], &'static str); 4] = [
+/// What can be done to many: the action, its word, and why it can't be done.
+fn bulk_acts(frame: &Frame) -> Vec<(&'static str, &'static str, Option<String>)> {
+    let t = frame.t();
+    vec![
+        ("redrive", t.redrive, None),
+        ("stop", t.stop, None),
+        ("pause", t.pause, None),
+        ("resume", t.resume, None),
+        ("skip", t.skip_undo, None),
+        ("delete", t.delete, frame.lacks("admin")),
+    ]
+}
+
+/// The name of the saved view that has this filter.
+fn saved<'a>(views: &'a [(String, Vec<(String, String)>)], used: &[(&str, &str)]) -> Option<&'a str> {
+    let mut same = views.iter().filter(|(_, filter)| is_same(filter, used));
+    same.next().filter(|_| !used.is_empty()).map(|(name, _)| name.as_str())
+}
+
+/// Whether two filters have the same parts, in whichever order.
+fn is_same(saved: &[(String, String)], used: &[(&str, &str)]) -> bool {
+    let mut saved: Vec<(&str, &str)> = saved
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
+    let mut used = used.to_vec();
+    saved.sort_unstable();
+    used.sort_unstable();
+    saved == used
+}
+
+fn views<'a>(used: &[(&str, &str)], saved: &'a [(String, Vec<(String, String)>)], t: &'static Texts) -> Vec<View<'a>> {
+    let own: [(&[(&str, &str)], &'static str); 4] = [
         (&[], t.view_all),
         (&[("status", "Failed")], t.view_failed),
         (&[("reason", "manual")], t.view_manual),
         (&[("status", "Running")], t.view_running),
     ];
-    let view = |(filter, word): (&[(&str, &str)], &'static str)| View {
+    let own = own.into_iter().map(|(filter, word)| View {
         href: address(filter),
         word,
         current: filter == used,
+    });
+    let saved = saved.iter().map(|(name, filter)| View {
+        href: address_of(filter),
+        word: name,
+        current: is_same(filter, used),
+    });
+    own.chain(saved).collect()
+}
+
+fn pulse<'a>(stats: &Value, used: &[(&str, &str)], flow: &'a str, t: &'static Texts) -> Pulse<'a> {
+    let none = Value::Null;
+    let day = stats.get("day").unwrap_or(&none);
+    let quarters = items(day, "quarters");
+    let others: Vec<(&str, &str)> = used
+        .iter()
+        .copied()
+        .filter(|(key, _)| !matches!(*key, "endedFrom" | "endedTo"))
+        .collect();
+    let mut within = address(&others);
+    within.push(if others.is_empty() { '?' } else { '&' });
+    let at = |key: &str| {
+        let time = used.iter().find(|(known, _)| *known == key)?;
+        let time = Timestamp::parse(time.1)?;
+        let before = quarters
+            .iter()
+            .filter(|quarter| self::time(quarter, "time").is_some_and(|begin| begin < time));
+        Some(before.count() * STEP)
     };
-    views.into_iter().map(view).collect()
+    let width = quarters.len() * STEP;
+    let chosen = (at("endedFrom"), at("endedTo"));
+    let chosen = (chosen != (None, None)).then(|| {
+        let from = chosen.0.unwrap_or_default();
+        (from, chosen.1.unwrap_or(width).saturating_sub(from))
+    });
+    let hours = hours(quarters, &within, t);
+    let every = |(at, group): (usize, &Group)| {
+        let quarter = quarters.get(group.x / STEP)?;
+        let hour: usize = clock(quarter, "time").get(..2)?.parse().ok()?;
+        (hour.is_multiple_of(6) && at > 0).then(|| (group.x, clock(quarter, "time")))
+    };
+    Pulse {
+        marks: hours.iter().enumerate().filter_map(every).collect(),
+        hours,
+        width,
+        chosen,
+        most: most(quarters),
+        since: moment(day, "since"),
+        begin: quarters
+            .first()
+            .and_then(|first| time(first, "time"))
+            .unwrap_or_default()
+            .0,
+        within,
+        of: flow,
+    }
+}
+
+/// How many executions there are, each number with the filter that lists them.
+fn tallies(counts: &Value, t: &'static Texts) -> Vec<Figure> {
+    let none = Value::Null;
+    let statuses = counts.get("statuses").unwrap_or(&none);
+    let all: [(&[&str], &'static str); 8] = [
+        (&["Running"], t.running),
+        (&["Queued", "Blocked", "Delayed"], t.not_begun),
+        (&["Manual"], t.manual),
+        (&["RollingBack"], t.rolling_back),
+        (&["Succeeded"], t.succeeded),
+        (&["Failed", "TimedOut"], t.failed),
+        (&["RollbackFailed"], t.rollback_failed),
+        (&["Stopped", "RolledBack"], t.stopped),
+    ];
+    let figure = |(of, word): (&[&str], &'static str)| {
+        let count: u64 = of.iter().filter_map(|status| number(statuses, status)).sum();
+        let shown = state(of.first().unwrap_or(&""), t);
+        Figure {
+            class: shown.class,
+            sign: shown.sign,
+            count: count.to_string(),
+            word,
+            href: format!("/executions?status={}", of.join(",")),
+        }
+    };
+    all.into_iter().map(figure).collect()
 }
 
 fn chips(used: &[(&str, &str)], t: &'static Texts) -> Vec<Chip> {
@@ -241,6 +399,15 @@ fn address(filter: &[(&str, &str)]) -> String {
         true => "/executions".to_owned(),
         false => format!("/executions?{}", pairs.join("&")),
     }
+}
+
+/// The address of the list with this filter.
+pub fn address_of(filter: &[(String, String)]) -> String {
+    let pairs: Vec<(&str, &str)> = filter
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
+    address(&pairs)
 }
 
 /// The command that lists the same.

@@ -1,6 +1,6 @@
 //! What all pages have around them.
 
-use crate::assets::{ICON, LIVE, SCRIPT, SHEET, address};
+use crate::assets::{ICON, LIVE, PULSE, SCRIPT, SHEET, address};
 use crate::texts::{Language, Texts};
 use starbridge_flow::time::Timestamp;
 
@@ -80,6 +80,10 @@ impl Frame {
 
     pub(crate) fn live_script(&self) -> String {
         address(LIVE)
+    }
+
+    pub(crate) fn pulse_script(&self) -> String {
+        address(PULSE)
     }
 
     pub(crate) fn icon(&self) -> String {

@@ -3,6 +3,7 @@
 use crate::executions::Row;
 use crate::frame::Frame;
 use crate::plain::written;
+use crate::pulse::{Bar, Figure, bars, most};
 use crate::read::{clock, count, duration, is_set, items, moment, number, path_part, text};
 use crate::texts::Texts;
 use crate::words::reason;
@@ -31,26 +32,6 @@ struct Section {
     title: &'static str,
     all: &'static str,
     rows: Vec<Row>,
-}
-
-/// A minute in the picture: where it is, how high its parts are, what they say, and where they lead.
-struct Bar {
-    x: usize,
-    well_top: usize,
-    well: usize,
-    failed_top: usize,
-    failed: usize,
-    says: String,
-    href: String,
-}
-
-/// A number that leads to what it counts.
-struct Figure {
-    class: &'static str,
-    sign: &'static str,
-    count: String,
-    word: &'static str,
-    href: String,
 }
 
 struct Failure {
@@ -103,10 +84,6 @@ struct Overview<'a> {
     server: Vec<(&'static str, String)>,
 }
 
-/// The height of the picture, and how far apart its bars are.
-const HEIGHT: u64 = 60;
-const STEP: usize = 10;
-
 /// The first page.
 pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
     let t = frame.t();
@@ -116,7 +93,6 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
         rows: Row::all(page, frame),
     };
     let minutes = items(parts.stats, "minutes");
-    let ended = |minute: &Value| number(minute, "ended").unwrap_or_default();
     let edge = |minute: Option<&Value>| minute.map(|minute| clock(minute, "time")).unwrap_or_default();
     let schedule = |item: &Value| {
         (
@@ -135,7 +111,7 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
         bars: bars(minutes, t),
         first: edge(minutes.first()),
         last: edge(minutes.last()),
-        most: minutes.iter().map(ended).max().unwrap_or_default(),
+        most: most(minutes),
         figures: figures(parts.stats, t),
         failures: items(parts.stats, "failures")
             .iter()
@@ -157,54 +133,6 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
         schedules: schedules.into_iter().take(8).map(schedule).collect(),
         server: server(frame, parts.stats),
     })
-}
-
-fn bars(minutes: &[Value], t: &'static Texts) -> Vec<Bar> {
-    let of = |minute: &Value, key: &str| number(minute, key).unwrap_or_default();
-    let most = minutes
-        .iter()
-        .map(|minute| of(minute, "ended"))
-        .max()
-        .unwrap_or_default();
-    // What is there can be seen, however little it is beside the rest.
-    let high = |count: u64| match count {
-        0 => 0,
-        count => (count.saturating_mul(HEIGHT) / most.max(1)).clamp(2, HEIGHT),
-    };
-    let bar = |(at, minute): (usize, &Value)| {
-        let (ended, failed) = (of(minute, "ended"), of(minute, "failed"));
-        let (all, failed_high) = (high(ended), high(failed.min(ended)));
-        let begin = text(minute, "time");
-        let end = minutes.get(at + 1).map(|next| text(next, "time")).unwrap_or_default();
-        let to = match end.is_empty() {
-            true => String::new(),
-            false => format!("&endedTo={}", path_part(end)),
-        };
-        Bar {
-            x: at * STEP,
-            well_top: to_size(HEIGHT - all),
-            well: to_size(all - failed_high.min(all)),
-            failed_top: to_size(HEIGHT - failed_high),
-            failed: to_size(failed_high),
-            says: format!(
-                "{}: {} {}, {} {ended}, {} {failed}",
-                clock(minute, "time"),
-                t.started,
-                of(minute, "started"),
-                t.ended,
-                t.failed
-            ),
-            href: match ended {
-                0 => String::new(),
-                _ => format!("/executions?endedFrom={}{to}", path_part(begin)),
-            },
-        }
-    };
-    minutes.iter().enumerate().map(bar).collect()
-}
-
-fn to_size(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn figures(stats: &Value, t: &'static Texts) -> Vec<Figure> {

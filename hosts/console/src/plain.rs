@@ -79,6 +79,8 @@ pub fn done(frame: &Frame, action: &str) -> Option<&'static str> {
         "start" => t.did_start,
         "put" => t.did_put,
         "bulk" => t.did_bulk,
+        "view" => t.did_view,
+        "unview" => t.did_unview,
         "set" => t.did_set,
         "requeue" => t.did_requeue,
         "drop" => t.did_drop,

@@ -70,7 +70,9 @@ impl Listed<'_> {
             older,
             live: match self.path {
                 "/queues" => "queues",
-                "/inbox" | "/keys" | "/bulk" | "/schedules" => "executions",
+                "/bulk" => "bulk",
+                "/audit" => "audit",
+                "/inbox" | "/keys" | "/schedules" => "executions",
                 _ => "",
             },
         })

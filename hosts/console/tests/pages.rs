@@ -1,8 +1,8 @@
 //! Pages as they are written, from what the API answers. `UPDATE=1` writes them anew: look at the difference.
 
 use starbridge_console::{
-    ExecutionParts, FlowParts, Frame, Language, OverviewParts, TABS, View, execution, executions, flow, overview,
-    problem, queues,
+    ExecutionParts, FlowParts, Frame, Language, ListParts, OverviewParts, TABS, View, execution, executions, flow,
+    overview, problem, queues,
 };
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
@@ -101,9 +101,45 @@ fn list_of_executions_is_as_kept() {
         ("label".to_owned(), "shop:it's <here>".to_owned()),
     ];
     for language in [Language::English, Language::Chinese] {
-        let page = executions(&frame(language, "/executions?flow=order"), &filter, &list());
+        let views = [
+            ("failed in <Berlin>".to_owned(), filter.to_vec()),
+            ("slow".to_owned(), vec![("step".to_owned(), "pay".to_owned())]),
+        ];
+        let parts = ListParts {
+            filter: &filter,
+            page: &list(),
+            stats: &day(),
+            counts: &value(r#"{"statuses": {"Running": 9, "Failed": 2, "TimedOut": 1}, "reasons": {}}"#),
+            views: &views,
+        };
+        let page = executions(&frame(language, "/executions?flow=order"), &parts);
         is_as_kept(&format!("executions.{}.html", language.tag()), &page);
     }
+}
+
+/// The counts of a day of six quarters.
+fn day() -> Value {
+    let quarters = ["09:30", "09:45", "10:00", "10:15", "10:30", "10:45"];
+    let quarters = quarters.iter().enumerate().map(|(at, time)| {
+        let ended = at * 3;
+        format!(r#"{{"time": "2026-11-22T{time}:00Z", "started": 2, "ended": {ended}, "failed": 1}}"#)
+    });
+    let quarters = quarters.collect::<Vec<_>>().join(",");
+    value(&format!(
+        r#"{{"day": {{"since": "2026-11-22T09:31:00Z", "quarters": [{quarters}]}}}}"#
+    ))
+}
+
+/// The list without counts and views.
+fn listed(filter: &[(String, String)], page: &Value) -> String {
+    let parts = ListParts {
+        filter,
+        page,
+        stats: &Value::Null,
+        counts: &Value::Null,
+        views: &[],
+    };
+    executions(&frame(Language::English, "/executions"), &parts)
 }
 
 #[test]
@@ -157,12 +193,12 @@ fn overview_is_as_kept() {
 #[test]
 fn empty_list_says_what_next() {
     let nothing = value(r#"{"items": [], "next": null}"#);
-    let more = value(r#"{"items": [], "next": "7"}"#);
-    let frame = frame(Language::English, "/executions");
+    let more = value(r#"{"items": [], "next": "7", "looked": "2026-11-22T09:21:40Z"}"#);
     let filter = [("flow".to_owned(), "order".to_owned())];
-    assert!(executions(&frame, &[], &nothing).contains("Nothing has run yet."));
-    assert!(executions(&frame, &filter, &nothing).contains("No execution matches the filter."));
-    let page = executions(&frame, &filter, &more);
+    assert!(listed(&[], &nothing).contains("Nothing has run yet."));
+    assert!(listed(&filter, &nothing).contains("No execution matches the filter."));
+    let page = listed(&filter, &more);
+    assert!(page.contains("Looked at those requested since 11-22 09:21:40"));
     assert!(page.contains("older ones may match") && page.contains("href=\"/executions?flow=order&amp;cursor=7\""));
 }
 

@@ -59,4 +59,5 @@ pub mod store_copy;
 pub mod stores;
 pub mod supported_resources;
 pub mod system;
+pub mod test_case;
 pub mod visits;

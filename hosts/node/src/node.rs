@@ -32,6 +32,7 @@ mod stats;
 mod task_message;
 mod threads;
 mod token_keys;
+mod views;
 mod watchers;
 
 pub use bulk::{BAD_RESOLUTION, BulkAction, BulkPreview, BulkRefusal, WantedBulk, check_decision};
@@ -39,7 +40,7 @@ pub use concurrency_keys::ShownKey;
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
 pub use expanded::ExpandedEvents;
-pub use filter::{ExecutionFilter, Selection};
+pub use filter::{ExecutionFilter, Selection, filter_pairs};
 pub use flows::{CheckedFlow, PutError, PutFlow};
 pub use followers::{FollowError, Follower, Heard};
 pub use leased::LeaseSettings;
@@ -53,9 +54,10 @@ pub use queues::{BulkOutcome, ShownQueue};
 pub use reasons::{FineReason, FineReasons, full_keys};
 pub use redefine::{Redrive, WantedRedrive};
 pub use schedules::{RunError, ScheduleError, Scheduled};
-pub use stats::{Counts, FailureCounts, FailureKind, FlowCounts, LastHour, Stats, Tally};
+pub use stats::{Counts, DayCounts, FailureCounts, FailureKind, FlowCounts, LastDay, LastHour, Stats, Tally};
 pub use token_keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use token_keys::{read_keys, token_keys};
+pub use views::{PutViewError, SavedView, ViewName};
 pub use watchers::{Watch, Watchers};
 
 use crate::flow_loading;
@@ -134,7 +136,7 @@ pub struct NodeSettings {
 pub struct Node {
     store: Arc<dyn Store>,
     flows: FlowTable,
-    /// Held while a definition is stored.
+    /// Held while a definition or a view is stored.
     flow_puts: Mutex<()>,
     limits: Arc<Limits>,
     tokens: TokenKeys,
@@ -206,6 +208,15 @@ fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), NodeError> {
     Ok(())
 }
 
+/// The counts of a new process. A node that is there for a time has no day.
+fn counted(settings: &NodeSettings) -> Result<Stats, NodeError> {
+    let stats = Stats::new(settings.clock.now());
+    if settings.leased.is_none() {
+        stats.take_up(settings.store.as_ref())?;
+    }
+    Ok(stats)
+}
+
 impl Node {
     /// Starts a node. It resumes at once what the store says is awake.
     ///
@@ -228,7 +239,7 @@ impl Node {
         }
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();
-        let (counters, stats) = (Arc::new(Counters::default()), Stats::new(clock.now()));
+        let (counters, stats) = (Arc::new(Counters::default()), counted(&settings)?);
         let shared = queue_thread::Shared::new();
         let notifications = notifier_thread::Notifications::prepare(&settings)?;
         let queue_handle = shared.queue_handle.clone();
@@ -452,6 +463,9 @@ impl Node {
         self.owners
             .drain(self.now().plus(patience.into()), &self.queues)
             .await?;
+        if let Err(error) = self.keep_stats().await {
+            tracing::warn!(%error, "the counts of the last day can't be kept");
+        }
         if let Ok(noted) = noted.await {
             noted?;
         }

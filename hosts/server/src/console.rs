@@ -13,16 +13,19 @@ mod flow_acts;
 mod form;
 mod gate;
 mod live;
+mod lost;
 mod page;
 mod pages;
 mod queue_acts;
 mod routes;
 mod session;
 mod signing_in;
+mod view_acts;
 
 pub use ask::Api;
 pub use compress::Compressed;
 pub use gate::{enter, is_page};
+pub use lost::Looking;
 pub use routes::ROUTES;
 pub use session::Sessions;
 

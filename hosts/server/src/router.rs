@@ -63,8 +63,24 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(app, admit))
 }
 
-/// Admits a request to the API or to a page, or refuses it.
+/// Admits a request to the API or to a page, or refuses it. People are told by a page why there is none.
 async fn admit(
+    state: State<App>,
+    from: ConnectInfo<SocketAddr>,
+    path: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    #[cfg(feature = "console")]
+    if let Some(looking) = crate::console::Looking::of(&state, &request) {
+        let app = state.0.clone();
+        let answer = admitted(state, from, path, request, next).await;
+        return looking.shown(&app, answer).await;
+    }
+    admitted(state, from, path, request, next).await
+}
+
+async fn admitted(
     state: State<App>,
     from: ConnectInfo<SocketAddr>,
     path: Option<MatchedPath>,

@@ -28,6 +28,7 @@ mod stats;
 mod steps;
 mod stream;
 mod timeline;
+mod views;
 mod waiting;
 mod why;
 
@@ -57,6 +58,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         steps::ROUTES,
         timeline::ROUTES,
         stats::ROUTES,
+        views::ROUTES,
         stream::ROUTES,
         reporting::ROUTES,
         #[cfg(feature = "console")]

@@ -90,6 +90,8 @@ mod stats;
 mod steps;
 #[path = "api/stream.rs"]
 mod stream;
+#[path = "api/views.rs"]
+mod views;
 #[path = "api/waiters.rs"]
 mod waiters;
 #[path = "api/waits.rs"]

@@ -21,14 +21,21 @@ impl Mocks {
         }
     }
 
-    /// The key of a call's answers, if there are any. `child` is the child flow that the call belongs to.
+    /// The key of a call's answers, if there are any: that of its iteration goes before that of all. `child` is the child
+    /// flow that the call belongs to.
     pub fn key(&self, child: Option<&str>, call: &CallToSend) -> Option<String> {
         let suffix = if call.rollback { ".rollback" } else { "" };
         let plain = format!("{}{suffix}", call.step);
+        let of_iteration = |key: String| {
+            let numbers: Vec<String> = call.iterations.iter().map(u32::to_string).collect();
+            let one = (!numbers.is_empty()).then(|| format!("{key}[{}]", numbers.join(",")));
+            one.into_iter().chain([key])
+        };
         child
             .map(|child| format!("{child}/{plain}"))
             .into_iter()
             .chain([plain])
+            .flat_map(of_iteration)
             .find(|key| self.answers.contains_key(key))
     }
 

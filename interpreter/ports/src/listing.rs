@@ -121,6 +121,8 @@ pub struct Page {
     pub items: Vec<Listed>,
     /// The cursor of the next page; `None` if this is the last one.
     pub next: Option<Text>,
+    /// If the store stopped looking before the page was full: when the earliest execution it looked at was requested.
+    pub looked: Option<Timestamp>,
 }
 
 /// Looks up executions and histories. Everything it returns is durable.

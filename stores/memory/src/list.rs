@@ -24,6 +24,7 @@ impl Kept {
                     record: execution.record.clone(),
                 })
                 .collect(),
+            looked: None,
         })
     }
 

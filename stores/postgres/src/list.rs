@@ -45,6 +45,7 @@ pub(crate) async fn list(session: &Session, query: &Query, before: Option<i64>) 
     Ok(Page {
         items: items.collect(),
         next,
+        looked: None,
     })
 }
 

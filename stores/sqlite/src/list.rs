@@ -5,6 +5,7 @@ use crate::record::{COLUMNS, SUCCEEDED_CODE, from_row};
 use crate::ways::{Way, in_family, ways};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{ExecutionRecord, Listed, Page, Query, STATUS_CODES, WaitingReason};
@@ -76,12 +77,26 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
     newest_first(&mut found);
     let last = page::cut(&mut found, query.limit, |(number, _, _)| *number);
     // What lies further back is looked at for the next page.
-    let next = last.or_else(|| looked.map(|number| number.to_string().into()));
+    let (next, looked) = match (last, looked) {
+        (None, Some(number)) => (Some(number.to_string().into()), requested(connection, number)?),
+        (last, _) => (last, None),
+    };
     let items = found.into_iter().map(|(_, id, record)| Listed { id, record });
     Ok(Page {
         items: items.collect(),
         next,
+        looked,
     })
+}
+
+/// When the first execution from this number on was requested.
+fn requested(connection: &Connection, number: i64) -> rusqlite::Result<Option<Timestamp>> {
+    connection
+        .prepare_cached(
+            "SELECT coalesce(requested, started) FROM executions WHERE number >= ?1 ORDER BY number LIMIT 1",
+        )?
+        .query_row([number], |row| row.get(0).map(Timestamp))
+        .optional()
 }
 
 fn newest_first(found: &mut [(i64, Text, ExecutionRecord)]) {
@@ -358,7 +373,6 @@ mod plans;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_flow::time::Timestamp;
 
     /// A store with 3,000 entries of one label and three of another.
     fn labelled() -> Connection {
@@ -442,14 +456,16 @@ mod tests {
         (name.name, name.error) = (Some("i".into()), Some("Rare".into()));
         succeeded.statuses = vec![Status::Succeeded];
         for (query, expected) in [(error, 1), (to, 1), (name, 1), (succeeded, 0)] {
-            let (mut pages, mut before, mut found) = (0, None, 0);
+            let (mut pages, mut before, mut found, mut looked) = (0, None, 0, Vec::new());
             loop {
                 let page = list(&connection, &query, before).unwrap();
                 (pages, found) = (pages + 1, found + page.items.len());
+                looked.extend(page.looked);
                 let Some(next) = page.next else { break };
                 before = Some(next.parse().unwrap());
             }
             assert_eq!((pages, found), (3, expected), "{query:?}");
+            assert_eq!(looked, [Timestamp(70_001), Timestamp(20_001)], "{query:?}");
         }
     }
 }

@@ -10,8 +10,9 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::syntax::{Format, Source};
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::history::HISTORY_FORMAT;
-use starbridge_node::export::export_head;
+use starbridge_node::export::{ExportedHistory, export_head};
 use starbridge_node::system::reason;
+use starbridge_node::test_case::{pretty, test_file};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ const PAGE_EVENTS: u64 = 1_000;
 /// --export writes the file that `replay` and `graph --history` read.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  starbridge history order/order-7 --follow\n  starbridge history order/order-7 --step pay --failed\n  starbridge history order/order-7 --export run.jsonl && starbridge replay run.jsonl"
+    after_help = "Examples:\n  starbridge history order/order-7 --follow\n  starbridge history order/order-7 --step pay --failed\n  starbridge history order/order-7 --export run.jsonl && starbridge replay run.jsonl\n  starbridge history order/order-7 --as-test order-7.test.json && starbridge test order-7.test.json"
 )]
 pub struct Options {
     /// The execution: its id, or FLOW/NAME
@@ -61,6 +62,9 @@ pub struct Options {
     /// Writes the whole history to a file; `-` writes it to stdout
     #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "from", "limit", "order", "at", "types", "step", "failed"])]
     pub export: Option<PathBuf>,
+    /// Writes a test file with what its tasks answered and how it ended; `-` writes it to stdout
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "from", "limit", "order", "at", "types", "step", "failed", "export", "expand"])]
+    pub as_test: Option<PathBuf>,
     #[command(flatten)]
     server: ServerOptions,
 }
@@ -79,6 +83,9 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     if let Some(file) = &options.export {
         return export(&client, &options.execution, file);
+    }
+    if let Some(file) = &options.as_test {
+        return as_test(&client, &options.execution, file);
     }
     let id = id_of(&client, &options.execution)?;
     if options.follow {
@@ -184,6 +191,27 @@ fn export(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
     }
     written?;
     output.note(&format!("{count} events"));
+    Ok(())
+}
+
+/// Writes an execution as a test file.
+fn as_test(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
+    let output = client.output();
+    let history = ExportedHistory::parse(&exported(client, meant)?)
+        .map_err(|error| bad(output, &format!("the history can't be read: {error}"), ""))?;
+    let test = test_file(&history).map_err(|why| {
+        let message = format!("`{meant}` can't be a test case: {why}");
+        bad(output, &message, "`--export` writes the history itself")
+    })?;
+    let text = pretty(&test);
+    if file.as_os_str() == "-" {
+        return output.result(&text);
+    }
+    std::fs::write(file, text).map_err(|error| {
+        let message = format!("can't write `{}`: {}", file.display(), reason(&error));
+        bad(output, &message, "")
+    })?;
+    output.note(&format!("`starbridge test {}` runs it", file.display()));
     Ok(())
 }
 

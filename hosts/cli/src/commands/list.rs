@@ -13,13 +13,16 @@ use starbridge_flow::value::{Object, Value};
 /// Lists the executions of a server, the newest first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  starbridge list --flow order --status Failed\n  starbridge list --label team=billing --from 2026-01-01T00:00:00Z --all --json\n  starbridge list --parent order/order-7 --status Failed"
+    after_help = "Example:\n  starbridge list --flow order --status Failed\n  starbridge list --label team=billing --from 2026-01-01T00:00:00Z --all --json\n  starbridge list --parent order/order-7 --status Failed\n  starbridge list --view 'failed in Berlin'"
 )]
 pub struct Options {
     #[command(flatten)]
     filter: Filter,
+    /// Those that this view shows: see `starbridge view`
+    #[arg(long, value_name = "NAME", conflicts_with_all = OPTIONS)]
+    view: Option<String>,
     /// How many there are: by status, and by the reason why they do not go on
-    #[arg(long, conflicts_with_all = OPTIONS)]
+    #[arg(long, conflicts_with = "view", conflicts_with_all = OPTIONS)]
     counts: bool,
     #[command(flatten)]
     most: ListLimit,
@@ -33,7 +36,12 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     if options.counts {
         return show_counts(&client, output);
     }
-    let query = options.filter.query(&client)?;
+    let kept = match &options.view {
+        None => Vec::new(),
+        Some(view) => super::view::query(&client, view)?,
+    };
+    let mut query: Vec<(&str, String)> = options.filter.query(&client)?;
+    query.extend(kept.iter().map(|(key, value)| (key.as_str(), value.clone())));
     let path = ["executions"];
     let heads = ["ID", "FLOW", "NAME", "STATUS", "STARTED", "ENDED", "WHY"];
     let list = Paged {

@@ -179,6 +179,29 @@ impl Browser {
         panic!("the keys do not lead to {selector}");
     }
 
+    /// Drags over what fits the selector, from one part of its width to another.
+    pub async fn drag(&self, selector: &str, from: f64, to: f64) {
+        let script = format!(
+            "const box = document.querySelector({}).getBoundingClientRect(); return [box.left, box.top, box.width, box.height]",
+            json!(selector)
+        );
+        let place = self.run(&script).await;
+        let at = |index: usize| place[index].as_f64().unwrap();
+        let step = |part: f64| {
+            let x = (at(0) + (at(2) - 1.0) * part).round() as i64;
+            let y = (at(1) + at(3) / 2.0).round() as i64;
+            json!({"type": "pointerMove", "duration": 0, "x": x, "y": y})
+        };
+        let (down, up) = (
+            json!({"type": "pointerDown", "button": 0}),
+            json!({"type": "pointerUp", "button": 0}),
+        );
+        let actions = json!([step(from), down, step((from + to) / 2.0), step(to), up]);
+        let pointer =
+            json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
+        self.post("/actions", json!({"actions": [pointer]})).await;
+    }
+
     /// The text that one sees.
     pub async fn text(&self) -> String {
         let text = self.run("return document.body.innerText").await;
@@ -201,6 +224,15 @@ impl Browser {
             .await;
     }
 
+    /// Waits until a text is seen on a page that does not change by itself.
+    pub async fn sees_anew(&self, wanted: &str) {
+        self.until(wanted, || async {
+            self.post("/refresh", json!({})).await;
+            self.text().await.contains(wanted)
+        })
+        .await;
+    }
+
     /// A command of the browser's own protocol.
     pub async fn tell(&self, command: &str, parameters: Value) {
         let body = json!({"cmd": command, "params": parameters});
@@ -209,7 +241,11 @@ impl Browser {
 
     /// How wide the window's content is.
     pub async fn wide(&self, width: u32) {
-        let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.sized(width, 900).await;
+    }
+
+    pub async fn sized(&self, width: u32, height: u32) {
+        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.tell("Emulation.setDeviceMetricsOverride", metrics).await;
     }
 

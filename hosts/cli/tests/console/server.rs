@@ -127,11 +127,15 @@ impl Function {
         let well = Arc::new(AtomicBool::new(false));
         let is_well = well.clone();
         std::thread::spawn(move || {
+            let mut asked = 0;
             for stream in listener.incoming().map_while(Result::ok) {
                 let mut reader = BufReader::new(&stream);
-                let (mut line, mut length) = (String::new(), 0);
+                let (mut line, mut length, mut path) = (String::new(), 0, String::new());
                 while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
                     let lower = line.to_ascii_lowercase();
+                    if let Some(rest) = lower.strip_prefix("post ") {
+                        path = rest.split(' ').next().unwrap_or_default().to_owned();
+                    }
                     if let Some(bytes) = lower.strip_prefix("content-length:") {
                         length = bytes.trim().parse().unwrap_or(0);
                     }
@@ -139,7 +143,14 @@ impl Function {
                 }
                 let mut body = vec![0; length];
                 let _ = reader.read_exact(&mut body);
-                let (status, said) = match is_well.load(Ordering::SeqCst) {
+                // What begins with `once` is broken the first time, what begins with `well` never is.
+                asked += u32::from(path.starts_with("/once"));
+                let is_well = match path.split('/').nth(1) {
+                    Some("well") => true,
+                    Some("once") => asked > 1,
+                    _ => is_well.load(Ordering::SeqCst),
+                };
+                let (status, said) = match is_well {
                     true => ("200 OK", r#"{"parcel": 7}"#),
                     false => (
                         "422 Unprocessable",

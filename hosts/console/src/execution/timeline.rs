@@ -3,7 +3,7 @@
 
 use super::parts::path;
 use super::view::View;
-use crate::read::{duration, items, number, span, text, time};
+use crate::read::{duration, is_set, items, number, span, text, time};
 use crate::texts::Texts;
 use crate::words::{State, state};
 use starbridge_flow::time::Timestamp;
@@ -137,6 +137,26 @@ pub(super) struct Timeline {
     pub(super) lanes: Vec<Lane>,
     pub(super) squeezed: Vec<(i64, i64, String)>,
     pub(super) more: Option<String>,
+    /// What the bars mean, of those that are there.
+    pub(super) legend: Vec<(&'static str, &'static str)>,
+}
+
+/// What bars mean.
+fn legend(lanes: &[Lane], t: &'static Texts) -> Vec<(&'static str, &'static str)> {
+    let all = [
+        ("b-ok", t.succeeded),
+        ("b-run", t.running),
+        ("b-fail", t.failed),
+        ("b-caught", t.caught),
+        ("b-idle", t.retrying),
+        ("b-wait", t.waiting),
+        ("b-queue", t.in_queue),
+        ("b-man", t.manual),
+        ("b-undo", t.rolled_back),
+        ("b-stop", t.cancelled),
+    ];
+    let is_there = |class: &str| lanes.iter().flat_map(|lane| &lane.bars).any(|bar| bar.class == class);
+    all.into_iter().filter(|(class, _)| is_there(class)).collect()
 }
 
 impl Timeline {
@@ -157,11 +177,13 @@ impl Timeline {
         }
         let scale = Scale::of(times);
         let whole = (time(line, "from").unwrap_or(now), now);
+        let lanes: Vec<Lane> = lanes
+            .iter()
+            .map(|lane| Lane::of(lane, view, &scale, whole, t))
+            .collect();
         Self {
-            lanes: lanes
-                .iter()
-                .map(|lane| Lane::of(lane, view, &scale, whole, t))
-                .collect(),
+            legend: legend(&lanes, t),
+            lanes,
             squeezed: scale.squeezed(),
             more: crate::read::next(line),
         }
@@ -174,7 +196,8 @@ impl Lane {
         let begin = time(lane, "enteredTime");
         let end = time(lane, "endedTime").or(Some(now));
         let parts = items(lane, "spans");
-        let tries = parts.iter().filter(|part| text(part, "kind") == "attempt").count();
+        let is_try = |part: &&Value| text(part, "kind") == "attempt" && !is_set(part, "rollback");
+        let tries = parts.iter().filter(is_try).count();
         let children = number(lane, "children");
         let shown = state(text(lane, "status"), t);
         let mut bars = Vec::new();
@@ -245,7 +268,7 @@ fn of_span(part: &Value, scale: &Scale, now: Timestamp, t: &'static Texts) -> Ve
     let from = time(part, "startedTime").unwrap_or(now);
     let to = time(part, "endedTime").unwrap_or(now).max(from);
     let took = span(Some(from), Some(to));
-    let undone = matches!(part.get("rollback"), Some(Value::Bool(true)));
+    let undone = is_set(part, "rollback");
     let attempt = number(part, "attempt").unwrap_or(1);
     let (class, height, word) = match (text(part, "kind"), text(part, "status")) {
         ("backoff", _) => ("b-idle", 2, t.retrying),

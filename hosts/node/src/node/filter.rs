@@ -188,6 +188,28 @@ impl ExecutionFilter {
     }
 }
 
+/// A filter as the query of a list has it: parameters with their values.
+pub fn filter_pairs(filter: &Object) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    for (key, value) in filter {
+        let (key, value) = match (key.as_str(), value) {
+            ("labels", Value::Object(labels)) => {
+                let label =
+                    |(key, value): (&Text, &Value)| ("label".to_owned(), format!("{key}:{}", value.to_plain_text()));
+                pairs.extend(labels.iter().map(label));
+                continue;
+            }
+            (key, Value::Array(words)) => {
+                let words = words.values().iter().map(|word| word.to_plain_text());
+                (key, words.collect::<Vec<_>>().join(","))
+            }
+            (key, value) => (key, value.to_plain_text().to_string()),
+        };
+        pairs.push((key.to_owned(), value));
+    }
+    pairs
+}
+
 fn time(key: &str, given: Option<&Text>) -> Result<Option<Timestamp>, String> {
     let read = given.map(|given| {
         let wrong = || format!("`{key}` must be an RFC 3339 time, not {}", quoted(given));

@@ -1,12 +1,20 @@
-//! What happened in the last hour, counted by minute as turns pass. Histories are not read for it, and a new process begins
-//! at zero.
+//! What happened in the last hour and day, counted as turns pass. Histories are not read for it. The hour of a new process
+//! begins at zero, the day goes on.
 
+mod day;
+
+pub use day::{DayCounts, LastDay};
+
+use super::Node;
+use day::{Day, QUARTER_MINUTES};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventKind, Status};
+use starbridge_ports::{KeyValue, StoreError};
 use starbridge_runtime::{Outgoing, Shard};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// How many minutes are kept, the one that is passing among them.
 const MINUTES: i64 = 60;
@@ -339,7 +347,13 @@ impl OwnStats {
 pub struct Stats {
     since: Timestamp,
     owners: Arc<Mutex<Vec<OwnStats>>>,
+    day: Arc<Mutex<Day>>,
 }
+
+/// The kind under which a store has the quarters of the last day.
+const STORED: &str = "stats";
+/// A process that ends by itself writes once more; of one that does not, so much is not counted.
+const BETWEEN_WRITES: Duration = Duration::from_secs(60);
 
 /// What happened in the last hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -357,6 +371,7 @@ impl Stats {
         Self {
             since,
             owners: Arc::default(),
+            day: Arc::new(Mutex::new(Day::new(since))),
         }
     }
 
@@ -374,6 +389,50 @@ impl Stats {
     /// When the process began to count.
     pub fn since(&self) -> Timestamp {
         self.since
+    }
+
+    /// The sum of all owners in a quarter of an hour.
+    fn quarter(&self, quarter: i64) -> Tally {
+        let owners = self.owners().clone();
+        let mut sum = Tally::default();
+        for minute in quarter.saturating_mul(QUARTER_MINUTES)..quarter.saturating_add(1).saturating_mul(QUARTER_MINUTES) {
+            for owner in &owners {
+                owner.add_to(minute, &mut sum);
+            }
+        }
+        sum
+    }
+
+    fn day(&self, now: Timestamp) -> MutexGuard<'_, Day> {
+        let mut day = self.day.lock().unwrap_or_else(PoisonError::into_inner);
+        day.turn(now, |quarter| self.quarter(quarter));
+        day
+    }
+
+    /// What happened in the day before now: to all flows, or to one.
+    pub fn last_day(&self, now: Timestamp, flow: Option<&str>) -> LastDay {
+        self.day(now)
+            .last((self.since, now), flow, |quarter| self.quarter(quarter))
+    }
+
+    /// Takes up the day that a store has.
+    pub(super) fn take_up(&self, store: &(impl KeyValue + ?Sized)) -> Result<(), StoreError> {
+        let stored = store.list_values(STORED)?;
+        self.day.lock().unwrap_or_else(PoisonError::into_inner).take_up(&stored);
+        Ok(())
+    }
+
+    /// Writes what a store does not have of the day.
+    pub(super) fn keep(&self, store: &(impl KeyValue + ?Sized), now: Timestamp) -> Result<(), StoreError> {
+        let wanted = self.day(now).to_store(now, |quarter| self.quarter(quarter));
+        for one in wanted {
+            match &one.1 {
+                Some(text) => store.put_value(STORED, &one.0, text, None)?,
+                None => drop(store.delete_value(STORED, &one.0, None)?),
+            }
+            self.day(now).is_stored(&one);
+        }
+        Ok(())
     }
 
     /// What happened in the hour before now.
@@ -395,6 +454,28 @@ impl Stats {
             hour.minutes.push((begin(minute), tally.counts));
         }
         hour
+    }
+}
+
+impl Node {
+    /// Writes what the store does not have of the last day's counts. A node that is there for a time has none.
+    pub(super) async fn keep_stats(&self) -> Result<(), StoreError> {
+        if !self.has_admission() {
+            return Ok(());
+        }
+        let (stats, store, now) = (self.stats.clone(), self.store.clone(), self.now());
+        let kept = tokio::task::spawn_blocking(move || stats.keep(store.as_ref(), now)).await;
+        kept.unwrap_or_else(|_| Err(StoreError::Unavailable("counts could not be kept".to_owned())))
+    }
+
+    /// Writes the counts of the last day, forever, each minute.
+    pub async fn keep_stats_periodically(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(BETWEEN_WRITES).await;
+            if let Err(error) = self.keep_stats().await {
+                tracing::warn!(%error, "the counts of the last day can't be kept");
+            }
+        }
     }
 }
 
@@ -425,6 +506,38 @@ mod tests {
         assert_eq!(later.sum.counts.started, 9 + 5, "minutes 191 to 199 are left");
         let much_later = stats.last_hour(Timestamp(10_000 * MINUTE));
         assert_eq!(much_later.sum, Tally::default());
+    }
+
+    #[test]
+    fn day_goes_on_in_the_next_process() {
+        const QUARTER: i64 = 15 * MINUTE;
+        let store = starbridge_memory::MemoryStore::default();
+        let stats = Stats::new(Timestamp(100 * QUARTER));
+        let own = stats.owner();
+        for minute in [1_500, 1_514, 1_515] {
+            at_minute(&own, minute, 2);
+        }
+        let now = Timestamp(101 * QUARTER + 1);
+        let counted = |stats: &Stats, now| -> Vec<(i64, u64)> {
+            let day = stats.last_day(now, None);
+            assert_eq!(day.quarters.len(), 96);
+            let begun = day.quarters.into_iter().filter(|(_, counts)| counts.started > 0);
+            begun.map(|(begin, counts)| (begin.0 / QUARTER, counts.started)).collect()
+        };
+        assert_eq!(counted(&stats, now), [(100, 4), (101, 2)]);
+        stats.keep(&store, now).unwrap();
+        assert_eq!(store.list_values(STORED).unwrap().len(), 2);
+        let next = Stats::new(now);
+        next.take_up(&store).unwrap();
+        at_minute(&next.owner(), 1_516, 5);
+        assert_eq!(counted(&next, now), [(100, 4), (101, 7)]);
+        assert_eq!(next.last_day(now, None).since, Timestamp(100 * QUARTER));
+        // What is older than a day is neither told nor kept.
+        let later = Timestamp((100 + 96) * QUARTER);
+        assert_eq!(counted(&next, later), [(101, 7)]);
+        next.keep(&store, later).unwrap();
+        assert_eq!(store.list_values(STORED).unwrap().len(), 1);
+        assert_eq!(counted(&next, Timestamp(500 * QUARTER)), []);
     }
 
     #[test]

@@ -27,26 +27,7 @@ impl Chosen {
                 true => Err(Problem::bad("no execution is ticked: tick some, or \"all that match\"").into()),
             };
         }
-        let mut filter = Object::new();
-        let (mut statuses, mut labels) = (Vec::new(), Object::new());
-        for (key, value) in asked.pairs(&[]) {
-            match key {
-                "match" | "action" | "id" => {}
-                "status" => statuses.extend(value.split(',').map(|word| Value::from(Text::from(word)))),
-                "label" => {
-                    let label = value.split_once(':');
-                    let (label, value) = label.ok_or_else(|| Problem::bad("a label is written `key:value`"))?;
-                    labels.insert(label.into(), Text::from(value).into());
-                }
-                key => drop(filter.insert(key.into(), Text::from(value).into())),
-            }
-        }
-        if !statuses.is_empty() {
-            filter.insert("status".into(), statuses.into());
-        }
-        if !labels.is_empty() {
-            filter.insert("labels".into(), labels.into());
-        }
+        let filter = filter_object(asked.pairs(&[]))?;
         Ok(Self::Matching(filter))
     }
 
@@ -72,6 +53,30 @@ impl Chosen {
         body.extend(more);
         members(body)
     }
+}
+
+/// What the list is filtered by, as an object.
+pub(super) fn filter_object<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Object, Refusal> {
+    let mut filter = Object::new();
+    let (mut statuses, mut labels) = (Vec::new(), Object::new());
+    for (key, value) in pairs.into_iter().filter(|(key, _)| FILTERS.contains(key)) {
+        match key {
+            "status" => statuses.extend(value.split(',').map(|word| Value::from(Text::from(word)))),
+            "label" => {
+                let label = value.split_once(':');
+                let (label, value) = label.ok_or_else(|| Problem::bad("a label is written `key:value`"))?;
+                labels.insert(label.into(), Text::from(value).into());
+            }
+            key => drop(filter.insert(key.into(), Text::from(value).into())),
+        }
+    }
+    if !statuses.is_empty() {
+        filter.insert("status".into(), statuses.into());
+    }
+    if !labels.is_empty() {
+        filter.insert("labels".into(), labels.into());
+    }
+    Ok(filter)
 }
 
 fn known(action: Option<&str>) -> Result<&'static str, Refusal> {

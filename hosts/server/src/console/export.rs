@@ -1,18 +1,19 @@
-//! The history of an execution as a file: what `starbridge history --export` writes.
+//! An execution as a file: what `starbridge history --export` and `--as-test` write.
 
 use super::answer::Refusal;
 use super::page::Page;
 use crate::answers::aside;
 use axum::body::{Body, Bytes};
 use axum::extract::Path;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
 use starbridge_machine::history::HISTORY_FORMAT;
-use starbridge_node::export::export_head;
+use starbridge_node::export::{ExportedHistory, export_head};
 use starbridge_node::node::Node;
 use starbridge_node::problem::{Answer, Problem};
+use starbridge_node::test_case::{pretty, test_file};
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
@@ -38,7 +39,7 @@ pub async fn history(page: Page, Path(id): Path<String>) -> Response {
             let lines = Lines(Some(Box::pin(async move { (Ok(Bytes::from(head)), Some(place)) })));
             let headers = [
                 (header::CONTENT_TYPE, "application/jsonl".to_owned()),
-                (header::CONTENT_DISPOSITION, attachment(&id)),
+                (header::CONTENT_DISPOSITION, attachment(&id, "jsonl")),
             ];
             (headers, Body::from_stream(lines)).into_response()
         }
@@ -46,12 +47,49 @@ pub async fn history(page: Page, Path(id): Path<String>) -> Response {
     }
 }
 
+/// A longer history does not become a test case here.
+const MOST_EVENTS: u64 = 100_000;
+
+/// `GET /executions/{id}/case.test.json`
+pub async fn test_case(page: Page, Path(id): Path<String>) -> Response {
+    let of = id.clone();
+    match aside(&page.app.node, move |node| tested(node, &of)).await.flatten() {
+        Ok(text) => {
+            let headers = [
+                (header::CONTENT_TYPE, "application/json".to_owned()),
+                (header::CONTENT_DISPOSITION, attachment(&id, "test.json")),
+            ];
+            (headers, text).into_response()
+        }
+        Err(problem) => Refusal::from(problem).page(&page.frame),
+    }
+}
+
+fn tested(node: &Node, id: &str) -> Answer<String> {
+    let record = node.store().record(id)?;
+    let record = record.ok_or_else(|| Problem::missing("NoSuchExecution", "there is no such execution"))?;
+    let no = |why: &str| {
+        Problem::new(
+            StatusCode::CONFLICT,
+            "NotATest",
+            format!("this can't be a test case: {why}"),
+        )
+    };
+    if node.last_event(id)?.0 > MOST_EVENTS {
+        return Err(no("its history is long; `starbridge history --as-test` writes it"));
+    }
+    let flow = node.flow_of(id, &record)?;
+    let history = ExportedHistory::of_execution(node.store().as_ref(), flow, &id.into())?;
+    let test = test_file(&history).map_err(|why| no(&why.to_string()))?;
+    Ok(pretty(&test))
+}
+
 /// A file is kept, not shown. Its name has nothing that a header could be cut by.
-fn attachment(id: &str) -> String {
+fn attachment(id: &str, ending: &str) -> String {
     let plain = id
         .chars()
         .filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-');
-    format!("attachment; filename=\"{}.jsonl\"", plain.collect::<String>())
+    format!("attachment; filename=\"{}.{ending}\"", plain.collect::<String>())
 }
 
 /// The first line, and the last event there is now.

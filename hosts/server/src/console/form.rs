@@ -108,6 +108,11 @@ impl Fields {
         found.map_or("", |(_, value)| value)
     }
 
+    /// All fields.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// All that was given for a field.
     pub fn each(&self, key: &str) -> impl Iterator<Item = &str> {
         let given = self.0.iter().filter(move |(known, _)| known == key);

@@ -82,7 +82,7 @@ fn is_from_elsewhere(headers: &HeaderMap) -> bool {
 }
 
 /// An answer with the headers that all pages have.
-fn dressed(mut answer: Response) -> Response {
+pub(super) fn dressed(mut answer: Response) -> Response {
     let fixed = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -4,12 +4,13 @@ use super::answer::Refusal;
 use super::page::Page;
 use super::pages::Parameters;
 use crate::routes::open_stream;
+use crate::scope::Scope;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
 /// `GET /stream`
 pub async fn stream(page: Page, headers: HeaderMap, query: Parameters) -> Response {
-    match open_stream(&page.app, &headers, query.0).await {
+    match open_stream(&page.app, &headers, query.0, page.ask.visitor.may(Scope::Admin)).await {
         Ok(answer) => answer,
         Err(problem) => Refusal::from(problem).page(&page.frame),
     }

@@ -10,12 +10,12 @@ use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_console::{
-    ExecutionParts, FILTERS, FlowParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View, asset,
+    ExecutionParts, FILTERS, FlowParts, ListParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View, address_of, asset,
 };
 use starbridge_diagram::svg_in_page;
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
-use starbridge_node::node::Node;
+use starbridge_node::node::{Node, filter_pairs};
 use starbridge_node::offload;
 use starbridge_node::problem::{Problem, quoted};
 use std::num::NonZero;
@@ -96,17 +96,46 @@ pub async fn overview(page: Page) -> Response {
 
 /// `GET /executions`
 pub async fn executions(page: Page, query: Parameters) -> Response {
-    let known: Vec<&str> = FILTERS.into_iter().chain(["cursor"]).collect();
-    let made = async {
-        let asked = Asked::of(query, &known)?;
-        let found = page
-            .ask
-            .get("/v1/executions", &[], &asked.pairs(&[("limit", ROWS)]))
-            .await?;
-        Ok(starbridge_console::executions(&page.frame, &asked.0, &found))
+    let known: Vec<&str> = FILTERS.into_iter().chain(["cursor", "view", "done"]).collect();
+    let asked = match Asked::of(query, &known) {
+        Ok(asked) => asked,
+        Err(refusal) => return page.answer(Err(refusal)),
     };
-    let made: Result<String, Refusal> = made.await;
+    if let Some(view) = asked.get("view") {
+        let view = page.ask.get("/v1/views/{name}", &[view], &[]).await;
+        return page.lead(view.map(|view| address_of(&filter_of(&view))));
+    }
+    let made = listed(&page, &asked).await;
     page.answer(made)
+}
+
+async fn listed(page: &Page, asked: &Asked) -> Result<String, Refusal> {
+    let ask = &page.ask;
+    let found = ask.get("/v1/executions", &[], &asked.pairs(&[("limit", ROWS)])).await?;
+    let flow: Vec<(&str, &str)> = asked.get("flow").map(|flow| ("flow", flow)).into_iter().collect();
+    let stats = ask.get("/v1/stats", &[], &flow).await?;
+    let counts = ask.get("/v1/executions/counts", &[], &[]).await?;
+    let views = ask.get("/v1/views", &[], &[]).await?;
+    let views = views.get("items").and_then(Value::as_array).into_iter();
+    let views = views.flat_map(|views| views.values().iter());
+    let views = views.map(|view| {
+        let name = view.get("name").and_then(Value::as_str).unwrap_or_default();
+        (name.to_owned(), filter_of(view))
+    });
+    let parts = ListParts {
+        filter: &asked.0,
+        page: &found,
+        stats: &stats,
+        counts: &counts,
+        views: &views.collect::<Vec<_>>(),
+    };
+    Ok(starbridge_console::executions(&page.frame, &parts))
+}
+
+/// The filter of a view, as an address has it.
+fn filter_of(view: &Value) -> Vec<(String, String)> {
+    let filter = view.get("filter").and_then(Value::as_object);
+    filter.map(filter_pairs).unwrap_or_default()
 }
 
 /// `GET /executions/{id}`

@@ -1,6 +1,6 @@
 //! The pages' part of the table of routes.
 
-use super::{acts, bulk, export, flow_acts, live, pages, queue_acts, signing_in};
+use super::{acts, bulk, export, flow_acts, live, pages, queue_acts, signing_in, view_acts};
 use crate::App;
 use crate::routes::Route;
 use crate::scope::Scope;
@@ -51,6 +51,9 @@ pub const ROUTES: &[Route] = &[
     page("/stream", READ, "Word of changes", || get(live::stream)),
     page("/executions/{id}/history.jsonl", READ, "Its history as a file", || {
         get(export::history)
+    }),
+    page("/executions/{id}/case.test.json", READ, "It as a test case", || {
+        get(export::test_case)
     }),
     page("/flows", READ, "The flows", || get(pages::flows)),
     page("/flows/{name}", READ, "A flow, and how it is started", || {
@@ -106,6 +109,8 @@ pub const ROUTES: &[Route] = &[
     act("/executions/{id}/resolve", OPERATE, "Decides for a step", || {
         post(acts::resolve)
     }),
+    act("/views", OPERATE, "Saves a view", || post(view_acts::save)),
+    act("/views/delete", OPERATE, "Deletes a view", || post(view_acts::delete)),
     act("/bulk/new", OPERATE, "Makes a bulk job", || post(bulk::make)),
     act("/bulk/{id}/suspend", OPERATE, "Suspends a bulk job", || {
         post(bulk::suspend)

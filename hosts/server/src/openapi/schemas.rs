@@ -4,6 +4,7 @@ mod history;
 mod outboxes;
 mod queue_tasks;
 mod stats;
+mod views;
 
 use super::execution::execution;
 use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
@@ -52,6 +53,8 @@ const CODES: &[&str] = &[
     "NoSuchQueue",
     "NoSuchRoute",
     "NoSuchSchedule",
+    "NoSuchView",
+    "NotATest",
     "NotAwaited",
     "NotEnded",
     "NotEnteredAgain",
@@ -78,6 +81,7 @@ const CODES: &[&str] = &[
     "TooManyConnections",
     "TooManyFailures",
     "TooManyReports",
+    "TooManyViews",
     "TooManyWaiting",
     "Unauthorized",
     "UnknownDependency",
@@ -103,6 +107,7 @@ pub fn schemas() -> Map<String, Value> {
         queue_tasks::schemas(),
         outboxes::schemas(),
         stats::schemas(),
+        views::schemas(),
         keys(),
         schedules(),
         bulk(),
@@ -252,10 +257,19 @@ fn executions() -> Schemas {
         ("Batch", list(shape(&one))),
         ("BatchAnswer", whole(answer)),
         ("Execution", execution()),
-        ("ExecutionPage", page(reference("Execution"), text())),
+        ("ExecutionPage", execution_page()),
         ("EventPage", history::event_page(event)),
         ("State", state),
     ]
+}
+
+/// A page of executions. Where the store stopped looking before the page was full, `looked` is the request of the earliest one.
+fn execution_page() -> Value {
+    shape(&[
+        ("items!", list(reference("Execution"))),
+        ("next!", or_null(text())),
+        ("looked!", or_null(time())),
+    ])
 }
 
 /// The bodies of operators' requests about an execution.

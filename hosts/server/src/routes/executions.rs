@@ -14,6 +14,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use starbridge_flow::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_execution_name};
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Rejection, Status};
 use starbridge_node::http::body::Sent;
@@ -469,7 +470,8 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     let limit = usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100);
     let cursor = query.get("cursor").map(Text::from);
     let Some(mut wanted) = filter_of(&query)?.selection().map_err(Problem::bad)? else {
-        return app.answers.value(StatusCode::OK, shapes::page(Vec::new(), None)).await;
+        let none = with_looked(shapes::page(Vec::new(), None), None);
+        return app.answers.value(StatusCode::OK, none).await;
     };
     wanted.query.cursor = cursor;
     wanted.query.limit = limit;
@@ -524,7 +526,20 @@ fn listed(node: &Node, wanted: &Selection) -> Result<Value, StoreError> {
             items.push(shape.into());
         }
     }
-    Ok(shapes::page(items, page.next.map(Value::from)))
+    let shape = shapes::page(items, page.next.map(Value::from));
+    Ok(with_looked(shape, page.looked))
+}
+
+/// A page of executions that says how far was looked, where that is less far than the page has room.
+fn with_looked(page: Value, looked: Option<Timestamp>) -> Value {
+    match page {
+        Value::Object(mut page) => {
+            let looked = looked.map(|looked| Value::from(looked.to_string()));
+            page.insert("looked".into(), looked.unwrap_or_default());
+            page.into()
+        }
+        other => other,
+    }
 }
 
 /// The id of the execution whose family is requested. An empty id is a mistake, because without it

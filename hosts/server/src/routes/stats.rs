@@ -1,4 +1,4 @@
-//! What happened in the last hour, as it was counted while turns passed.
+//! What happened in the last hour and day, as it was counted while turns passed.
 
 use super::route::Route;
 use crate::App;
@@ -6,6 +6,7 @@ use crate::scope::Scope;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::http::reading::Query;
 use starbridge_node::node::{Counts, FailureCounts, FailureKind, FlowCounts, LastHour};
@@ -19,8 +20,8 @@ pub(super) const ROUTES: &[Route] = &[Route {
     method: "GET",
     path: "/v1/stats",
     scope: Some(Scope::Read),
-    summary: "What happened in the last hour, as this process counted it: starts, ends, failures, by minute and by flow",
-    query: &[("flow", "failures and figures of this flow only")],
+    summary: "What happened in the last hour, as this process counted it: starts, ends, failures, by minute and by flow; and in the last day, by quarters of an hour",
+    query: &[("flow", "failures, figures and day of this flow only")],
     body: None,
     answers: &[(200, "the counts; `since` says from when on", Some("Stats"))],
     handler: Some(|| get(stats)),
@@ -40,18 +41,18 @@ async fn stats(State(app): State<App>, query: Parameters) -> Answer {
     set("to", now.to_string().into());
     set("counts", counts(&hour.sum.counts).into());
     let minutes = hour.minutes.iter().map(|(begin, minute)| {
-        let mut shape = Object::new();
-        shape.insert("time".into(), begin.to_string().into());
-        for (key, count) in [
-            ("started", minute.started),
-            ("ended", minute.ended().map(|(_, count)| count).sum()),
-            ("failed", minute.failed()),
-        ] {
-            shape.insert(key.into(), count.into());
-        }
-        Value::from(shape)
+        let ended = minute.ended().map(|(_, count)| count).sum();
+        span(*begin, minute.started, ended, minute.failed())
     });
     set("minutes", minutes.collect::<Vec<_>>().into());
+    let day = app.node.stats().last_day(now, query.get("flow"));
+    let quarters = day.quarters.iter();
+    let quarters = quarters.map(|(begin, quarter)| span(*begin, quarter.started, quarter.ended, quarter.failed));
+    let day_of = [
+        ("since".into(), Value::from(day.since.to_string())),
+        ("quarters".into(), quarters.collect::<Vec<_>>().into()),
+    ];
+    set("day", day_of.into_iter().collect::<Object>().into());
     let (failures, others) = failures(&hour, query.get("flow"));
     set("failures", failures.into());
     set("otherFailures", others.into());
@@ -63,6 +64,16 @@ async fn stats(State(app): State<App>, query: Parameters) -> Answer {
     server.insert("waitingRequests".into(), (app.node.waiting() as u64).into());
     set("server", server.into());
     app.answers.value(StatusCode::OK, shape.into()).await
+}
+
+/// What is told of a span of time: when it begins, and three counts.
+fn span(begin: Timestamp, started: u64, ended: u64, failed: u64) -> Value {
+    let mut shape = Object::new();
+    shape.insert("time".into(), begin.to_string().into());
+    for (key, count) in [("started", started), ("ended", ended), ("failed", failed)] {
+        shape.insert(key.into(), count.into());
+    }
+    shape.into()
 }
 
 fn counts(counts: &Counts) -> Object {

@@ -7,7 +7,9 @@
 use super::route::Route;
 use crate::App;
 use crate::answers::aside;
-use crate::scope::Scope;
+use crate::caller::Caller;
+use crate::scope::{Scope, lacks};
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -17,6 +19,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::http::reading::Query;
 use starbridge_node::node::{Node, WaitPermit, Watch};
 use starbridge_node::problem::{Answer, Problem, quoted};
+use starbridge_ports::AuditQuery;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -40,7 +43,7 @@ pub(super) const ROUTES: &[Route] = &[Route {
     query: &[
         (
             "topics",
-            "what to watch, separated by commas: `executions`, `queues`, `execution:ID`; at most 64",
+            "what to watch, separated by commas: `executions`, `queues`, `bulk`, `audit` (scope `admin`), `execution:ID`; at most 64",
         ),
         ("last", "the id of a frame, where `Last-Event-ID` can't be sent"),
     ],
@@ -59,14 +62,22 @@ const BETWEEN_LISTS: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(15);
 /// So many queues are looked at.
 const QUEUES: usize = 1_000;
+/// So many bulk jobs are looked at, the newest.
+const JOBS: usize = 100;
 
 /// `GET /v1/stream`
-async fn stream(State(app): State<App>, headers: HeaderMap, query: Parameters) -> Answer<Response> {
-    open(&app, &headers, query.0).await
+async fn stream(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    query: Parameters,
+) -> Answer<Response> {
+    let may_all = app.access.may(caller.0.as_deref(), Scope::Admin);
+    open(&app, &headers, query.0, may_all).await
 }
 
-/// Opens a stream.
-pub async fn open(app: &App, headers: &HeaderMap, query: Vec<(String, String)>) -> Answer<Response> {
+/// Opens a stream. `may_all`: whether the reader may do everything.
+pub async fn open(app: &App, headers: &HeaderMap, query: Vec<(String, String)>, may_all: bool) -> Answer<Response> {
     let query = Query::of(query, &["topics", "last"])?;
     let topics = query.each("topics").flat_map(|topics| topics.split(','));
     let mut topics: Vec<Topic> = topics.map(Topic::of).collect::<Result<_, _>>()?;
@@ -74,6 +85,9 @@ pub async fn open(app: &App, headers: &HeaderMap, query: Vec<(String, String)>) 
     topics.dedup();
     if topics.is_empty() || topics.len() > MAX_TOPICS {
         return Err(Problem::bad(format!("`topics` must have 1 to {MAX_TOPICS} topics")));
+    }
+    if topics.contains(&Topic::Audit) && !may_all {
+        return Err(lacks(Scope::Admin));
     }
     let permit = app.node.follow_permit()?;
     let sent = headers.get("last-event-id").and_then(|last| last.to_str().ok());
@@ -93,6 +107,10 @@ enum Topic {
     Executions,
     /// The queues.
     Queues,
+    /// The newest bulk jobs.
+    Bulk,
+    /// The audit list.
+    Audit,
     /// One execution.
     Execution(Text),
 }
@@ -102,10 +120,12 @@ impl Topic {
         match word {
             "executions" => Ok(Self::Executions),
             "queues" => Ok(Self::Queues),
+            "bulk" => Ok(Self::Bulk),
+            "audit" => Ok(Self::Audit),
             word => match word.strip_prefix("execution:") {
                 Some(id) if !id.is_empty() && id.len() <= MAX_ID_BYTES => Ok(Self::Execution(id.into())),
                 _ => Err(Problem::bad(format!(
-                    "there is no topic {}: known are executions, queues, execution:ID",
+                    "there is no topic {}: known are executions, queues, bulk, audit, execution:ID",
                     quoted(word)
                 ))),
             },
@@ -116,6 +136,8 @@ impl Topic {
         match self {
             Self::Executions => "executions".to_owned(),
             Self::Queues => "queues".to_owned(),
+            Self::Bulk => "bulk".to_owned(),
+            Self::Audit => "audit".to_owned(),
             Self::Execution(id) => format!("execution:{id}"),
         }
     }
@@ -132,36 +154,78 @@ impl Topic {
 /// The versions of what can't say by itself that it changes. They are looked at once for all readers.
 #[derive(Debug, Default)]
 pub struct Looked {
-    queues: Mutex<LookedQueues>,
+    queues: Mutex<LookedAt>,
+    bulk: Mutex<LookedAt>,
+    audit: Mutex<LookedAt>,
 }
 
 #[derive(Debug, Default)]
-struct LookedQueues {
+struct LookedAt {
     at: Option<Instant>,
     print: u64,
     version: u64,
 }
 
-impl Looked {
-    async fn queues(&self, node: &Arc<Node>) -> u64 {
-        let mut looked = self.queues.lock().await;
+impl LookedAt {
+    /// The version, after something was looked at if that is due. Where the store fails, the page that asks is told why.
+    async fn look(mutex: &Mutex<Self>, print: impl Future<Output = Option<u64>>) -> u64 {
+        let mut looked = mutex.lock().await;
         if looked.at.is_some_and(|at| at.elapsed() < BETWEEN_LISTS) {
             return looked.version;
         }
-        // Where the store fails, the page that asks is told why.
-        if let Ok(queues) = node.shown_queues("", QUEUES).await {
-            let mut hasher = DefaultHasher::new();
-            for queue in &queues {
-                let view = &queue.view;
-                (view.name.as_str(), view.waiting, view.held, view.workers, queue.dead).hash(&mut hasher);
-                view.settings.paused.hash(&mut hasher);
-            }
-            let print = hasher.finish();
+        if let Some(print) = print.await {
             looked.version += u64::from(looked.at.is_some() && looked.print != print);
             looked.print = print;
         }
         looked.at = Some(Instant::now());
         looked.version
+    }
+}
+
+async fn print_of_queues(node: &Arc<Node>) -> Option<u64> {
+    let queues = node.shown_queues("", QUEUES).await.ok()?;
+    let mut hasher = DefaultHasher::new();
+    for queue in &queues {
+        let view = &queue.view;
+        (view.name.as_str(), view.waiting, view.held, view.workers, queue.dead).hash(&mut hasher);
+        view.settings.paused.hash(&mut hasher);
+    }
+    Some(hasher.finish())
+}
+
+async fn print_of_bulk(node: &Arc<Node>) -> Option<u64> {
+    let read = aside(node, |node| {
+        let jobs = node.store().bulk_jobs()?.jobs(None, JOBS).ok()?;
+        let mut hasher = DefaultHasher::new();
+        for job in &jobs.items {
+            (job.id.as_str(), job.state.code(), job.items, job.open(), job.failed).hash(&mut hasher);
+        }
+        Some(hasher.finish())
+    });
+    read.await.ok().flatten()
+}
+
+async fn print_of_audit(node: &Arc<Node>) -> Option<u64> {
+    let read = aside(node, |node| {
+        let newest = AuditQuery {
+            limit: 1,
+            ..AuditQuery::default()
+        };
+        let page = node.store().audit(&newest).ok()?;
+        Some(page.items.first().map_or(0, |(number, _)| *number))
+    });
+    read.await.ok().flatten()
+}
+
+impl Looked {
+    /// The version of a topic that has to be looked at; `None` for others.
+    async fn version(&self, topic: &Topic, node: &Arc<Node>) -> Option<u64> {
+        match topic {
+            Topic::Queues => Some(LookedAt::look(&self.queues, print_of_queues(node)).await),
+            Topic::Bulk => Some(LookedAt::look(&self.bulk, print_of_bulk(node)).await),
+            Topic::Audit => Some(LookedAt::look(&self.audit, print_of_audit(node)).await),
+            Topic::Executions | Topic::Execution(_) => None,
+        }
     }
 }
 
@@ -196,7 +260,7 @@ impl Watched {
                 let changes = [&counters.turns, &counters.kept];
                 Some(changes.map(|count| count.load(Ordering::Relaxed)).iter().sum())
             }
-            Topic::Queues => Some(app.looked.queues(&app.node).await),
+            Topic::Queues | Topic::Bulk | Topic::Audit => app.looked.version(&self.topic, &app.node).await,
             Topic::Execution(id) => {
                 let (watch, turns) = self.watch.as_mut()?;
                 let known = *turns;

@@ -41,6 +41,15 @@ pub async fn stats_count_starts_ends_and_what_failed() {
         (&json!("ill"), &json!("Shop.Closed"), &json!(2))
     );
     assert_eq!(stats["flows"].as_array().unwrap().len(), 2);
+    let of_day = |stats: &serde_json::Value, key: &str| -> u64 {
+        let quarters = stats["day"]["quarters"].as_array().unwrap();
+        assert_eq!(quarters.len(), 96);
+        quarters.iter().map(|quarter| quarter[key].as_u64().unwrap()).sum()
+    };
+    let day = ["started", "ended", "failed"].map(|key| of_day(&stats, key));
+    assert_eq!(day, [5, 5, 2]);
+    let ill = server.get("/v1/stats?flow=ill").await.body;
+    assert_eq!(["started", "ended", "failed"].map(|key| of_day(&ill, key)), [2, 2, 2]);
     let one = server.get("/v1/stats?flow=well").await.body;
     assert_eq!(one["flows"].as_array().unwrap().len(), 1);
     assert_eq!(one["flows"][0]["started"], 3);

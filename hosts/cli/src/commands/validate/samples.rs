@@ -47,6 +47,13 @@ pub fn beside(flow: &Path) -> Samples {
         }
         for (step, answers) in file.cases.into_iter().flat_map(|case| case.mocks) {
             let results = answers.into_iter().filter_map(|answer| answer.result);
+            // The answers of one iteration have the form of all.
+            let step = match step.strip_suffix(']').and_then(|step| step.rsplit_once('[')) {
+                Some((step, numbers)) if numbers.split(',').all(|number| number.parse::<u32>().is_ok()) => {
+                    step.to_owned()
+                }
+                _ => step,
+            };
             samples.entry(step).or_default().extend(results);
         }
     }

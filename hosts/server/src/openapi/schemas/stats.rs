@@ -39,11 +39,13 @@ pub(super) fn schemas() -> Schemas {
         ("followers!", number()),
         ("waitingRequests!", number()),
     ];
+    let day = [("since!", time()), ("quarters!", list(shape(&minute)))];
     let stats = [
         ("since!", time()),
         ("to!", time()),
         ("counts!", shape(&counts)),
         ("minutes!", list(shape(&minute))),
+        ("day!", shape(&day)),
         ("failures!", list(shape(&failure))),
         ("otherFailures!", number()),
         ("flows!", list(shape(&flow))),

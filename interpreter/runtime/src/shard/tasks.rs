@@ -362,7 +362,7 @@ fn message(started: &StartRecord, family: &[Text], queue: &Text, path: Option<Va
         let ancestors = family.iter().skip(1).cloned().map(Value::from);
         message.value("ancestors", &Value::from(ancestors.collect::<Vec<_>>()));
     }
-    message.value("input", call.params.as_ref().unwrap_or(&call.input));
+    message.value("input", &call.params.unwrap_or(call.input));
     message.finish()
 }
 

@@ -3,16 +3,21 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use starbridge_ports::{CallField, CallMetadata, Request};
 use std::fmt::Write;
+use std::sync::LazyLock;
+
+/// The fields that are sent, with the names of their headers. All these names are valid.
+static NAMES: LazyLock<Vec<(CallField, HeaderName)>> = LazyLock::new(|| {
+    let name = |field: CallField| Some((field, HeaderName::from_bytes(field.header()?.as_bytes()).ok()?));
+    CallField::ALL.into_iter().filter_map(name).collect()
+});
 
 /// Sets the ids of a call as headers. They replace headers of the flow, except an idempotency key.
 pub(crate) fn put(headers: &mut HeaderMap, request: &Request, step_key: bool) {
-    for (field, value) in CallMetadata::of(request, step_key).pairs() {
-        let name = field.header().map(|name| HeaderName::from_bytes(name.as_bytes()));
-        // All these names are valid header names.
-        let Some(Ok(name)) = name else { continue };
-        let by_hand = field == CallField::IdempotencyKey && headers.contains_key(&name);
-        if !by_hand {
-            set(headers, name, &value);
+    let metadata = CallMetadata::of(request, step_key);
+    for (field, name) in NAMES.iter() {
+        let by_hand = *field == CallField::IdempotencyKey && headers.contains_key(name);
+        if !by_hand && let Some(value) = metadata.get(*field) {
+            set(headers, name.clone(), &value);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Makes an HTTP request from a call.
 
 use crate::carried;
-use crate::failure;
 use crate::params::{self, Params};
+use crate::targets::Target;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use http::Method;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
-use http::{Method, Uri};
 use percent_encoding::percent_decode_str;
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Outcome, Request};
@@ -31,7 +31,7 @@ const FRAMING: [&str; 9] = [
 const USUAL_HEADERS: usize = 16;
 
 /// The request to send. If a poll was told where to ask, it is a GET of the target with the headers of the call.
-pub(crate) fn compose(request: &Request, mut url: Url) -> Result<http::Request<String>, Outcome> {
+pub(crate) fn compose(request: &Request, target: &Target) -> Result<http::Request<String>, Outcome> {
     let params = params::read(request.params.as_ref())?;
     let mut headers = given_headers(&params.headers)?;
     let method = match (request.follow, &params.method) {
@@ -43,10 +43,14 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<http::Request<S
         headers.remove(CONTENT_TYPE);
         None
     } else {
-        add_query(&mut url, &params.query);
         body(&method, &params, request, &mut headers)
     };
-    authorize(&mut url, &mut headers);
+    let queried = (!request.follow && !params.query.is_empty()).then(|| with_query(&target.url, &params.query));
+    let bare = without_credentials(queried.as_ref().unwrap_or(&target.url), &mut headers);
+    let uri = match bare.or(queried) {
+        Some(changed) => Target::from(changed).uri,
+        None => target.uri.clone(),
+    };
     headers
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("application/json"));
@@ -54,19 +58,23 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<http::Request<S
         "starbridge/",
         env!("CARGO_PKG_VERSION")
     )));
+    if let Some(host) = &target.host {
+        headers.entry(HOST).or_insert_with(|| host.clone());
+    }
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     carried::put(&mut headers, request, params.step_key);
     let mut message = http::Request::new(body.unwrap_or_default());
     *message.method_mut() = method;
-    *message.uri_mut() = Uri::try_from(url.as_str()).map_err(|error| failure::outcome(&url, &error))?;
+    *message.uri_mut() = uri?;
     *message.headers_mut() = headers;
     Ok(message)
 }
 
-/// Moves user and password of the URL to a header, unless that header is set.
-fn authorize(url: &mut Url, headers: &mut HeaderMap) {
+/// Moves user and password of the URL to a header, unless that header is set. Returns the URL without them, if it has
+/// any.
+fn without_credentials(url: &Url, headers: &mut HeaderMap) -> Option<Url> {
     if url.username().is_empty() && url.password().is_none() {
-        return;
+        return None;
     }
     let mut credentials: Vec<u8> = percent_decode_str(url.username()).collect();
     credentials.push(b':');
@@ -75,9 +83,11 @@ fn authorize(url: &mut Url, headers: &mut HeaderMap) {
         value.set_sensitive(true);
         headers.entry(AUTHORIZATION).or_insert(value);
     }
+    let mut bare = url.clone();
     // Neither fails for a URL that has a user or a password.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    Some(bare)
 }
 
 fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {
@@ -112,11 +122,9 @@ fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {
     Ok(headers)
 }
 
-/// Adds parameters to the URL: a list as one parameter for each item, `null` as none, an object as its JSON.
-fn add_query(url: &mut Url, query: &Object) {
-    if query.is_empty() {
-        return;
-    }
+/// The URL with these parameters: a list as one parameter for each item, `null` as none, an object as its JSON.
+fn with_query(url: &Url, query: &Object) -> Url {
+    let mut url = url.clone();
     let mut pairs = url.query_pairs_mut();
     for (name, value) in query {
         match value {
@@ -131,6 +139,8 @@ fn add_query(url: &mut Url, query: &Object) {
             }
         }
     }
+    drop(pairs);
+    url
 }
 
 fn body(method: &Method, params: &Params, request: &Request, headers: &mut HeaderMap) -> Option<String> {

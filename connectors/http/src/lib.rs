@@ -53,6 +53,7 @@ mod retry_after;
 mod settings;
 mod stream;
 mod target;
+mod targets;
 
 pub use guard::{Allowed, BadRule, Guard, Network};
 pub use lookup::{Lookup, LookupFuture, SystemLookup};
@@ -62,10 +63,12 @@ pub use target::is_refused;
 use client::Clients;
 use starbridge_flow::graph::Pattern;
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
+use targets::Targets;
 
 /// Calls HTTP functions: the connector for `http:` and `https:`.
 pub struct HttpConnector {
     clients: Clients,
+    targets: Targets,
     settings: HttpSettings,
 }
 
@@ -74,18 +77,19 @@ impl HttpConnector {
     pub fn new(settings: HttpSettings) -> Self {
         Self {
             clients: Clients::new(&settings),
+            targets: Targets::default(),
             settings,
         }
     }
 
     async fn carry(&self, request: &Request) -> Result<Outcome, Outcome> {
-        let url = target::parse(&request.target)?;
-        target::admit(&url, &self.settings.guard)?;
-        let message = compose::compose(request, url.clone())?;
+        let target = self.targets.get(&request.target, &self.settings.guard)?;
+        let message = compose::compose(request, &target)?;
+        let url = &target.url;
         let client = self.clients.of_scheme(url.scheme())?;
         match client.send(message).await {
-            Ok(response) => Ok(outcome::of(request, &url, response, self.settings.clock.as_deref()).await),
-            Err(error) => Err(failure::outcome(&url, error.as_ref())),
+            Ok(response) => Ok(outcome::of(request, url, response, self.settings.clock.as_deref()).await),
+            Err(error) => Err(failure::outcome(url, error.as_ref())),
         }
     }
 

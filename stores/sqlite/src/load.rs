@@ -97,7 +97,7 @@ pub(crate) fn due(
 ) -> rusqlite::Result<Vec<(Timestamp, Text)>> {
     connection
         .prepare_cached(
-            "SELECT wake_at, id FROM executions WHERE wake_at IS NOT NULL AND awake = 0 AND wake_at < ?1
+            "SELECT wake_at, id FROM executions WHERE ended IS NULL AND wake_at IS NOT NULL AND awake = 0 AND wake_at < ?1
              ORDER BY wake_at, number LIMIT ?2",
         )?
         .query_map([before.0, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {

@@ -7,7 +7,7 @@ use starbridge_ports::STATUS_CODES;
 
 /// The steps from an empty file to the current format, in order. A released one is never changed:
 /// the store keeps its checksum.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
     include_str!("../migrations/0003-notices.sql"),
@@ -18,6 +18,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/0008-paused.sql"),
     include_str!("../migrations/0009-admission.sql"),
     include_str!("../migrations/0010-reasons.sql"),
+    include_str!("../migrations/0011-one-index-each.sql"),
 ];
 
 /// Identifies the file as ours: "Stbr".
@@ -113,6 +114,8 @@ fn checksum(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queueing;
+    use starbridge_flow::time::Timestamp;
 
     const FIRST: &str = "CREATE TABLE statuses (status INTEGER PRIMARY KEY, name TEXT NOT NULL);
         CREATE TABLE event_types (short TEXT PRIMARY KEY, name TEXT);
@@ -218,6 +221,45 @@ mod tests {
         assert_eq!(
             numbers(&connection, "SELECT count(*) FROM executions WHERE paused IS NULL"),
             [5]
+        );
+    }
+
+    #[test]
+    fn migration_to_fewer_indexes_finds_the_same() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(bring_up_by(&mut connection, &MIGRATIONS[..10]).is_ok());
+        for (number, awake, wake_at, ended) in [
+            (1, 0, "70", "NULL"),
+            (2, 0, "50", "NULL"),
+            (3, 1, "NULL", "NULL"),
+            (4, 0, "NULL", "9"),
+        ] {
+            let sql = format!(
+                "INSERT INTO executions (number, id, shard, flow, version, status, awake, wake_at, started, awaited, depth, ended)
+                 VALUES ({number}, 'id{number}', 0, 'f', 1, 1, {awake}, {wake_at}, 0, 0, 0, {ended});
+                 INSERT INTO tasks (place, queue, priority, round, ordered, since, message)
+                 VALUES (({number} << 24) | 2, 'q', {number}, 0, 0, 0, '');"
+            );
+            connection.execute_batch(&sql).unwrap();
+        }
+        let held =
+            "UPDATE tasks SET worker = 'w', held = 3, lease_ms = 1 WHERE place IN ((3 << 24) | 2, (1 << 24) | 2)";
+        connection.execute_batch(held).unwrap();
+        assert!(bring_up(&mut connection).is_ok());
+        let due = crate::load::due(&connection, Timestamp(80), 10).unwrap();
+        assert_eq!(due, [(Timestamp(50), "id2".into()), (Timestamp(70), "id1".into())]);
+        let next = queueing::next(&connection, "q", 10).unwrap();
+        assert_eq!(
+            next.iter().map(|task| task.execution.as_str()).collect::<Vec<_>>(),
+            ["id4", "id2"]
+        );
+        let leased = queueing::leased(&connection).unwrap();
+        assert_eq!(
+            leased
+                .iter()
+                .map(|(task, _)| task.execution.as_str())
+                .collect::<Vec<_>>(),
+            ["id1", "id3"]
         );
     }
 

@@ -56,7 +56,7 @@ impl Default for Options {
             page_bytes: 8192,
             cache_bytes: 16 * 1024 * 1024,
             mapped_bytes: 0,
-            log_pages: 4096,
+            log_pages: 2048,
             flush: Flush::Each,
             readers: 8,
             most_pages: 0,
@@ -391,7 +391,7 @@ mod tests {
         // FULL.
         assert_eq!(said("synchronous"), "Integer(2)");
         assert_eq!(said("page_size"), "Integer(8192)");
-        assert_eq!(said("wal_autocheckpoint"), "Integer(4096)");
+        assert_eq!(said("wal_autocheckpoint"), "Integer(2048)");
         assert_eq!(said("application_id"), format!("Integer({APPLICATION_ID})"));
         let written = store.read(|connection| connection.execute("DELETE FROM turns", []));
         assert!(matches!(written, Err(StoreError::Unavailable(_))));

@@ -135,7 +135,7 @@ pub(crate) fn next(connection: &Connection, queue: &str, limit: usize) -> rusqli
     connection
         .prepare_cached(&format!(
             "SELECT {TASK} FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
-             WHERE t.queue = ?1 AND t.worker IS NULL ORDER BY t.priority DESC, t.round, t.ordered, t.place LIMIT ?2"
+             WHERE t.held IS NULL AND t.queue = ?1 ORDER BY t.priority DESC, t.round, t.ordered, t.place LIMIT ?2"
         ))?
         .query_map(params![queue, row_limit(limit)], task)?
         .collect()
@@ -145,9 +145,9 @@ pub(crate) fn leased(connection: &Connection) -> rusqlite::Result<Vec<(QueuedTas
     connection
         .prepare_cached(&format!(
             "SELECT {TASK}, t.worker, t.held, t.lease_ms FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
-             WHERE t.worker IS NOT NULL ORDER BY t.place"
+             WHERE t.held >= ?1 ORDER BY +t.place"
         ))?
-        .query_map([], |row| {
+        .query_map([i64::MIN], |row| {
             let lease = TaskLease {
                 worker: text(row, 11)?,
                 held: Timestamp(row.get(12)?),
@@ -202,8 +202,8 @@ pub(crate) fn before(connection: &Connection, task: &QueuedTask, most: u64) -> r
         .query_row([task.execution.as_str()], |row| row.get::<_, i64>(0))
         .optional()?;
     // The larger priority goes first. So each term is a range of the index of waiting tasks.
-    let higher = "SELECT 1 FROM tasks WHERE worker IS NULL AND queue = ?1 AND priority > ?2";
-    let same = "SELECT 1 FROM tasks WHERE worker IS NULL AND queue = ?1 AND priority = ?2 AND (round, ordered, place) < (?3, ?4, ?5)";
+    let higher = "SELECT 1 FROM tasks WHERE held IS NULL AND queue = ?1 AND priority > ?2";
+    let same = "SELECT 1 FROM tasks WHERE held IS NULL AND queue = ?1 AND priority = ?2 AND (round, ordered, place) < (?3, ?4, ?5)";
     connection
         .prepare_cached(&format!(
             "SELECT count(*) FROM (SELECT * FROM ({higher}) UNION ALL SELECT * FROM ({same}) LIMIT ?6)"
@@ -224,7 +224,7 @@ pub(crate) fn before(connection: &Connection, task: &QueuedTask, most: u64) -> r
 pub(crate) fn depths(connection: &Connection) -> rusqlite::Result<Vec<Depth>> {
     connection
         .prepare_cached(
-            "SELECT queue, priority, count(*), min(round) FROM tasks WHERE worker IS NULL
+            "SELECT queue, priority, count(*), min(round) FROM tasks WHERE held IS NULL
              GROUP BY queue, priority ORDER BY queue, priority",
         )?
         .query_map([], |row| {

@@ -52,7 +52,7 @@ fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rusqlite::Resu
     let ended: Vec<Old> = connection
         .prepare_cached(
             "SELECT number, id, status, labels IS NOT NULL FROM executions WHERE ended IS NOT NULL AND ended < ?1
-             ORDER BY ended, number LIMIT ?2",
+             ORDER BY ended, wake_at, number LIMIT ?2",
         )?
         .query_map(params![before.0, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
             Ok(Old {

@@ -1,7 +1,6 @@
 //! The message to a worker about a task it holds (section "worker queues").
 
 use starbridge_flow::graph::Pointer;
-use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Reference;
 use starbridge_ports::QueuedTask;
@@ -12,23 +11,17 @@ use std::borrow::Cow;
 /// references replaced.
 pub(super) fn task_message(held: &HeldTask, tokens: &TokenKeys, vault: &Vault) -> String {
     let HeldTask { task, lease } = held;
-    let mut told: Object = [("token".into(), Value::from(tokens.sign(&task.execution, task.call)))]
-        .into_iter()
-        .collect();
-    let seconds = |span: Millis| Value::from(span.as_secs_rounded_up());
-    told.insert("leaseSeconds".into(), seconds(lease.heartbeat));
-    told.insert("leaseUntil".into(), at(lease.held.plus(lease.heartbeat)));
-    if let Some(longest) = task.timeout {
-        told.insert("timeoutSeconds".into(), seconds(longest));
-        told.insert("deadline".into(), at(lease.held.plus(longest)));
-    }
-    let head = Value::from(told).to_json();
-    // INVARIANT: both are objects with members, so they can be joined.
-    format!(
-        "{},{}",
-        head.strip_suffix('}').unwrap_or_default(),
-        members(task, tokens, vault)
-    )
+    let seconds = lease.heartbeat.as_secs_rounded_up();
+    let until = lease.held.plus(lease.heartbeat);
+    let ends = task.timeout.map(|longest| {
+        let (seconds, deadline) = (longest.as_secs_rounded_up(), lease.held.plus(longest));
+        format!(r#","timeoutSeconds":{seconds},"deadline":"{deadline}""#)
+    });
+    let ends = ends.unwrap_or_default();
+    let token = tokens.sign(&task.execution, task.call);
+    let members = members(task, tokens, vault);
+    // INVARIANT: tokens and times need no escapes, and the stored message is an object with members.
+    format!(r#"{{"token":"{token}","leaseSeconds":{seconds},"leaseUntil":"{until}"{ends},{members}"#)
 }
 
 /// The beginning of a message with references. Its first member says where they are. No member that a worker or a
@@ -97,8 +90,4 @@ fn references_by_form(input: &Value, task: &QueuedTask) -> Vec<(Pointer, Referen
         }
     }
     found
-}
-
-fn at(time: Timestamp) -> Value {
-    time.to_string().into()
 }

@@ -12,7 +12,6 @@ use crate::event::{Child, Event, EventId, PathItem, StepPath};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Array, Object, Value};
-use std::io::Write;
 
 /// Writes the events of a turn in the stored form.
 pub fn write_turn(flow: &Flow, events: &[Event]) -> String {
@@ -33,8 +32,8 @@ fn write_short(flow: &Flow, event: &Event, text: &mut Vec<u8>) {
     text.extend_from_slice(short_type(type_name(&event.detail)).as_bytes());
     text.push(b'"');
     if event.caused_by.0 + 1 != event.id.0 {
-        // Writing to a vector can't fail.
-        let _ = write!(text, ",\"c\":{}", event.caused_by);
+        text.extend_from_slice(b",\"c\":");
+        number(event.caused_by.0, text);
     }
     if let Some(step) = event.step {
         text.extend_from_slice(b",\"s\":");
@@ -60,13 +59,23 @@ fn write_path(flow: &Flow, path: &StepPath, text: &mut Vec<u8>) {
     for (index, item) in path.items().iter().enumerate() {
         text.extend_from_slice(if index > 0 { b",[" } else { b"[" });
         json(&write::name(flow, item.step).into(), text);
-        let _ = match item.child {
-            Child::Branch(number) => write!(text, ",\"b\",{number}]"),
-            Child::Iteration(number) => write!(text, ",\"i\",{number}]"),
-            Child::Arm(Some(number)) => write!(text, ",\"a\",{number}]"),
-            Child::Arm(None) => write!(text, ",\"a\",\"default\"]"),
+        let (kind, place): (&[u8], _) = match item.child {
+            Child::Branch(place) => (b",\"b\",", Some(place)),
+            Child::Iteration(place) => (b",\"i\",", Some(place)),
+            Child::Arm(place) => (b",\"a\",", place),
         };
+        text.extend_from_slice(kind);
+        match place {
+            Some(place) => number(place.into(), text),
+            None => text.extend_from_slice(b"\"default\""),
+        }
+        text.push(b']');
     }
+}
+
+/// Writes a number. Turns are full of them, and `write!` takes several times as long.
+fn number(number: u64, text: &mut Vec<u8>) {
+    text.extend_from_slice(number.to_string().as_bytes());
 }
 
 fn json(value: &Value, text: &mut Vec<u8>) {

@@ -180,10 +180,12 @@ impl QueueEngine {
 
     /// Decides what can be decided now, writes it, and notifies owners.
     fn run_until_idle(&mut self) -> Result<(), StoreError> {
-        self.look_ahead()?;
+        let time = self.deps.clock.now();
+        let now = time.since(self.began);
+        self.look_ahead(time, now)?;
         for _ in 0..MAX_REFILLS {
             let there = |id| self.workers.get(&id).is_some_and(|reply| !reply.is_closed());
-            let polled = self.queues.poll(self.now(), self.deps.clock.now(), &there);
+            let polled = self.queues.poll(now, time, &there);
             self.unsent_expiries.extend(polled.expiries);
             for id in polled.empty {
                 // The worker may have gone.
@@ -291,12 +293,11 @@ impl QueueEngine {
         }
     }
 
-    fn look_ahead(&mut self) -> Result<(), StoreError> {
-        let now = self.now();
+    fn look_ahead(&mut self, time: Timestamp, now: Ticks) -> Result<(), StoreError> {
         if now < self.look_again {
             return Ok(());
         }
-        let horizon = self.deps.clock.now().plus(LOOK_AHEAD);
+        let horizon = time.plus(LOOK_AHEAD);
         let tasks = self.deps.store.overdue_tasks(horizon, MAX_KNOWN)?;
         let last = tasks.last().and_then(|task| task.wait_until);
         let horizon = last

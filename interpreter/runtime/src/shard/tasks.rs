@@ -7,7 +7,7 @@ use crate::references::{references_in, write_references};
 use starbridge_flow::graph::{FaultKind, Flow, Origin, StepId};
 use starbridge_flow::limits::is_name;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Object, Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{
     CallPart, CallToSend, Event, EventId, EventKind, Failure, Signal, StartRecord, StepPath, call_type,
@@ -343,26 +343,53 @@ fn message(started: &StartRecord, family: &[Text], queue: &Text, path: Option<Va
         Some(_) => CallPart::Params,
         None => CallPart::Input,
     };
-    let mut message = Object::new();
-    let mut set = |key: &str, value: Value| drop(message.insert(key.into(), value));
-    set("references", write_references(references_in(&call.references, part)));
-    set("queue", queue.clone().into());
-    set("execution", execution.into());
-    set("flow", started.flow.clone().into());
-    set("step", call.step.into());
-    set("path", path.unwrap_or_else(|| Value::from(Vec::new())));
-    set("type", call_type(call.rollback).into());
-    set("attempt", call.attempt.into());
-    set("key", key.into());
-    set("stepKey", step_key.into());
-    set("priority", u32::from(call.priority).into());
+    let mut message = Message(Vec::with_capacity(512));
+    message.value("references", &write_references(references_in(&call.references, part)));
+    message.text("queue", queue);
+    message.text("execution", &execution);
+    message.text("flow", &started.flow);
+    message.text("step", &call.step);
+    message.value("path", &path.unwrap_or_else(|| Value::from(Vec::new())));
+    message.text("type", call_type(call.rollback));
+    message.value("attempt", &call.attempt.into());
+    message.text("key", &key);
+    message.text("stepKey", &step_key);
+    message.value("priority", &u32::from(call.priority).into());
     if let Some(traceparent) = &started.terms.traceparent {
-        set("traceparent", traceparent.clone().into());
+        message.text("traceparent", traceparent);
     }
     if family.len() > 1 {
         let ancestors = family.iter().skip(1).cloned().map(Value::from);
-        set("ancestors", Value::from(ancestors.collect::<Vec<_>>()));
+        message.value("ancestors", &Value::from(ancestors.collect::<Vec<_>>()));
     }
-    set("input", call.params.unwrap_or(call.input));
-    Value::Object(message).to_json()
+    message.value("input", &call.params.unwrap_or(call.input));
+    message.finish()
+}
+
+/// An object that is written member by member: the text is all that is needed of it.
+struct Message(Vec<u8>);
+
+impl Message {
+    /// Begins a member. The name must need no escapes.
+    fn begin(&mut self, name: &str) {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        self.0.push(b'"');
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b"\":");
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.begin(name);
+        let _ = serde_json::to_writer(&mut self.0, text);
+    }
+
+    fn value(&mut self, name: &str, value: &Value) {
+        self.begin(name);
+        let _ = serde_json::to_writer(&mut self.0, value);
+    }
+
+    fn finish(mut self) -> String {
+        self.0.push(b'}');
+        String::from_utf8(self.0).unwrap_or_default()
+    }
 }

@@ -95,13 +95,18 @@ fn query_plan_of_what_a_server_looks_for_uses_an_index() {
     for (sql, expected) in [
         ("SELECT id FROM executions WHERE awake = 1", "executions_awake"),
         (
-            "SELECT id FROM executions WHERE wake_at IS NOT NULL AND awake = 0 AND wake_at < 1 ORDER BY wake_at, number",
-            "executions_wake (wake_at>? AND wake_at<?)",
+            "SELECT id FROM executions WHERE ended IS NULL AND wake_at IS NOT NULL AND awake = 0 AND wake_at < 1 ORDER BY wake_at, number",
+            "executions_times (ended=? AND wake_at>? AND wake_at<?)",
         ),
         (
-            "SELECT id FROM executions WHERE ended IS NOT NULL AND ended < 1 ORDER BY ended, number",
-            "executions_ended (ended>? AND ended<?)",
+            "SELECT id FROM executions WHERE ended IS NOT NULL AND ended < 1 ORDER BY ended, wake_at, number",
+            "executions_times (ended>? AND ended<?)",
         ),
+        (
+            "SELECT place FROM tasks WHERE held IS NULL AND queue = 'q' ORDER BY priority DESC, round, ordered, place",
+            "COVERING INDEX tasks_line (held=? AND queue=?)",
+        ),
+        ("SELECT message FROM tasks WHERE held >= 1", "INDEX tasks_line (held>?)"),
     ] {
         let plan = plan(&connection, sql, Vec::new());
         assert!(

@@ -68,17 +68,20 @@ pub enum AuditKind {
     Key,
     /// A bulk job.
     Bulk,
+    /// A node of a cluster.
+    Node,
 }
 
 impl AuditKind {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Execution,
         Self::Flow,
         Self::Queue,
         Self::Schedule,
         Self::Key,
         Self::Bulk,
+        Self::Node,
     ];
 
     /// The word for the kind.
@@ -90,6 +93,7 @@ impl AuditKind {
             Self::Schedule => "schedule",
             Self::Key => "key",
             Self::Bulk => "bulk",
+            Self::Node => "node",
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 /// again by that one under the same key.
 const HAND_OVER: Duration = Duration::from_secs(1);
 /// How long requests that are nearly answered are waited for, before that.
-const SETTLE: Duration = Duration::from_millis(300);
+const SETTLE: Duration = Duration::from_secs(1);
 /// How long a stay gets to come to its end.
 const END: Duration = Duration::from_secs(10);
 /// How long a node that ends goes on passing requests on, until another one has the store.

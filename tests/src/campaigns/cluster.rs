@@ -161,12 +161,13 @@ impl Campaign {
     async fn fail(&mut self, options: &Options) -> Result<(), String> {
         let begun = Instant::now();
         let mut chance = Chance::new(options.seed);
+        // Each comes once in ten, in an order that the seed chooses.
         let mut next = chance.below(10) as usize;
+        let step = [1, 3, 7, 9][chance.below(4) as usize];
         while begun.elapsed() < Duration::from_secs(options.seconds) {
             tokio::time::sleep(PAUSE).await;
-            // Each comes as often as each other, in an order that changes.
             let (fault, what) = FAULTS[next % FAULTS.len()];
-            next += [1, 3, 7, 9][chance.below(4) as usize];
+            next += step;
             self.cause(fault, &mut chance).await?;
             self.findings.count(what, 1);
             self.wait_until_all_are_ready().await?;

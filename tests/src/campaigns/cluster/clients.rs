@@ -31,7 +31,7 @@ pub(super) fn definition(flow: &str) -> Value {
     };
     let steps = match flow {
         "called" => json!([{"type": "task", "name": "t", "resource": "witness:call"}]),
-        "queued" => json!([{"type": "task", "name": "t", "resource": "queue:work"}]),
+        "queued" => json!([{"type": "task", "name": "t", "resource": "queue:jobs"}]),
         "stopped" => json!([{"type": "wait", "name": "w", "duration": 86_400}]),
         _ => json!(passes()),
     };
@@ -243,7 +243,7 @@ pub(super) fn begin(book: &Arc<Book>, seed: u64) -> [Vec<JoinHandle<()>>; 2] {
 async fn work(book: &Book, worker: usize) {
     let poll = json!({"worker": format!("w{worker}"), "waitSeconds": 1, "limit": 5, "leaseSeconds": 5});
     while !book.closed.load(Ordering::SeqCst) {
-        let held = book.ask(worker, "POST", "/v1/queues/work/hold", &poll).await;
+        let held = book.ask(worker, "POST", "/v1/queues/jobs/hold", &poll).await;
         let Some((200, held)) = held else {
             tokio::time::sleep(PAUSE).await;
             continue;

@@ -2,6 +2,7 @@
 
 pub mod admissions;
 pub mod attack;
+pub mod cluster;
 pub mod crashes;
 pub mod failing;
 pub mod full_disk;

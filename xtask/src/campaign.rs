@@ -1,12 +1,14 @@
 //! The campaigns of `docs/reliability.md`.
 
 use crate::process::{self, cargo};
+use crate::services::install;
+use starbridge_services::Kind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const RELEASE: &str = "--release";
 /// The part of each campaign that is run before a change goes in.
-pub const SLICES: [(&str, &[&str]); 10] = [
+pub const SLICES: [(&str, &[&str]); 11] = [
     ("attack", &["--slice", "--jobs", "2"]),
     ("crashes", &[]),
     ("simulate", &["--seeds", "600"]),
@@ -17,9 +19,10 @@ pub const SLICES: [(&str, &[&str]); 10] = [
     ("full-disk", &[]),
     ("kills", &["--count", "10"]),
     ("holds", &["--count", "3000"]),
+    ("cluster", &["--seconds", "20"]),
 ];
 /// All of them.
-pub const ALL: [&str; 11] = [
+pub const ALL: [&str; 12] = [
     "attack",
     "crashes",
     "simulate",
@@ -31,6 +34,7 @@ pub const ALL: [&str; 11] = [
     "full-disk",
     "kills",
     "holds",
+    "cluster",
 ];
 
 /// Runs a campaign; its arguments are its own.
@@ -60,6 +64,9 @@ pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     if needs_program(campaign) {
         campaigns.arg("--program").arg(program("starbridge", release));
     }
+    if campaign == "cluster" {
+        campaigns.arg("--postgres").arg(install::program(Kind::Postgres)?);
+    }
     if campaign == "attack" {
         campaigns = with_many_files(&campaigns);
     }
@@ -81,8 +88,15 @@ fn with_many_files(command: &Command) -> Command {
     raised
 }
 
+/// The service that a campaign needs and that can't be had.
+pub fn lacks(campaign: &str) -> Option<String> {
+    (campaign == "cluster")
+        .then(|| install::program(Kind::Postgres).err())
+        .flatten()
+}
+
 fn needs_program(campaign: &str) -> bool {
-    matches!(campaign, "attack" | "kills" | "full-disk" | "holds")
+    matches!(campaign, "attack" | "kills" | "full-disk" | "holds" | "cluster")
 }
 
 /// Builds programs as `cargo test --workspace --all-features` does: other features would compile

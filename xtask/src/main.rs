@@ -35,6 +35,7 @@ usage: cargo xtask COMMAND
   full-disk                         a server on a disk that is full, where one can be mounted
   kills [--count N] [--seed S] [--example NAME]
                                     a server under load, killed 200 or N times, and those of examples, or of one
+  cluster [--seconds N] [--seed S]  three nodes over PostgreSQL, of which something fails each second, for 480 or N seconds
   holds [--count N] [--seed S]      100000 or N tasks of a queue, with workers and servers killed at random
 ";
 

@@ -39,7 +39,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
-    /// The server; otherwise STARBRIDGE_SERVER, otherwise http://127.0.0.1:7878
+    /// The server, or several nodes of one with commas between them; otherwise STARBRIDGE_SERVER, otherwise http://127.0.0.1:7878
     #[arg(long, global = true, value_name = "URL")]
     pub server: Option<String>,
     /// A file with the token; otherwise STARBRIDGE_TOKEN

@@ -3,6 +3,7 @@
 mod audit;
 mod bulk;
 mod callback;
+mod cluster;
 mod completions;
 mod data;
 mod delete;
@@ -118,6 +119,7 @@ commands! {
         outbox Outbox
         worker Worker
         whoami Whoami
+        cluster Cluster
         #[cfg(feature = "server")]
         store Store
         #[cfg(feature = "server")]

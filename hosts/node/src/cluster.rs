@@ -24,6 +24,18 @@ pub struct ShownNode {
     pub joined: Timestamp,
     /// How many heartbeats of this node came through since the last one of that node did.
     pub silent: u32,
+    /// Present if it was told to leave its work to others: which time it was told.
+    pub drained: Option<String>,
+}
+
+/// With so many silent heartbeats a node still counts as one that may take the store.
+const LIVELY_BEATS: u32 = 2;
+
+impl ShownNode {
+    /// Whether it takes the store if it is free.
+    pub fn may_take(&self) -> bool {
+        self.drained.is_none() && self.silent <= LIVELY_BEATS
+    }
 }
 
 /// The cluster, as a node sees it.
@@ -43,6 +55,26 @@ impl View {
         let owner = self.owner.as_deref()?;
         self.nodes.iter().find(|node| node.process == owner)
     }
+
+    /// Whether another node than this one may take the store.
+    pub fn has_other(&self, process: &str) -> bool {
+        self.nodes.iter().any(|node| node.process != process && node.may_take())
+    }
+}
+
+/// Under this kind the store keeps which nodes were told to leave their work to others, by their names.
+pub const DRAINS: &str = "drain";
+
+/// What is kept under that kind: it is about one process, so that a node that starts again under the same name has its work.
+pub fn drain_mark(process: &str, now: Timestamp) -> String {
+    format!("{process} {}", now.0)
+}
+
+/// Which time the process was told, if that is about it.
+#[cfg(feature = "postgres")]
+fn drained(mark: Option<&str>, process: &str) -> Option<String> {
+    let (about, time) = mark?.split_once(' ')?;
+    (about == process).then(|| time.to_owned())
 }
 
 /// What a node counts about its cluster.
@@ -135,6 +167,13 @@ impl Cluster {
         self.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The other nodes, as they were seen last.
+    pub fn others(&self) -> Vec<ShownNode> {
+        let mut nodes = self.view().nodes;
+        nodes.retain(|node| node.name != self.name);
+        nodes
+    }
+
     /// Whether a node shows this certificate.
     pub fn knows(&self, certificate: &str) -> bool {
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,5 +183,19 @@ impl Cluster {
     /// Notes what was seen.
     pub fn see(&self, view: View) {
         *self.view.lock().unwrap_or_else(PoisonError::into_inner) = view;
+    }
+}
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_about_one_process() {
+        let mark = drain_mark("one", Timestamp(7));
+        assert_eq!(drained(Some(&mark), "one").as_deref(), Some("7"));
+        assert_eq!(drained(Some(&mark), "two"), None);
+        assert_eq!(drained(None, "one"), None);
+        assert_eq!(DRAINS, starbridge_postgres::DRAINS);
     }
 }

@@ -5,10 +5,12 @@ mod events;
 mod front;
 mod link;
 mod pins;
+mod reach;
 mod role;
 
 pub use pins::Identity;
-pub use role::{Peer, Role};
+pub use reach::{Tried, try_others};
+pub use role::{Answering, Peer, Role};
 
 use crate::{Drain, Server, ServerSettings, app};
 use asking::Front;
@@ -17,6 +19,7 @@ use starbridge_node::cluster::Cluster;
 use starbridge_node::http::connections;
 use starbridge_node::node::Node;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
@@ -44,7 +47,15 @@ impl Post {
             Vec::new(),
             Some(self.cluster.clone()),
         );
-        self.is_now(Role::Owner(crate::router::router(app)));
+        self.is_now(Role::Owner(Answering::new(crate::router::router(app))));
+    }
+
+    /// From now on the node owns nothing. Waits until what it was asked before is answered, for so long at most: what comes
+    /// now waits for the next owner.
+    pub async fn retire(&self, patience: Duration) {
+        if let Role::Owner(answering) = self.role.send_replace(Role::Nobody) {
+            answering.settled(patience).await;
+        }
     }
 
     /// What the node is.

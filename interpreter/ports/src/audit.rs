@@ -70,6 +70,8 @@ pub enum AuditKind {
     Bulk,
     /// A view.
     View,
+    /// A node of a cluster.
+    Node,
 }
 
 impl AuditKind {
@@ -82,6 +84,7 @@ impl AuditKind {
         Self::Key,
         Self::Bulk,
         Self::View,
+        Self::Node,
     ];
 
     /// The word for the kind.
@@ -94,6 +97,7 @@ impl AuditKind {
             Self::Key => "key",
             Self::Bulk => "bulk",
             Self::View => "view",
+            Self::Node => "node",
         }
     }
 

@@ -1,6 +1,7 @@
 //! Whether a database is fit for a store: looked at once, when it is opened.
 
 use crate::fault::Failure;
+use crate::migrate;
 use crate::open_error::OpenError;
 use crate::session::Session;
 use crate::settings::PostgresSettings;
@@ -38,6 +39,11 @@ pub(crate) async fn check(
     let row = session.only(ASKED, &[&schema]).await.map_err(OpenError::from)?;
     let between = (before + now()) / 2;
     let mut why = unfit(&row, schema, settings.readers);
+    if let Some(lack) = without_tables(&row, schema)
+        && makes_tables(session, schema).await
+    {
+        why.push(lack);
+    }
     let (alone, may_lose) = standbys(session).await.map_err(OpenError::from)?;
     if settings.require_synchronous && alone {
         why.push(
@@ -123,19 +129,30 @@ fn unfit(row: &Row, schema: &str, readers: usize) -> Vec<String> {
             "it has {left} connections left, and {wanted} are needed: raise `max_connections`, or end others"
         ));
     }
+    why
+}
+
+/// Why the role can't make a store, if it can't.
+fn without_tables(row: &Row, schema: &str) -> Option<String> {
     let (role, database): (&str, &str) = (row.get(13), row.get(14));
     match row.get::<_, Option<bool>>(11) {
-        Some(true) => {}
-        Some(false) => why.push(format!(
-            "the role `{role}` may not make tables in the schema `{schema}`: `grant usage, create on schema {schema} to {role}`"
+        Some(true) => None,
+        Some(false) => Some(format!(
+            "the role `{role}` may not make tables in the schema `{schema}`: `grant usage, create on schema {schema} to {role}`, \
+             or let a role that may run `starbridge store init` or `upgrade`, which print what to grant"
         )),
-        None if row.get(10) => {}
-        None => why.push(format!(
+        None if row.get(10) => None,
+        None => Some(format!(
             "the role `{role}` may not make a schema: `create schema {schema} authorization {role}`, or `grant create on \
              database {database} to {role}`"
         )),
     }
-    why
+}
+
+/// Whether tables are still to be made. A store that can't be used at all is told of later.
+async fn makes_tables(session: &Session, schema: &str) -> bool {
+    let lack = migrate::lack(session, schema).await;
+    matches!(lack, Ok(Some(_)) | Err(OpenError::Store(_)))
 }
 
 fn now() -> i64 {

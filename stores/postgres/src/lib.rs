@@ -31,6 +31,7 @@ mod open_error;
 pub mod outbox;
 mod owner;
 mod parts;
+mod prepare;
 mod queueing;
 mod readers;
 mod reasons;
@@ -47,8 +48,9 @@ mod wait;
 mod write;
 
 pub use head::MAX_EVENTS;
-pub use member::{Claim, MAX_MEMBERS, Member, Seen, SeenMember};
+pub use member::{Claim, DRAINS, MAX_MEMBERS, Member, Seen, SeenMember};
 pub use open_error::OpenError;
+pub use prepare::{Prepared, Preparing, prepare};
 pub use settings::PostgresSettings;
 
 use fault::Failure;

@@ -18,6 +18,8 @@ use starbridge_ports::StoreError;
 
 /// How many nodes a cluster has at most.
 pub const MAX_MEMBERS: i16 = 16;
+/// Under this kind the store keeps which nodes were told to leave their work to others, by their names.
+pub const DRAINS: &str = "drain";
 
 /// A node, as another one sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct SeenMember {
     pub joined: i64,
     /// How far its heartbeats have come.
     pub beat: i64,
+    /// What is kept about it on the shelf [`DRAINS`].
+    pub drain: Option<String>,
 }
 
 /// What a heartbeat brings back.
@@ -257,10 +261,13 @@ impl Member {
         );
         let others =
             "select n.name, coalesce(n.address, ''), coalesce(n.certificate, ''), n.version, n.process::text, n.joined,
-                coalesce(pg_sequence_last_value(('heartbeat_' || n.slot)::regclass), 0)
-            from nodes n where n.slot is not null order by n.slot";
+                coalesce(pg_sequence_last_value(('heartbeat_' || n.slot)::regclass), 0), convert_from(s.text, 'UTF8')
+            from nodes n left join shelf s on s.kind = $1 and s.name = n.name
+            where n.slot is not null order by n.slot";
         let (key, mine) = (owner::key(&self.settings.schema), format!("heartbeat_{}", self.slot));
-        let answers = session.query_all(&[(&state, &[&key, &mine]), (others, &[])]).await?;
+        let answers = session
+            .query_all(&[(&state, &[&key, &mine]), (others, &[&DRAINS])])
+            .await?;
         let [state, others] = answers.as_slice() else {
             return Err(Failure::corrupt("the database", &"two queries have not two answers"));
         };
@@ -275,6 +282,7 @@ impl Member {
             process: row.get(4),
             joined: row.get(5),
             beat: row.get(6),
+            drain: row.get(7),
         };
         Ok(Seen {
             members: others.iter().map(member).collect(),

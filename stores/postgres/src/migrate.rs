@@ -2,10 +2,11 @@
 
 use crate::fault::Failure;
 use crate::open_error::OpenError;
-use crate::session::{Owned, Sent, Session};
+use crate::session::Session;
 use starbridge_flow::fnv::fnv1a_64;
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 use starbridge_ports::STATUS_CODES;
+use std::fmt::Write;
 
 /// The steps from nothing to the current format, in order. A released one is never changed: the store keeps its
 /// checksum.
@@ -45,24 +46,73 @@ pub(crate) async fn look(session: &Session, schema: &str) -> Result<Found, Failu
     }
 }
 
-/// Brings a store up to the current format. Returns whether it was made.
-pub(crate) async fn bring_up(session: &Session, schema: &str) -> Result<bool, OpenError> {
-    bring_up_by(session, schema, &MIGRATIONS).await
+/// What a store lacks, as SQL.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Lack {
+    /// Whether there is no store at all.
+    pub is_new: bool,
+    /// The format that it has; 0 if there is none.
+    pub has: usize,
+    /// Statements for a transaction, with the schema first in the search path.
+    pub sql: String,
 }
 
-async fn bring_up_by(session: &Session, schema: &str, migrations: &[&str]) -> Result<bool, OpenError> {
+/// The format that this program brings stores to.
+pub(crate) const FORMAT: usize = MIGRATIONS.len();
+
+/// Brings a store up to the current format. Returns whether it was made.
+pub(crate) async fn bring_up(session: &Session, schema: &str) -> Result<bool, OpenError> {
+    let Some(lack) = lack(session, schema).await? else {
+        return Ok(false);
+    };
+    fill(session, &lack).await?;
+    Ok(lack.is_new)
+}
+
+/// Runs what a store lacks: all of it or nothing.
+pub(crate) async fn fill(session: &Session, lack: &Lack) -> Result<(), Failure> {
+    session.run("begin").await?;
+    let filled = session.run(&lack.sql).await;
+    session.run(if filled.is_ok() { "commit" } else { "rollback" }).await?;
+    Ok(filled?)
+}
+
+/// What a store lacks, if that is anything.
+pub(crate) async fn lack(session: &Session, schema: &str) -> Result<Option<Lack>, OpenError> {
     let is_new = match look(session, schema).await? {
         Found::Foreign => return Err(OpenError::Foreign(schema.to_owned())),
         found => found == Found::Nothing,
     };
-    if !is_new && !missing(session, migrations).await? {
-        return Ok(false);
+    if !is_new && !missing(session, &MIGRATIONS).await? {
+        return Ok(None);
     }
-    session.run("begin").await.map_err(Failure::from)?;
-    let brought = steps(session, schema, migrations, is_new).await;
-    let end = if brought.is_ok() { "commit" } else { "rollback" };
-    session.run(end).await.map_err(Failure::from)?;
-    brought.map(|()| is_new)
+    let mut sql = String::new();
+    let mut has = 0;
+    if is_new {
+        // Who may not make schemas may be given one.
+        let there = session
+            .first("select 1 from pg_catalog.pg_namespace where nspname = $1", &[&schema])
+            .await;
+        if there.map_err(Failure::from)?.is_none() {
+            let _ = writeln!(sql, "create schema {schema};");
+        }
+        let made =
+            "create table migrations (number bigint primary key, checksum text not null, time bigint not null);\n";
+        sql.push_str(made);
+    } else {
+        let last = session.only("select count(*) from migrations", &[]).await?;
+        has = usize::try_from(last.get::<_, i64>(0)).unwrap_or_default();
+    }
+    for (number, step) in (1..).zip(MIGRATIONS).skip(has) {
+        sql.push_str(step);
+        let _ = writeln!(
+            sql,
+            "insert into migrations values ({number}, '{}', (extract(epoch from now()) * 1000)::bigint);",
+            checksum(step)
+        );
+    }
+    sql.push_str(&codes());
+    Ok(Some(Lack { is_new, has, sql }))
 }
 
 /// Whether a store has not all of this: steps, or words for codes. An error if it is none that these steps made.
@@ -89,63 +139,29 @@ async fn missing(session: &Session, migrations: &[&str]) -> Result<bool, OpenErr
     Ok(kept.len() < migrations.len() || !words)
 }
 
-async fn steps(session: &Session, schema: &str, migrations: &[&str], is_new: bool) -> Result<(), OpenError> {
-    if is_new {
-        // Who may not make schemas may be given one.
-        let there = session
-            .first("select 1 from pg_catalog.pg_namespace where nspname = $1", &[&schema])
-            .await;
-        if there.map_err(Failure::from)?.is_none() {
-            session
-                .run(&format!("create schema {schema}"))
-                .await
-                .map_err(Failure::from)?;
-        }
-        let made = "create table migrations (number bigint primary key, checksum text not null, time bigint not null)";
-        session.run(made).await.map_err(Failure::from)?;
-    }
-    let last = session
-        .only("select coalesce(max(number), 0) from migrations", &[])
-        .await?;
-    let last: i64 = last.get(0);
-    for (number, sql) in (1..).zip(migrations).filter(|(number, _)| *number > last) {
-        session.run(sql).await.map_err(Failure::from)?;
-        let note = "insert into migrations values ($1, $2, (extract(epoch from now()) * 1000)::bigint)";
-        session
-            .execute(note, &[&number, &checksum(sql)])
-            .await
-            .map_err(Failure::from)?;
-    }
-    name_codes(session).await?;
-    Ok(())
-}
-
 /// Fills the tables from which the views take the words for codes. A later version may have more codes than the one
-/// that created the store.
-async fn name_codes(session: &Session) -> Result<(), Failure> {
-    let numbers: Vec<i16> = (0..).take(STATUS_CODES.len()).collect();
-    let words: Vec<&str> = STATUS_CODES.iter().map(|status| status.as_str()).collect();
-    let pair = |table: &[(&'static str, &'static str)]| -> Vec<Owned<'static>> {
-        vec![
-            Box::new(table.iter().map(|(_, short)| *short).collect::<Vec<&str>>()),
-            Box::new(table.iter().map(|(long, _)| *long).collect::<Vec<&str>>()),
-        ]
+/// that created the store. No word has a quote.
+fn codes() -> String {
+    let statuses = STATUS_CODES.iter().enumerate();
+    let statuses = statuses.map(|(code, status)| format!("({code}, '{}')", status.as_str()));
+    let pairs = |table: &[(&'static str, &'static str)]| -> Vec<String> {
+        table
+            .iter()
+            .map(|(long, short)| format!("('{short}', '{long}')"))
+            .collect()
     };
     let all = [
-        Sent::new(
-            "insert into statuses select * from unnest($1::smallint[], $2::text[]) on conflict do nothing",
-            vec![Box::new(numbers), Box::new(words)],
-        ),
-        Sent::new(
-            "insert into event_types select * from unnest($1::text[], $2::text[]) on conflict do nothing",
-            pair(SHORT_TYPES),
-        ),
-        Sent::new(
-            "insert into detail_members select * from unnest($1::text[], $2::text[]) on conflict do nothing",
-            pair(SHORT_KEYS),
-        ),
+        ("statuses", statuses.collect()),
+        ("event_types", pairs(SHORT_TYPES)),
+        ("detail_members", pairs(SHORT_KEYS)),
     ];
-    Ok(session.execute_all(&all).await?)
+    let all = all.map(|(table, rows)| {
+        format!(
+            "insert into {table} values {} on conflict do nothing;\n",
+            rows.join(", ")
+        )
+    });
+    all.concat()
 }
 
 /// Detects accidental changes.

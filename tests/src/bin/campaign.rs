@@ -1,7 +1,7 @@
 //! Runs a campaign and prints its figures.
 
 use starbridge_tests::campaigns::{
-    Findings, admissions, attack, crashes, failing, full_disk, holds, kills, leases, planted, simulation, torn,
+    Findings, admissions, attack, cluster, crashes, failing, full_disk, holds, kills, leases, planted, simulation, torn,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ const USAGE: &str = "\
 usage: campaign attack --program FILE [--only NAME] [--slice] [--jobs N] | --list
        campaign crashes [--full]
        campaign kills --program FILE [--count N] [--seed S] [--example NAME]
+       campaign cluster --program FILE --postgres FILE [--seconds N] [--seed S]
        campaign simulate [--seeds N] [--seed S]
        campaign planted
        campaign failing [--full]
@@ -96,6 +97,7 @@ fn run(campaign: &str, options: &Options) -> Result<Findings, String> {
         },
         "kills" => run_kills(options),
         "holds" => run_holds(options),
+        "cluster" => run_cluster(options),
         "holder" => run_holder(options),
         other => Err(format!("there is no campaign `{other}`")),
     }
@@ -110,6 +112,20 @@ fn run_kills(options: &Options) -> Result<Findings, String> {
         example: options.get("example").cloned(),
     };
     runtime()?.block_on(kills::run(&settings))
+}
+
+fn run_cluster(options: &Options) -> Result<Findings, String> {
+    let file = |name: &str| {
+        let file = options.get(name).ok_or_else(|| format!("`--{name}` is missing"));
+        file.map(PathBuf::from)
+    };
+    let settings = cluster::Options {
+        program: file("program")?,
+        postgres: file("postgres")?,
+        seconds: number(options, "seconds", 480)?,
+        seed: number(options, "seed", 1)?,
+    };
+    runtime()?.block_on(cluster::run(&settings))
 }
 
 fn run_holds(options: &Options) -> Result<Findings, String> {

@@ -12,7 +12,7 @@ mod told;
 mod witness;
 
 use super::{Chance, Findings};
-pub(super) use audit::{audit as audit_server, hold_against, wait_for_ends};
+pub(super) use audit::{all, audit as audit_server, hold_against, wait_for_ends};
 pub(super) use load::{FLOWS, Load, definition, put_flows};
 use operators::Operators;
 pub(super) use process::{Place, Process};

@@ -257,3 +257,103 @@ fn who_does_not_belong_is_refused() {
     assert_eq!(named["owner"], "a");
     assert_eq!(named["nodes"].as_array().map(Vec::len), Some(1));
 }
+
+/// The members of a node, as another one shows them.
+fn shown(node: &Node, name: &str) -> Value {
+    let cluster = node.json("/v1/cluster");
+    let found = cluster["nodes"].as_array().and_then(|nodes| {
+        let is = |node: &&Value| node["name"] == name;
+        nodes.iter().find(is).cloned()
+    });
+    found.unwrap_or_default()
+}
+
+#[test]
+fn a_drained_owner_hands_over_and_no_request_fails() {
+    let stand = Stand::start();
+    let schema = "drained";
+    let mut nodes = three(&stand, schema);
+    put_flows(&nodes[0]);
+    let over = AtomicBool::new(false);
+    let [a, b, c] = &mut nodes;
+    std::thread::scope(|scope| {
+        let (a, b, c, over) = (&*a, &*b, &*c, &over);
+        // At each node somebody starts executions, and nobody asks twice.
+        let clients = [a, b, c].map(|node| {
+            scope.spawn(move || {
+                let (mut number, mut slowest) = (0, Duration::ZERO);
+                while !over.load(Ordering::SeqCst) || number < 20 {
+                    let asked = Instant::now();
+                    let status = start(node, "quick", &format!("{}{number}", node.name));
+                    assert_eq!(status, 201, "{} {number}", node.name);
+                    slowest = slowest.max(asked.elapsed());
+                    number += 1;
+                }
+                (number, slowest)
+            })
+        });
+        // A worker waits for a task, and gets an answer.
+        let held = scope.spawn(|| {
+            let poll = json!({"worker": "w", "waitSeconds": 20}).to_string();
+            b.ask("POST", "/v1/queues/q/hold", &poll).0
+        });
+        until(|| (count(&stand, schema, "quick", "Succeeded") > 20).then_some(()));
+        let (status, told) = b.ask("POST", "/v1/cluster/nodes/a/drain", "{}");
+        assert_eq!(status, 202, "{told}");
+        until(|| (b.owns() || c.owns()).then_some(()));
+        until(|| shown(b, "a")["drained"].as_bool()?.then_some(()));
+        over.store(true, Ordering::SeqCst);
+        let done = clients.map(|client| client.join().unwrap());
+        assert_eq!(held.join().unwrap(), 200);
+        let started: u64 = done.iter().map(|(number, _)| number).sum();
+        until(|| (count(&stand, schema, "quick", "Succeeded") == started).then_some(()));
+        let slowest = done.iter().map(|(_, slowest)| slowest.as_millis()).max();
+        eprintln!("slowest of {started} starts while the owner was drained: {slowest:?} ms");
+    });
+    assert_eq!(count(&stand, schema, "quick", "Failed"), 0);
+    // What was told is on the audit list, once.
+    let audit = b.json("/v1/audit?kind=node");
+    assert_eq!(audit["items"][0]["action"], "drain");
+    assert_eq!(audit["items"][0]["object"], "a");
+    // It takes the store only if no other can.
+    b.kill();
+    until(|| c.owns().then_some(()));
+    assert!(a.ready().is_some_and(|said| said.contains("standing by")));
+    c.kill();
+    until(|| a.owns().then_some(()));
+    let (status, said) = a.ask("POST", "/v1/cluster/nodes/a/drain", "{}");
+    assert_eq!(status, 409, "{said}");
+    assert_eq!(a.ask("POST", "/v1/cluster/nodes/nobody/drain", "{}").0, 404);
+}
+
+#[test]
+fn a_drained_node_that_stands_by_leaves() {
+    let stand = Stand::start();
+    let mut nodes = three(&stand, "leaving");
+    let (status, told) = nodes[1].ask("POST", "/v1/cluster/nodes/c/drain", "{}");
+    assert_eq!(status, 202, "{told}");
+    assert!(nodes[2].ended_well());
+    until(|| (names(&nodes[0]) == BTreeSet::from(["a".to_owned(), "b".to_owned()])).then_some(()));
+    // Started again under its name, it is as any other.
+    nodes[2] = Node::start(&stand, "leaving", "c");
+    until(|| (shown(&nodes[0], "c")["drained"] == false).then_some(()));
+    nodes[0].kill();
+    nodes[1].kill();
+    until(|| nodes[2].owns().then_some(()));
+}
+
+#[test]
+fn a_node_that_others_do_not_reach_is_told_at_once() {
+    let stand = Stand::start();
+    let _owner = Node::start(&stand, "reached", "a");
+    let mut lost = command(&stand, "reached", "b", 0, 0);
+    lost.env("STARBRIDGE_CLUSTER_ADVERTISE", "127.0.0.1:1");
+    let said = lost.output().unwrap();
+    assert_eq!(said.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        said.contains("other nodes do not reach this one at 127.0.0.1:1: the node a:")
+            && said.contains("`cluster.advertise`"),
+        "{said}"
+    );
+}

@@ -1,8 +1,10 @@
 //! What is not opened, and what is said of it.
 
 use crate::stand::Stand;
-use starbridge_ports::{History, StoreError};
-use starbridge_postgres::{PostgresSettings, PostgresStore};
+use starbridge_node::config::Config;
+use starbridge_node::store_care::restored;
+use starbridge_ports::{History, Listing, StoreError};
+use starbridge_postgres::{PostgresSettings, PostgresStore, Preparing, prepare};
 use starbridge_tests::stores::{more, start};
 
 fn refused(settings: &PostgresSettings) -> String {
@@ -146,4 +148,106 @@ fn too_few_connections_are_told_at_the_start() {
         ..stand.settings()
     };
     assert!(refused(&settings).contains("connections left"));
+}
+
+/// Runs what was printed, for this role.
+fn grant(stand: &Stand, rights: &[String], role: &str) {
+    for right in rights {
+        stand.sql(&right.replace("to ROLE;", &format!("to {role};")));
+    }
+}
+
+#[test]
+fn a_store_that_another_role_made_is_used_by_one_that_makes_no_tables() {
+    let stand = Stand::start();
+    stand.sql("create role serving login");
+    let settings = stand.settings();
+    let schema = &settings.schema;
+    let serving = PostgresSettings {
+        url: settings.url.replace("starbridge@", "serving@"),
+        ..settings.clone()
+    };
+    assert!(refused(&serving).contains("may not make a schema"));
+    // What is only printed changes nothing, and makes a store when it is run.
+    let printed = prepare(&settings, Preparing::Init, false).unwrap();
+    assert_eq!(printed.had, 0);
+    let there = format!("select count(*) from pg_namespace where nspname = '{schema}'");
+    assert_eq!(stand.sql(&there), "0");
+    stand.sql(&printed.sql);
+    let made = prepare(&settings, Preparing::Init, true).unwrap();
+    assert_eq!((made.had, made.sql.as_str()), (made.has, ""));
+    let without = refused(&serving);
+    assert!(
+        without.contains("may not make tables") && without.contains("store init"),
+        "{without}"
+    );
+    grant(&stand, &made.rights, "serving");
+    let store = PostgresStore::open(&serving).unwrap();
+    assert!(!store.is_new());
+    assert_eq!(store.append(&[start("a")]), Ok(vec![]));
+    assert_eq!(store.append(&[more("a", 2, 1)]), Ok(vec![]));
+    assert!(store.record("a").unwrap().is_some());
+}
+
+#[test]
+fn a_store_of_the_first_format_is_upgraded_by_whoever_may() {
+    let stand = Stand::start();
+    let settings = stand.settings();
+    let schema = &settings.schema;
+    let missing = prepare(&settings, Preparing::Upgrade, true).unwrap_err().to_string();
+    assert!(missing.contains("`starbridge store init`"), "{missing}");
+    let made = prepare(&settings, Preparing::Init, true).unwrap();
+    assert!(made.had == 0 && made.has >= 2);
+    // As the version before the one with clusters left it.
+    let sequences: Vec<String> = (0..16)
+        .map(|slot| format!("drop sequence {schema}.heartbeat_{slot};"))
+        .collect();
+    stand.sql(&format!(
+        "{} drop index {schema}.nodes_slots; drop index {schema}.nodes_named; delete from {schema}.migrations where number > 1",
+        sequences.concat()
+    ));
+    let old = prepare(&settings, Preparing::Init, true).unwrap();
+    assert_eq!((old.had, old.has), (1, 1), "making one changes no other");
+    stand.sql("create role other login");
+    grant(&stand, &made.rights, "other");
+    let other = PostgresSettings {
+        url: settings.url.replace("starbridge@", "other@"),
+        ..settings.clone()
+    };
+    assert!(refused(&other).contains("`starbridge store init` or `upgrade`"));
+    let done = prepare(&settings, Preparing::Upgrade, true).unwrap();
+    assert_eq!((done.had, done.has), (1, made.has));
+    grant(&stand, &done.rights, "other");
+    assert!(PostgresStore::open(&other).is_ok());
+    let again = prepare(&settings, Preparing::Upgrade, true).unwrap();
+    assert_eq!((again.had, again.sql.as_str()), (made.has, ""));
+}
+
+#[test]
+fn what_was_running_in_a_restored_store_waits_for_a_word() {
+    let stand = Stand::start();
+    let settings = stand.settings();
+    let mut config = Config::default();
+    config.store.url.clone_from(&settings.url);
+    config.store.schema.clone_from(&settings.schema);
+    let missing = restored(None, &config).unwrap_err();
+    assert!(missing.contains("there is no store"), "{missing}");
+    let store = PostgresStore::open(&settings).unwrap();
+    assert_eq!(store.append(&[start("a"), start("b")]), Ok(vec![]));
+    let awake = store.awake().unwrap();
+    assert!(!awake.is_empty());
+    let taken = restored(None, &config).unwrap_err();
+    assert!(taken.contains("in use"), "{taken}");
+    drop(store);
+    let (place, found) = restored(None, &config).unwrap();
+    assert!(place.contains(&settings.schema));
+    assert_eq!(found.iter().map(|one| one.id.clone()).collect::<Vec<_>>(), awake);
+    let store = PostgresStore::open(&settings).unwrap();
+    assert_eq!(store.awake().unwrap(), Vec::<starbridge_flow::value::Text>::new());
+    for id in &awake {
+        let record = store.record(id).unwrap().unwrap();
+        assert!(record.broken.unwrap().cause.contains("restored"));
+    }
+    drop(store);
+    assert_eq!(restored(None, &config).unwrap().1, []);
 }

@@ -80,7 +80,9 @@ fn imports_point_down() {
         if floor(name).is_none() {
             wrong.push(format!("`{name}` has no place in this test's table"));
         }
-        if package.uses.contains("starbridge-services") && *name != "xtask" {
+        // A campaign is a test, too: one of them kills a database.
+        let starts = matches!(*name, "xtask" | "starbridge-tests");
+        if package.uses.contains("starbridge-services") && !starts {
             wrong.push(format!("`{name}` may start services only in its tests"));
         }
         for used in package.uses.iter().chain(&package.tests_use) {

@@ -1,6 +1,6 @@
 //! The thread that tells others that this node lives, sees which of them do, and takes the store when nobody has it.
 
-use super::{Cluster, ShownNode, View};
+use super::{Cluster, ShownNode, View, drained};
 use crate::config::Config;
 use crate::configured_store::{database, opened};
 use crate::stores::Opened;
@@ -23,6 +23,10 @@ const REFUSED_BEATS: u32 = 2;
 const GRACE_BEATS: u32 = 4;
 /// For so many heartbeats a node that was drained leaves the store to others.
 const RELUCTANT_BEATS: u32 = 10;
+/// Between two looks while the owner hands the store over.
+const PEEK: Duration = Duration::from_millis(50);
+/// So often a node looks like that at most.
+const PEEKS: u32 = 100;
 /// How long an address gets to refuse a connection.
 const PROBE: Duration = Duration::from_millis(300);
 
@@ -34,6 +38,10 @@ pub enum Event {
     Taken(Opened, Instant),
     /// The store is not this node's any more, and why.
     Lost(String),
+    /// An operator wants the store to be another node's.
+    HandOver,
+    /// An operator wants this node to leave.
+    Leave,
 }
 
 enum Order {
@@ -60,10 +68,7 @@ impl Membership {
         certificate: &str,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Event>), String> {
         let settings = database(config)?;
-        let address = match config.cluster.advertise.is_empty() {
-            true => config.cluster.listen.to_string(),
-            false => config.cluster.advertise.clone(),
-        };
+        let address = config.cluster.reached_at();
         let member = Member::join(&settings, &address, certificate).map_err(|error| error.to_string())?;
         let (events, heard) = mpsc::unbounded_channel();
         let (orders, inbox) = channel();
@@ -79,6 +84,8 @@ impl Membership {
             free: 0,
             grace: 0,
             reluctant: 0,
+            obeyed: None,
+            peeks: 0,
         };
         let thread = std::thread::Builder::new()
             .name("membership".to_owned())
@@ -128,16 +135,26 @@ struct Thread {
     free: u32,
     grace: u32,
     reluctant: u32,
+    /// The time that this node was told to leave its work to others, and has done so.
+    obeyed: Option<String>,
+    /// How often it has looked while the owner hands the store over.
+    peeks: u32,
 }
 
 impl Thread {
     fn run(&mut self, inbox: &Receiver<Order>) {
-        let mut next = Instant::now();
+        let mut due = Instant::now();
+        let mut next = due;
         loop {
             let now = Instant::now();
             if now >= next {
-                self.beat();
-                next = Instant::now() + BEAT;
+                // Only what comes as often as it should is counted.
+                let counts = now >= due;
+                let soon = self.beat(counts);
+                if counts {
+                    due = Instant::now() + BEAT;
+                }
+                next = if soon { due.min(Instant::now() + PEEK) } else { due };
                 continue;
             }
             match inbox.recv_timeout(next - now) {
@@ -161,37 +178,77 @@ impl Thread {
         }
     }
 
-    fn beat(&mut self) {
+    /// Returns whether the next look is to come soon, because the owner hands the store over.
+    fn beat(&mut self, counts: bool) -> bool {
         let seen = match self.member.beat() {
             Ok(seen) => seen,
             Err(error) => {
                 tracing::debug!(%error, "a heartbeat did not come through");
-                return;
+                return false;
             }
         };
         if seen.is_fresh {
             self.beats.clear();
             self.grace = GRACE_BEATS;
         }
-        let view = self.view(&seen);
+        let view = self.view(&seen, counts);
         self.cluster.see(view.clone());
         // If nobody listens, the process ends.
         let _ = self.events.send(Event::Seen(view.clone()));
         self.hold();
+        self.obey(&view);
         if matches!(self.state, State::Stands) {
-            self.look(&seen, &view);
+            self.look(&seen, &view, counts);
         }
-        self.grace = self.grace.saturating_sub(1);
-        self.reluctant = self.reluctant.saturating_sub(1);
+        if counts {
+            self.grace = self.grace.saturating_sub(1);
+            self.reluctant = self.reluctant.saturating_sub(1);
+        }
+        self.watches(&seen, &view)
+    }
+
+    /// Does what an operator wants, once each time: it hands the store over, or leaves.
+    fn obey(&mut self, view: &View) {
+        let me = view.nodes.iter().find(|node| node.process == self.member.process());
+        let Some(told) = me.and_then(|me| me.drained.clone()) else {
+            return;
+        };
+        if self.obeyed.as_ref() == Some(&told) {
+            return;
+        }
+        let event = match self.state {
+            State::Owns(_) if view.has_other(self.member.process()) => Event::HandOver,
+            State::Stands => Event::Leave,
+            State::Owns(_) | State::Takes | State::Ends(_) => return,
+        };
+        self.obeyed = Some(told);
+        let _ = self.events.send(event);
+    }
+
+    /// Whether the owner hands the store over, and this node is one that may take it.
+    fn watches(&mut self, seen: &Seen, view: &View) -> bool {
+        let is = |node: &&ShownNode| Some(&node.process) == seen.owner.as_ref();
+        let hands_over = view.nodes.iter().find(is).is_some_and(|owner| owner.drained.is_some());
+        let me = view.nodes.iter().find(|node| node.process == self.member.process());
+        if !hands_over || me.is_none_or(|me| me.drained.is_some()) {
+            self.peeks = 0;
+            return false;
+        }
+        self.peeks = self.peeks.saturating_add(1);
+        self.peeks <= PEEKS
     }
 
     /// The cluster, with how long each node was silent.
-    fn view(&mut self, seen: &Seen) -> View {
+    fn view(&mut self, seen: &Seen, counts: bool) -> View {
         self.beats
             .retain(|process, _| seen.members.iter().any(|member| member.process == *process));
         let nodes = seen.members.iter().map(|member| {
             let (last, silent) = self.beats.entry(member.process.clone()).or_insert((member.beat, 0));
-            *silent = if *last == member.beat { *silent + 1 } else { 0 };
+            *silent = if *last == member.beat {
+                *silent + u32::from(counts)
+            } else {
+                0
+            };
             *last = member.beat;
             ShownNode {
                 name: member.name.clone(),
@@ -201,6 +258,7 @@ impl Thread {
                 process: member.process.clone(),
                 joined: Timestamp(member.joined),
                 silent: *silent,
+                drained: drained(member.drain.as_deref(), &member.process),
             }
         });
         View {
@@ -222,19 +280,21 @@ impl Thread {
     }
 
     /// Takes the store if nobody has it, or whoever has it is silent. Others do so one after the other.
-    fn look(&mut self, seen: &Seen, view: &View) {
+    fn look(&mut self, seen: &Seen, view: &View, counts: bool) {
         let me = self.member.process().to_owned();
-        let before = view.nodes.iter().take_while(|node| node.process != me);
-        let live = |node: &&ShownNode| node.silent < self.lease && Some(&node.process) != seen.owner.as_ref();
-        let rank = u32::try_from(before.filter(live).count()).unwrap_or(u32::MAX);
+        let rank = self.rank(seen, view);
         if !seen.is_held {
-            self.free += 1;
-            if self.free > rank + self.grace + self.reluctant {
+            self.free += u32::from(counts);
+            let waits = rank + self.grace + self.reluctant;
+            if self.free > waits || (!counts && waits == 0) {
                 self.take(None);
             }
             return;
         }
         self.free = 0;
+        if !counts {
+            return;
+        }
         let owner = view.owner().filter(|owner| owner.process != me).cloned();
         let Some(owner) = owner else {
             return;
@@ -248,6 +308,31 @@ impl Thread {
             );
             self.take(Some(&owner.process));
         }
+    }
+
+    /// For how many heartbeats others try before this node does: those before it, and all others if it was told to leave its
+    /// work to them.
+    fn rank(&self, seen: &Seen, view: &View) -> u32 {
+        let me = self.member.process();
+        let is_drained = view
+            .nodes
+            .iter()
+            .any(|node| node.process == me && node.drained.is_some());
+        let mut rank: u32 = 0;
+        let (mut is_before, mut others) = (true, false);
+        for node in &view.nodes {
+            is_before &= node.process != me;
+            let live = node.silent < self.lease && Some(&node.process) != seen.owner.as_ref() && node.process != me;
+            let ready = live && node.drained.is_none();
+            let goes_first = if is_drained {
+                ready || (live && is_before)
+            } else {
+                ready && is_before
+            };
+            rank += u32::from(goes_first);
+            others |= ready;
+        }
+        rank + if is_drained && others { RELUCTANT_BEATS } else { 0 }
     }
 
     fn take(&mut self, silent: Option<&str>) {

@@ -35,6 +35,14 @@ impl ClusterConfig {
         !self.node.is_empty()
     }
 
+    /// Where other nodes reach it.
+    pub fn reached_at(&self) -> String {
+        match self.advertise.is_empty() {
+            true => self.listen.to_string(),
+            false => self.advertise.clone(),
+        }
+    }
+
     /// How many heartbeats a lease has.
     pub fn beats(&self) -> u32 {
         u32::try_from(self.lease_seconds * 2).unwrap_or(u32::MAX)

@@ -1,7 +1,7 @@
 //! Asking whoever owns the store, this node or another.
 
 use super::pins::{Identity, NAME};
-use super::role::{FROM, NOT_OWNER, Peer, Role, call};
+use super::role::{FROM, NOT_OWNER, Peer, Role};
 use crate::access::Access;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::ConnectInfo;
@@ -66,15 +66,7 @@ impl Front {
         {
             return Some(client.clone());
         }
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(self.identity.client(&peer.certificate).ok()?)
-            .connect_timeout(CONNECT)
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .http1_only()
-            .build();
-        let client = client.ok()?;
+        let client = client(&self.identity, &peer.certificate)?;
         *kept = Some((peer.clone(), client.clone()));
         Some(client)
     }
@@ -135,10 +127,10 @@ impl Front {
         loop {
             let now = role.borrow_and_update().clone();
             let failed = match now {
-                Role::Owner(router) => {
+                Role::Owner(answering) => {
                     let mut request = Request::from_parts(parts.clone(), body.take());
                     request.extensions_mut().insert(ConnectInfo(from));
-                    return call(router, request).await;
+                    return answering.call(request).await;
                 }
                 Role::Standby(peer) => match self.pass_on(&peer, parts, from, body.take()).await {
                     Ok(answered) => return answered,
@@ -162,6 +154,19 @@ impl Front {
             let _ = tokio::time::timeout_at(next.min(until), role.changed()).await;
         }
     }
+}
+
+/// A client for the node with this certificate.
+pub(super) fn client(identity: &Identity, certificate: &str) -> Option<reqwest::Client> {
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(identity.client(certificate).ok()?)
+        .connect_timeout(CONNECT)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .http1_only()
+        .build();
+    client.ok()
 }
 
 /// A body that several threads may have, one at a time.

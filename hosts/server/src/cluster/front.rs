@@ -2,7 +2,7 @@
 
 use super::asking::{Front, Sent, unavailable};
 use super::events::resumed;
-use super::role::{FROM, Role, call};
+use super::role::{FROM, Role};
 use crate::routes::metrics_of;
 use crate::scope::Scope;
 use axum::Router;
@@ -39,10 +39,10 @@ async fn answer(
     // Only a node may say that.
     request.headers_mut().remove(FROM);
     let now = front.role.borrow().clone();
-    if let Role::Owner(router) = now {
+    if let Role::Owner(answering) = now {
         // Only what can go on at another node is kept.
         let parts = is_stream(request.headers()).then(|| parts_of(&request));
-        let answered = call(router, request).await;
+        let answered = answering.call(request).await;
         return match parts {
             Some(parts) if is_events(&answered) => resumed(front, parts, from, answered),
             _ => answered,

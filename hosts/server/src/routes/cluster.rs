@@ -1,31 +1,87 @@
 //! The cluster, as the node that has the store sees it.
 
 use super::route::Route;
+use crate::answers::aside;
 use crate::scope::Scope;
 use crate::{App, shapes};
-use axum::extract::State;
+use axum::Extension;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use starbridge_flow::value::{Object, Value};
-use starbridge_node::cluster::Cluster;
+use starbridge_node::cluster::{Cluster, DRAINS, drain_mark};
+use starbridge_node::node::Operator;
+use starbridge_node::problem::{Answer, Problem, quoted};
+use starbridge_ports::AuditKind;
 
 /// The routes of clusters.
-pub(super) const ROUTES: &[Route] = &[Route {
-    method: "GET",
-    path: "/v1/cluster",
-    scope: Some(Scope::Read),
-    summary: "The nodes of the cluster, and which of them has the store; no nodes where there is no cluster",
-    query: &[],
-    body: None,
-    answers: &[(200, "the cluster", Some("Cluster"))],
-    handler: Some(|| get(cluster)),
-}];
+pub(super) const ROUTES: &[Route] = &[
+    Route {
+        method: "GET",
+        path: "/v1/cluster",
+        scope: Some(Scope::Read),
+        summary: "The nodes of the cluster, and which of them has the store; no nodes where there is no cluster",
+        query: &[],
+        body: None,
+        answers: &[(200, "the cluster", Some("Cluster"))],
+        handler: Some(|| get(cluster)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/cluster/nodes/{name}/drain",
+        scope: Some(Scope::Admin),
+        summary: "Lets a node leave its work to others: the owner hands the store over, a node that stands by ends",
+        query: &[],
+        body: None,
+        answers: &[
+            (202, "it was told", Some("DrainedNode")),
+            (404, "there is no such node", Some("Problem")),
+            (409, "no other node can take the store", Some("Problem")),
+        ],
+        handler: Some(|| post(drain)),
+    },
+];
+
+/// How many shards a store has.
+const SHARDS: u64 = 256;
 
 /// `GET /v1/cluster`
 async fn cluster(State(app): State<App>) -> Response {
     let value = app.cluster.as_ref().map_or_else(nothing, |cluster| shown(cluster));
     shapes::json(StatusCode::OK, value.to_json())
+}
+
+/// `POST /v1/cluster/nodes/{name}/drain`
+async fn drain(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+) -> Answer<Response> {
+    let missing = || {
+        Problem::missing(
+            "NoSuchNode",
+            format!("there is no node {} in this cluster", quoted(&name)),
+        )
+    };
+    let view = app.cluster.as_ref().ok_or_else(missing)?.view();
+    let node = view.nodes.iter().find(|node| node.name == name).ok_or_else(missing)?;
+    let owns = view.owner.as_deref() == Some(&node.process);
+    if owns && !view.has_other(&node.process) {
+        let detail = format!("no other node can take the store from `{name}`: start one first");
+        return Err(Problem::conflict("NoOtherNode", detail));
+    }
+    let mark = drain_mark(&node.process, app.node.now());
+    let entry = app.node.audit_entry(&operator, "drain", AuditKind::Node, &name);
+    let kept = name.clone();
+    aside(&app.node, move |node| {
+        node.store().put_value(DRAINS, &kept, &mark, Some(&entry))
+    })
+    .await??;
+    let mut told = Object::default();
+    told.insert("name".into(), Value::from(name));
+    told.insert("owner".into(), Value::from(owns));
+    Ok(shapes::json(StatusCode::ACCEPTED, Value::from(told).to_json()))
 }
 
 fn nothing() -> Value {
@@ -49,7 +105,14 @@ fn shown(cluster: &Cluster) -> Value {
             "owner".into(),
             Value::from(owner.as_deref() == Some(node.name.as_str())),
         );
+        let shards = if owner.as_deref() == Some(node.name.as_str()) {
+            SHARDS
+        } else {
+            0
+        };
+        object.insert("shards".into(), Value::from(shards));
         object.insert("silentBeats".into(), Value::from(u64::from(node.silent)));
+        object.insert("drained".into(), Value::from(node.drained.is_some()));
         Value::from(object)
     });
     let nodes: Vec<Value> = nodes.collect();

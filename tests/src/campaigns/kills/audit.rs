@@ -38,7 +38,7 @@ async fn get(url: &str) -> Result<Object, String> {
 }
 
 /// All items of all pages of a list.
-async fn all(url: &str, parameter: &str) -> Result<Vec<Object>, String> {
+pub(in crate::campaigns) async fn all(url: &str, parameter: &str) -> Result<Vec<Object>, String> {
     let mut items = Vec::new();
     let mut page = get(&format!("{url}?limit=1000")).await?;
     loop {

@@ -9,7 +9,7 @@ use starbridge_node::cluster::{Cluster, View};
 use starbridge_node::config::Config;
 use starbridge_node::stores::{Opened, in_memory};
 use starbridge_server::Server;
-use starbridge_server::cluster::{Identity, Peer, Post, Role};
+use starbridge_server::cluster::{Identity, Peer, Post, Role, Tried, try_others};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -19,6 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 /// How long calls under way are waited for before the store is left to another node. Whatever is not answered by then is sent
 /// again by that one under the same key.
 const HAND_OVER: Duration = Duration::from_secs(1);
+/// How long requests that are nearly answered are waited for, before that.
+const SETTLE: Duration = Duration::from_secs(1);
 /// How long a stay gets to come to its end.
 const END: Duration = Duration::from_secs(10);
 /// How long a node that ends goes on passing requests on, until another one has the store.
@@ -43,6 +45,19 @@ struct Standing<'a> {
     had_owner: bool,
     /// How often the cluster was seen.
     views: u32,
+    identity: Arc<Identity>,
+    /// Whether this node and the others reach each other, once that was tried.
+    tried: Option<oneshot::Receiver<Vec<Tried>>>,
+}
+
+/// Why a node ends.
+enum Told {
+    /// A signal came.
+    Signal(&'static str),
+    /// An operator wants it to.
+    Leave,
+    /// No other node reaches it.
+    Unreached(String),
 }
 
 /// Serves until a signal comes.
@@ -61,7 +76,7 @@ pub async fn serve(config: &Config, server: Server, mut signals: Signals, voice:
     let (membership, events) = joined.map_err(fault)?;
     let address = server.address();
     let (end, ended) = oneshot::channel();
-    let (post, serving) = server.stand(cluster.clone(), identity, links, ended);
+    let (post, serving) = server.stand(cluster.clone(), identity.clone(), links, ended);
     let serving = tokio::spawn(serving);
     if let Ok(address) = address {
         let (node, at) = (&config.cluster.node, config.store.place());
@@ -81,11 +96,20 @@ pub async fn serve(config: &Config, server: Server, mut signals: Signals, voice:
         announced: None,
         had_owner: false,
         views: 0,
+        identity,
+        tried: None,
     };
-    let signal = standing.until_told(&mut signals).await;
-    voice.say(&format!("{signal}: another node takes over; once more stops at once"));
+    let told = standing.until_told(&mut signals).await;
+    match &told {
+        Told::Signal(signal) => voice.say(&format!("{signal}: another node takes over; once more stops at once")),
+        Told::Leave => voice.say("drained: this node stands by, and leaves the cluster"),
+        Told::Unreached(_) => {}
+    }
     let over = tokio::select! {
-        () = standing.step_down() => Ok(()),
+        () = standing.step_down() => match told {
+            Told::Unreached(why) => Err(voice.fault(&why, "name an address that other nodes reach with `cluster.advertise`")),
+            Told::Signal(_) | Told::Leave => Ok(()),
+        },
         signal = signals.stop() => {
             voice.say(&format!("{signal} again: stopped at once; what was acknowledged is safe"));
             Err(Exit::Interrupted)
@@ -95,13 +119,15 @@ pub async fn serve(config: &Config, server: Server, mut signals: Signals, voice:
     // A server that has ended by itself needs no signal.
     let _ = end.send(());
     let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
-    voice.say("stopped; what has not ended goes on at another node, or at the next start");
+    if over.is_ok() {
+        voice.say("stopped; what has not ended goes on at another node, or at the next start");
+    }
     over
 }
 
 impl Standing<'_> {
-    /// Takes part until a signal comes; returns its name.
-    async fn until_told(&mut self, signals: &mut Signals) -> &'static str {
+    /// Takes part until it is told to end.
+    async fn until_told(&mut self, signals: &mut Signals) -> Told {
         loop {
             let mut over = self.stay.as_ref().map(|stay| stay.node.ended());
             let failed = async {
@@ -110,12 +136,25 @@ impl Standing<'_> {
                     None => std::future::pending().await,
                 }
             };
+            let tried = async {
+                match &mut self.tried {
+                    Some(tried) => tried.await.unwrap_or_default(),
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                signal = signals.stop() => return signal,
+                signal = signals.stop() => return Told::Signal(signal),
+                tried = tried => {
+                    self.tried = None;
+                    if let Some(why) = self.judge(&tried) {
+                        return Told::Unreached(why);
+                    }
+                }
                 () = failed => self.end("it can't go on", true).await,
                 event = self.events.recv() => match event {
+                    Some(Event::Leave) => return Told::Leave,
                     Some(event) => self.hear(event).await,
-                    None => return "the membership has ended",
+                    None => return Told::Signal("the membership has ended"),
                 },
             }
         }
@@ -126,12 +165,59 @@ impl Standing<'_> {
             Event::Seen(view) => self.see(&view),
             Event::Taken(opened, begun) => self.own(opened, begun).await,
             Event::Lost(why) => self.end(&why, false).await,
+            Event::HandOver => self.hand_over().await,
+            // Whoever hears it ends.
+            Event::Leave => {}
         }
+    }
+
+    /// Leaves the store to another node, as an operator wants it, and stands by.
+    async fn hand_over(&mut self) {
+        if self.stay.is_none() {
+            return;
+        }
+        self.voice.say("drained: another node takes the store");
+        self.give_up(HAND_OVER).await;
+        self.membership.released(true);
+    }
+
+    /// Says which nodes do not reach each other. Why this node can't be one, if no other reaches it.
+    fn judge(&self, tried: &[Tried]) -> Option<String> {
+        let mut asked = 0;
+        let mut failed = Vec::new();
+        for tried in tried {
+            let (node, address) = (&tried.node, &tried.address);
+            match (&tried.there, &tried.back) {
+                (Err(why), _) => self.voice.say(&format!(
+                    "this node does not reach the node {node} at {address}: {why}; requests wait while that one has the store: \
+                     look at its `cluster.advertise`"
+                )),
+                (Ok(()), Err(why)) => failed.push(format!("the node {node}: {why}")),
+                (Ok(()), Ok(())) => {}
+            }
+            asked += usize::from(tried.there.is_ok());
+        }
+        if failed.is_empty() {
+            return None;
+        }
+        let here = self.config.cluster.reached_at();
+        let why = format!("other nodes do not reach this one at {here}: {}", failed.join("; "));
+        if failed.len() == asked && self.stay.is_none() {
+            return Some(why);
+        }
+        self.voice.say(&why);
+        None
     }
 
     /// What the node is follows from what it sees, unless it owns the store.
     fn see(&mut self, view: &View) {
         self.views = self.views.saturating_add(1);
+        if self.views == FIRST_VIEWS {
+            let (done, tried) = oneshot::channel();
+            let trying = try_others(self.identity.clone(), self.cluster.clone());
+            tokio::spawn(async move { done.send(trying.await) });
+            self.tried = Some(tried);
+        }
         // Until then the owner does not know this node, and refuses its link.
         if self.stay.is_some() || self.views <= FIRST_VIEWS {
             return;
@@ -199,7 +285,7 @@ impl Standing<'_> {
     }
 
     async fn give_up(&mut self, patience: Duration) {
-        self.post.is_now(Role::Nobody);
+        self.post.retire(patience.min(SETTLE)).await;
         self.cluster.counters.shards.store(0, Ordering::Relaxed);
         let Some(stay) = self.stay.take() else {
             return;

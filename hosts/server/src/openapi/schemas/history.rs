@@ -25,11 +25,14 @@ pub(super) fn schemas() -> Schemas {
                         ("version!", text()),
                         ("joined!", time()),
                         ("owner!", flag()),
+                        ("shards!", number()),
                         ("silentBeats!", number()),
+                        ("drained!", flag()),
                     ])),
                 ),
             ]),
         ),
+        ("DrainedNode", shape(&[("name!", text()), ("owner!", flag())])),
         ("Me", shape(&[("name!", or_null(text())), ("scopes!", list(text()))])),
     ]
 }

@@ -1,0 +1,165 @@
+//! What is done with a store while nobody serves it: making it, bringing it up to the current format, and what follows a restore.
+
+use crate::config::{Config, StoreConfig};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_ports::{Broken, Clock, Mark, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How many executions are marked at once.
+const TOGETHER: usize = 500;
+/// Why an execution is left alone after a restore.
+const CAUSE: &str = "the store was restored: what this execution did after the backup is not known; `redrive` lets it go on, and \
+                     calls made since may be made again under the same keys";
+
+/// An execution that was running in a backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Its id.
+    pub id: Text,
+    /// The name of its flow.
+    pub flow: Text,
+    /// Its name.
+    pub name: Text,
+    /// When it began.
+    pub started: Timestamp,
+}
+
+/// Sets aside what was running when the backup was made, and lists it. `place` is a file, or the URL of a database; otherwise
+/// the one that is configured. Returns the place for people, too.
+///
+/// # Errors
+///
+/// Why it can't be opened, or written.
+pub fn restored(place: Option<&Path>, config: &Config) -> Result<(String, Vec<Restored>), String> {
+    let config = at(place, config);
+    let (store, shown) = open(&config)?;
+    let of = |error: starbridge_ports::StoreError| error.to_string();
+    let mut all = Vec::new();
+    for id in store.awake().map_err(of)? {
+        if let Some(record) = store.record(&id).map_err(of)? {
+            all.push(Restored {
+                id,
+                flow: record.flow,
+                name: record.name,
+                started: record.started,
+            });
+        }
+    }
+    let broken = Broken {
+        since: crate::clock::SystemClock.now(),
+        cause: CAUSE.into(),
+    };
+    for some in all.chunks(TOGETHER) {
+        let marks = some.iter().map(|one| (one.id.clone(), Mark::Broken(broken.clone())));
+        store.mark(&marks.collect::<Vec<_>>(), None).map_err(of)?;
+    }
+    Ok((shown, all))
+}
+
+/// The configuration with the store at this place.
+fn at(place: Option<&Path>, config: &Config) -> Config {
+    let mut config = config.clone();
+    if let Some(place) = place {
+        config.store.url.clear();
+        match place.to_str().filter(|text| StoreConfig::is_url(text)) {
+            Some(url) => url.clone_into(&mut config.store.url),
+            None => place.clone_into(&mut config.store.path),
+        }
+    }
+    config
+}
+
+/// Opens a store that is there.
+fn open(config: &Config) -> Result<(Arc<dyn Store>, String), String> {
+    if !config.store.url.is_empty() {
+        return open_database(config);
+    }
+    let path = &config.store.path;
+    if !path.exists() {
+        return Err(format!("there is no store `{}`", path.display()));
+    }
+    Ok((crate::stores::open_store(path)?, format!("`{}`", path.display())))
+}
+
+#[cfg(feature = "postgres")]
+fn open_database(config: &Config) -> Result<(Arc<dyn Store>, String), String> {
+    use starbridge_postgres::Preparing;
+    let settings = crate::configured_store::database(config)?;
+    // Nothing is made, and a store that is not there is told of.
+    starbridge_postgres::prepare(&settings, Preparing::Upgrade, false).map_err(|error| error.to_string())?;
+    let store = starbridge_postgres::PostgresStore::open(&settings).map_err(|error| error.to_string())?;
+    let shown = format!("{}, schema {}", store.place(), settings.schema);
+    Ok((Arc::new(store), shown))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open_database(config: &Config) -> Result<(Arc<dyn Store>, String), String> {
+    Err(without_postgres(config))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn without_postgres(config: &Config) -> String {
+    format!(
+        "`{}` can't be opened: this program was built without the feature `postgres`",
+        config.store.place()
+    )
+}
+
+/// What was prepared, or is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// The place, for people; without a password.
+    pub shown: String,
+    /// The schema.
+    pub schema: String,
+    /// The format that the store had; 0 if there was none.
+    pub had: usize,
+    /// The format that it has now, or will have.
+    pub has: usize,
+    /// The statements that do it; empty if there is nothing to do.
+    pub sql: String,
+    /// What a role that may not make tables needs: statements with `ROLE` in place of its name.
+    pub rights: Vec<String>,
+    /// What may go wrong, each with what to do.
+    pub warnings: Vec<String>,
+}
+
+/// Makes a store in a database, or with `upgrade` brings it up to the current format. `changes`: otherwise nothing is done.
+///
+/// # Errors
+///
+/// Why not, and what to do.
+pub fn prepare(place: Option<&Path>, config: &Config, upgrade: bool, changes: bool) -> Result<Prepared, String> {
+    let config = at(place, config);
+    if config.store.url.is_empty() {
+        return Err(format!(
+            "`{}` is a file: `starbridge serve --db` makes it, and brings it up to the current format; this is for databases",
+            config.store.path.display()
+        ));
+    }
+    prepare_database(&config, upgrade, changes)
+}
+
+#[cfg(feature = "postgres")]
+fn prepare_database(config: &Config, upgrade: bool, changes: bool) -> Result<Prepared, String> {
+    use starbridge_postgres::Preparing;
+    let settings = crate::configured_store::database(config)?;
+    let wanted = if upgrade { Preparing::Upgrade } else { Preparing::Init };
+    let done = starbridge_postgres::prepare(&settings, wanted, changes).map_err(|error| error.to_string())?;
+    Ok(Prepared {
+        shown: format!("{}, schema {}", done.place, settings.schema),
+        schema: settings.schema,
+        had: done.had,
+        has: done.has,
+        sql: done.sql,
+        rights: done.rights,
+        warnings: done.warnings,
+    })
+}
+
+#[cfg(not(feature = "postgres"))]
+fn prepare_database(config: &Config, _: bool, _: bool) -> Result<Prepared, String> {
+    Err(without_postgres(config))
+}

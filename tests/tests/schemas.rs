@@ -59,6 +59,14 @@ fn the_schema_of_test_files_refuses_what_the_reader_refuses() {
         file(r#"{"name": "a", "mocks": {"b": {"result": {}}}}"#),
         file(r#"{"name": "a", "stop": {}}"#),
         file(r#"{"name": "a", "expect": {"steps": "b"}}"#),
+        file(r#"{"name": "a", "expect": {"elapsedSeconds": -1}}"#),
+        file(r#"{"name": "a", "mocks": {"b": [{"result": {}, "delaySeconds": -0.5}]}}"#),
+        file(r#"{"name": "a", "mocks": {"b": [{"result": {}, "delaySeconds": 1e18}]}}"#),
+        file(r#"{"name": "a", "mocks": {"b": [{"error": "E", "retryAfterSeconds": 18446744073709551615}]}}"#),
+        file(r#"{"name": "a", "pause": {"atSeconds": 1e308}}"#),
+        file(r#"{"name": "a", "pause": {"atSeconds": 1, "forSeconds": -3}}"#),
+        file(r#"{"name": "a", "stop": {"atSeconds": 9223372036854775808}}"#),
+        r#"{"flow": "a.json", "cases": [], "limits": {"waitDays": 36501}}"#.to_owned(),
     ] {
         assert!(TestFile::parse(&text).is_err(), "the reader takes {text}");
         let value: Value = serde_json::from_str(&text).unwrap();

@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use anstream::AutoStream;
 use serde::Serialize;
 use starbridge_flow::value::Value;
-use starbridge_node::escaping::{escaped_but_colours, escaped_json, escaped_lines};
+use starbridge_node::escaping::{escaped, escaped_but_colours, escaped_json, escaped_lines};
 use starbridge_node::system::reason;
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -56,10 +56,10 @@ impl Output {
         }
     }
 
-    /// Writes a line to stderr, unless quiet is wanted.
+    /// Writes a line to stderr, unless quiet is wanted. What others wrote in it can't end it.
     pub fn note(self, line: &str) {
         if !self.quiet {
-            self.say(&format!("{line}\n"));
+            self.say(&format!("{}\n", escaped(line)));
         }
     }
 

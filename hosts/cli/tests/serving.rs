@@ -9,6 +9,8 @@ mod children;
 mod documents;
 #[path = "serving/following.rs"]
 mod following;
+#[path = "serving/hostile.rs"]
+mod hostile;
 #[path = "serving/lives.rs"]
 mod lives;
 #[path = "serving/logs.rs"]

@@ -10,7 +10,7 @@ pub use limiter::Limiter;
 use crate::App;
 use crate::caller::Caller;
 use crate::routes::routes;
-use crate::scope::{Scope, lacks};
+use crate::scope::{Scope, allow, lacks};
 use axum::RequestExt;
 use axum::extract::{ConnectInfo, MatchedPath, RawPathParams, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -58,7 +58,7 @@ impl Token {
 
     /// Whether it allows requests that need this scope.
     pub(crate) fn may(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+        allow(&self.scopes, scope)
     }
 }
 
@@ -112,8 +112,7 @@ impl Access {
 
     /// Whether the token with this name may do something that needs this scope.
     pub(crate) fn may(&self, name: Option<&str>, scope: Scope) -> bool {
-        let scopes = self.scopes_of(name);
-        scopes.contains(&scope) || scopes.contains(&Scope::Admin)
+        allow(&self.scopes_of(name), scope)
     }
 
     /// The token's entry; `None` if it is not one of ours.

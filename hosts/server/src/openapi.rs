@@ -5,6 +5,7 @@ mod forms;
 mod schemas;
 
 use crate::routes::{Route, routes};
+use crate::scope::Scope;
 use schemas::{reference, schemas};
 use serde_json::{Map, Value, json};
 
@@ -60,7 +61,12 @@ fn operation(route: &Route) -> Value {
             operation.insert("requestBody".to_owned(), body);
         }
         if let Some(scope) = route.scope {
-            operation.insert("security".to_owned(), json!([{"bearer": [scope.as_str()]}]));
+            let scopes: &[&str] = match scope {
+                // Any token will do.
+                Scope::Any => &[],
+                scope => &[scope.as_str()],
+            };
+            operation.insert("security".to_owned(), json!([{"bearer": scopes}]));
         }
     }
     operation

@@ -6,6 +6,8 @@ use starbridge_node::problem::Problem;
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
+    /// Ask who one is: every token of the server allows it, so no token lists it.
+    Any,
     /// Look at flows, executions and histories.
     Read,
     /// Start executions.
@@ -34,6 +36,7 @@ impl Scope {
     /// The name of the scope.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Any => "any",
             Self::Read => "read",
             Self::Start => "start",
             Self::Worker => "worker",
@@ -41,6 +44,11 @@ impl Scope {
             Self::Admin => "admin",
         }
     }
+}
+
+/// Whether a token with these scopes allows what needs `wanted`.
+pub(crate) fn allow(scopes: &[Scope], wanted: Scope) -> bool {
+    wanted == Scope::Any || scopes.contains(&wanted) || scopes.contains(&Scope::Admin)
 }
 
 /// The problem with a token that does not allow enough.

@@ -1,7 +1,10 @@
 //! Test files: cases, the answers of their resources, and the expectations
 //! (docs/language/testing.md).
 
-use serde::Deserialize;
+use super::numbers::{days, maybe_seconds, maybe_whole_seconds, seconds};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use starbridge_flow::graph::{FaultKind, FaultNames};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Seconds;
@@ -11,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// A test file.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "a test file: an object")]
 pub struct TestFile {
     /// The schema for editors. It is ignored.
     #[serde(rename = "$schema", default)]
@@ -29,8 +32,7 @@ pub struct TestFile {
 }
 
 /// A flow: the path of its file, relative to the test file's folder, or the definition itself.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 pub enum FlowSource {
     /// The path of a file.
     Path(String),
@@ -38,14 +40,37 @@ pub enum FlowSource {
     Definition(Object),
 }
 
+impl<'de> Deserialize<'de> for FlowSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PathOrDefinition;
+        impl<'de> Visitor<'de> for PathOrDefinition {
+            type Value = FlowSource;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a flow: the path of its file, or the definition itself, an object")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, path: &str) -> Result<FlowSource, E> {
+                Ok(FlowSource::Path(path.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FlowSource, A::Error> {
+                Object::deserialize(MapAccessDeserializer::new(map)).map(FlowSource::Definition)
+            }
+        }
+        deserializer.deserialize_any(PathOrDefinition)
+    }
+}
+
 /// Limits under the names that the configuration uses.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "limits: an object")]
 pub struct LimitsGiven {
     step_data_bytes: Option<usize>,
     collection_bytes: Option<usize>,
     history_events: Option<u64>,
     step_visits: Option<u32>,
+    #[serde(default, deserialize_with = "days")]
     wait_days: Option<u64>,
     foreach_items: Option<usize>,
     child_depth: Option<u32>,
@@ -54,7 +79,7 @@ pub struct LimitsGiven {
 
 /// One case.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "a case: an object")]
 pub struct Case {
     /// What the case shows.
     pub name: String,
@@ -89,7 +114,7 @@ pub struct Case {
 
 /// One answer of a resource.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "an answer of a resource: an object")]
 pub struct Mock {
     /// The result, if it succeeds.
     #[serde(default, deserialize_with = "present")]
@@ -104,10 +129,10 @@ pub struct Mock {
     #[serde(default)]
     pub never: bool,
     /// How many seconds it takes to answer.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "seconds")]
     pub delay_seconds: f64,
     /// How many seconds a failure asks to wait (`Retry-After`).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "maybe_whole_seconds")]
     pub retry_after_seconds: Option<u64>,
 }
 
@@ -139,18 +164,19 @@ impl Mock {
 }
 
 /// Reads a member that may be absent. `null` is a result too.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
 /// An operator's pause.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "a pause: an object")]
 pub struct Pause {
     /// How many seconds after the start.
+    #[serde(deserialize_with = "seconds")]
     pub at_seconds: f64,
     /// How many seconds later the operator resumes the execution, if at all.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "maybe_seconds")]
     pub for_seconds: Option<f64>,
     /// The cause of the pause.
     #[serde(default)]
@@ -177,9 +203,10 @@ impl Pause {
 
 /// An operator's stop.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "a stop: an object")]
 pub struct Stop {
     /// How many seconds after the start.
+    #[serde(deserialize_with = "seconds")]
     pub at_seconds: f64,
     /// The name of the error.
     #[serde(default)]
@@ -207,7 +234,7 @@ impl Stop {
 
 /// The expectations. A member that is left out is not checked.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "what is expected: an object")]
 pub struct Expect {
     /// The status at the end; `Refused` if nothing starts.
     pub status: Option<String>,
@@ -224,11 +251,12 @@ pub struct Expect {
     /// The types of all events, in order.
     pub events: Option<Vec<String>>,
     /// The virtual time from start to end, in seconds.
+    #[serde(default, deserialize_with = "maybe_seconds")]
     pub elapsed_seconds: Option<f64>,
 }
 
 /// Test files are about FDL, whose documents are objects.
-fn object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Object::deserialize(deserializer).map(Value::from)
 }
 

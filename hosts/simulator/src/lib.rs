@@ -31,6 +31,7 @@ mod case;
 mod compare;
 mod interruption;
 mod mocks;
+mod numbers;
 mod outcome;
 mod silence;
 mod simulation;

@@ -12,6 +12,7 @@ mod governed;
 mod handle;
 mod lines;
 mod settings;
+mod undecided;
 mod value;
 
 pub use command::AdmissionCommand;

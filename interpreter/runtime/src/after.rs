@@ -1,5 +1,6 @@
 //! Reading the executions that a start waits for.
 
+use crate::admission::AdmissionHandle;
 use starbridge_flow::limits::{DEPENDENCIES, is_execution_name, is_name};
 use starbridge_flow::value::{Text, Value};
 use starbridge_ports::{Admissions, Dependency, StoreError, Waiters};
@@ -39,13 +40,14 @@ const FOLLOWED: usize = 1_000;
 
 /// The cycle that a start of this flow under this name would close by waiting for `after`: the executions, as `FLOW/NAME` or
 /// ids, each waiting for the next and the last for the first, which is the start. Starts that are
-/// not durable are not seen.
+/// not durable are not seen; what admission has not decided yet is, if its handle is given.
 ///
 /// # Errors
 ///
 /// [`StoreError`] if the store can't be read.
 pub fn find_cycle(
     rows: &dyn Admissions,
+    admission: Option<&AdmissionHandle>,
     (flow, name): (&Text, &Text),
     after: &[Dependency],
 ) -> Result<Option<Vec<String>>, StoreError> {
@@ -54,7 +56,12 @@ pub fn find_cycle(
     if after.iter().any(is_start) {
         return Ok(Some(vec![start]));
     }
-    if after.is_empty() || rows.waiters(Waiters::Named(flow, name, 0), 1)?.is_empty() {
+    if after.is_empty() {
+        return Ok(None);
+    }
+    // What is decided meanwhile has its row before it is forgotten here.
+    let awaited = admission.is_some_and(|admission| admission.awaits_undecided(flow, name));
+    if !awaited && rows.waiters(Waiters::Named(flow, name, 0), 1)?.is_empty() {
         return Ok(None);
     }
     let mut seen = BTreeSet::new();
@@ -73,17 +80,23 @@ pub fn find_cycle(
             Some(flow) => format!("{flow}/{}", dependency.execution),
             None => id.to_string(),
         };
-        let open = rows.waiter(&id)?.map(|waiter| waiter.open).unwrap_or_default();
+        let mut open = admission
+            .map(|admission| admission.undecided_of(&id))
+            .unwrap_or_default();
+        if open.is_empty() {
+            let kept = rows.waiter(&id)?.map(|waiter| waiter.open).unwrap_or_default();
+            open.extend(kept.into_iter().map(|one| one.dependency));
+        }
         found.push((shown, Some(from)));
         let at = found.len() - 1;
-        if open.iter().any(|one| one.bound.is_none() && is_start(&one.dependency)) {
+        if open.iter().any(is_start) {
             return Ok(Some(way(&found, at)));
         }
         seen.insert(id);
         if seen.len() >= FOLLOWED {
             return Ok(None);
         }
-        next.extend(open.into_iter().map(|one| (one.dependency, at)));
+        next.extend(open.into_iter().map(|one| (one, at)));
     }
     Ok(None)
 }

@@ -2,8 +2,8 @@
 
 use super::{Node, NotTaken, Operator};
 use starbridge_flow::value::{Text, Value};
-use starbridge_ports::{AuditKind, FLOW_POOL, KeptKey, KeyPause, KeyView, PoolKey, StoreError};
-use starbridge_runtime::{AdmissionCommand, KeyChange};
+use starbridge_ports::{AuditKind, Dependency, FLOW_POOL, KeptKey, KeyPause, KeyView, PoolKey, StoreError};
+use starbridge_runtime::{AdmissionCommand, KeyChange, find_cycle};
 use tokio::sync::oneshot;
 
 /// How many holders of a key are shown.
@@ -22,6 +22,16 @@ impl Node {
     /// Whether this node has admission: without it keys, limits and pauses of flows can't be honoured.
     pub fn has_admission(&self) -> bool {
         self.admission.is_some()
+    }
+
+    /// The cycle that a start of this flow under this name would close by waiting for `after`, see
+    /// [`find_cycle`](starbridge_runtime::find_cycle).
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
+    pub fn find_cycle(&self, start: (&Text, &Text), after: &[Dependency]) -> Result<Option<Vec<String>>, StoreError> {
+        find_cycle(self.store.as_ref(), self.admission.as_ref(), start, after)
     }
 
     /// At most `most` keys after this one that are set, held or waited for, in the order of pools and keys.

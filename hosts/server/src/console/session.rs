@@ -4,7 +4,7 @@
 //! outlives a restart, and is void as soon as the token leaves the configuration or the store's key is changed.
 
 use crate::access::{Access, Token};
-use crate::scope::Scope;
+use crate::scope::{Scope, allow};
 use axum::http::{HeaderMap, header};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -48,7 +48,7 @@ impl Visitor {
         match self {
             Self::Anybody => true,
             Self::Stranger => false,
-            Self::Known { scopes, .. } => scopes.contains(&scope) || scopes.contains(&Scope::Admin),
+            Self::Known { scopes, .. } => allow(scopes, scope),
         }
     }
 

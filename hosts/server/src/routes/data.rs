@@ -39,8 +39,8 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         method: "GET",
         path: "/v1/me",
-        scope: Some(Scope::Read),
-        summary: "Whom the server takes the sender for: the name and the scopes of its token",
+        scope: Some(Scope::Any),
+        summary: "Whom the server takes the sender for: the name and the scopes of its token; any token may ask",
         query: &[],
         body: None,
         answers: &[(200, "the sender", Some("Me"))],

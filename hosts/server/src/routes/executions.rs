@@ -23,7 +23,7 @@ use starbridge_node::node::{ExecutionFilter, Node, Selection, StoredExecution, W
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{Dependency, StoreError};
-use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest, find_cycle};
+use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -169,7 +169,7 @@ pub(super) fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()
     let Some(name) = &request.name else {
         return Ok(());
     };
-    match find_cycle(app.node.store().as_ref(), (&request.flow, name), &request.after)? {
+    match app.node.find_cycle((&request.flow, name), &request.after)? {
         Some(cycle) => {
             let (flow, cycle_of) = (&request.flow, cycle.join(", "));
             tracing::warn!(%flow, %name, cycle = %cycle_of, "a start that would wait for itself is refused");

@@ -11,7 +11,7 @@ pub struct Route {
     pub method: &'static str,
     /// The path, in the notation that the router and OpenAPI share.
     pub path: &'static str,
-    /// The scope that a token needs; `None` if no token is needed.
+    /// The scope that a token needs ([`Scope::Any`]: any token); `None` if no token is needed.
     pub scope: Option<Scope>,
     /// What it does, in one line.
     pub summary: &'static str,

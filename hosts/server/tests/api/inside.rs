@@ -317,11 +317,12 @@ pub async fn datum_comes_in_parts() {
 #[tokio::test]
 pub async fn sender_is_told_its_name_and_scopes() {
     let server = Running::with(access::access(), |_| {}).await;
-    let ask = |token: &'static str| server.request(Method::GET, "/v1/me").bearer_auth(token);
-    let me = crate::harness::sent(ask("token-read")).await.text().await.unwrap();
-    let me: Value = serde_json::from_str(&me).unwrap();
-    assert_eq!(me["scopes"], json!(["read"]));
-    assert!(me["name"].is_string());
+    let ask = |token: &str| server.request(Method::GET, "/v1/me").bearer_auth(token);
+    for scope in ["read", "start", "worker", "operate", "admin"] {
+        let me = crate::harness::sent(ask(&format!("token-{scope}"))).await;
+        let me: Value = serde_json::from_str(&me.text().await.unwrap()).unwrap();
+        assert_eq!(me, json!({"name": scope, "scopes": [scope]}));
+    }
     assert_eq!(crate::harness::sent(ask("token-none")).await.status(), 401);
     let open = Running::start().await;
     assert_eq!(

@@ -3,6 +3,7 @@
 use crate::harness::{Answer, Running, asleep, definition};
 use reqwest::Method;
 use serde_json::{Value, json};
+use starbridge_server::Access;
 use std::time::Duration;
 
 /// A server with a flow that runs once at a time for each cluster.
@@ -381,6 +382,27 @@ pub async fn start_that_would_wait_for_itself_is_refused() {
         "{detail}"
     );
     assert_eq!(server.get("/v1/flows/f/executions/c").await.status, 404);
+    let other = server.post("/v1/flows/f/executions", after("c", json!(["x"]))).await;
+    assert_eq!(other.status, 201);
+}
+
+/// Admission that decides nothing is as far behind as it can be.
+#[tokio::test]
+pub async fn start_that_would_wait_for_itself_is_refused_whatever_admission_has_to_decide_before() {
+    let server = Running::with(Access::default(), |settings| settings.admission.messages = 0).await;
+    server.flow("f", asleep()).await;
+    let after = |name: &str, others: Value| json!({"name": name, "after": others});
+    for (name, other) in [("a", "b"), ("b", "c")] {
+        let started = server.post("/v1/flows/f/executions", after(name, json!([other]))).await;
+        assert_eq!(started.status, 201, "{started:?}");
+    }
+    let third = server.post("/v1/flows/f/executions", after("c", json!(["x", "a"]))).await;
+    assert_eq!(third.code(), (422, "DependencyCycle"));
+    let detail = third.body["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("`f/c` would wait for `f/a`, which waits for `f/b`, which waits for `f/c`"),
+        "{detail}"
+    );
     let other = server.post("/v1/flows/f/executions", after("c", json!(["x"]))).await;
     assert_eq!(other.status, 201);
 }

@@ -71,6 +71,7 @@ impl AdmissionEngine {
     ) -> Result<Self, StoreError> {
         let mut admission = Admission::resume(settings, rows.as_ref())?;
         for message in history.messages_to(true)? {
+            handle.note_undecided(&message);
             admission.deliver(message);
         }
         handle.bound_waiting(rows.count_waiters()?, settings.max_waiting);
@@ -170,6 +171,7 @@ impl AdmissionEngine {
         self.note_awaited();
         if changes == 0 && append.changes_nothing_of_admission() {
             self.admission.settle();
+            self.handle.forget_decided(&self.admission.decided());
             return self.forget_names();
         }
         self.under_way.clone_from(&append.sent);
@@ -201,6 +203,7 @@ impl AdmissionEngine {
     /// What was decided is durable: executions and operators hear of it.
     fn take_written(&mut self) -> Result<(), StoreError> {
         self.admission.settle();
+        self.handle.forget_decided(&self.admission.decided());
         self.forget_names()?;
         self.unsent.extend(std::mem::take(&mut self.under_way));
         let answered = self.answered.min(self.asked.len());

@@ -2,7 +2,9 @@
 
 use super::command::AdmissionCommand;
 use super::governed::{FlowChange, GovernedFlows};
+use super::undecided::Undecided;
 use starbridge_flow::value::Text;
+use starbridge_ports::{Dependency, Message, MessageId};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,6 +17,8 @@ pub struct AdmissionHandle {
     governed: Arc<RwLock<GovernedFlows>>,
     /// Flows and names of executions that somebody waits for and that were not there.
     awaited: Arc<RwLock<BTreeSet<(Text, Text)>>>,
+    /// The questions of those that wait for others, until they are decided.
+    undecided: Arc<RwLock<Undecided>>,
     /// How many wait, and how many may.
     waiting: Arc<AtomicU64>,
     max_waiting: Arc<AtomicU64>,
@@ -30,6 +34,7 @@ impl AdmissionHandle {
             commands,
             governed: Arc::default(),
             awaited: Arc::default(),
+            undecided: Arc::default(),
             waiting: Arc::default(),
             max_waiting: Arc::new(AtomicU64::new(u64::MAX)),
             one_run: false,
@@ -56,6 +61,9 @@ impl AdmissionHandle {
 
     /// Sends a command. It is dropped if admission has stopped.
     pub fn send(&self, command: AdmissionCommand) {
+        if let AdmissionCommand::Deliver(message) = &command {
+            self.note_undecided(message);
+        }
         let _ = self.commands.send(command);
     }
 
@@ -98,6 +106,34 @@ impl AdmissionHandle {
     pub fn awaits(&self, flow: &Text, name: &Text) -> bool {
         let awaited = self.awaited.read().unwrap_or_else(PoisonError::into_inner);
         !awaited.is_empty() && awaited.contains(&(flow.clone(), name.clone()))
+    }
+
+    /// Notes a durable question whose sender waits for others.
+    pub(super) fn note_undecided(&self, message: &Message) {
+        if Undecided::is_kept(message) {
+            let mut undecided = self.undecided.write().unwrap_or_else(PoisonError::into_inner);
+            undecided.add(message);
+        }
+    }
+
+    /// What was decided of these questions is durable.
+    pub(super) fn forget_decided(&self, questions: &[MessageId]) {
+        if !questions.is_empty() {
+            let mut undecided = self.undecided.write().unwrap_or_else(PoisonError::into_inner);
+            questions.iter().for_each(|question| undecided.remove(question));
+        }
+    }
+
+    /// Whether somebody whose question is not decided yet waits for an execution of this flow with this name.
+    pub(crate) fn awaits_undecided(&self, flow: &Text, name: &Text) -> bool {
+        let undecided = self.undecided.read().unwrap_or_else(PoisonError::into_inner);
+        undecided.awaits(flow, name)
+    }
+
+    /// What an execution waits for whose question is not decided yet.
+    pub(crate) fn undecided_of(&self, execution: &Text) -> Vec<Dependency> {
+        let undecided = self.undecided.read().unwrap_or_else(PoisonError::into_inner);
+        undecided.of(execution)
     }
 
     /// Notes that somebody waits for an execution of this flow with this name, or no longer does. After noting that somebody

@@ -61,6 +61,8 @@ pub struct Admission {
     unlooked: Option<Text>,
     /// Those who ask and whose names are looked up once they are durable. They go before all others then.
     later: Vec<Message>,
+    /// Questions of those that wait for others which are decided, since the last time they were asked for.
+    decided: Vec<MessageId>,
     /// Names that somebody waits for since the last time they were asked for.
     awaited: Vec<(Text, Text)>,
     /// Names that are to be looked for once more, since a start before the last end of the process may have taken them.
@@ -104,6 +106,11 @@ impl Admission {
     /// be known to those who start executions before the next [`Admission::poll`].
     pub fn awaited(&mut self) -> Vec<(Text, Text)> {
         std::mem::take(&mut self.awaited)
+    }
+
+    /// The questions of those that wait for others which were decided since the last call. Ask once that is durable.
+    pub(super) fn decided(&mut self) -> Vec<MessageId> {
+        std::mem::take(&mut self.decided)
     }
 
     /// Names that a waiter does not wait for any more, since the last call. Others may.
@@ -184,7 +191,12 @@ impl Admission {
         let is_pending = self.book.is_pending(&id, rows)?;
         // Whoever has it again finds its work done.
         let is_later = self.later.iter().any(|later| later.id == id);
-        if is_later || (!is_pending && !matches!(body, MessageBody::Appeared { .. })) {
+        if is_later {
+            return Ok(());
+        }
+        let is_question = matches!(&body, MessageBody::Ask(ask) if !ask.after.is_empty());
+        if !is_pending && !matches!(body, MessageBody::Appeared { .. }) {
+            self.decided.extend(is_question.then_some(id));
             return Ok(());
         }
         match &body {
@@ -205,6 +217,7 @@ impl Admission {
             } => self.reorder(&id.from, (*priority, *order), *no_after, rows)?,
             _ => {}
         }
+        self.decided.extend(is_question.then(|| id.clone()));
         if is_pending {
             self.book.received(id);
         }
@@ -214,6 +227,7 @@ impl Admission {
     /// What an execution asked for in this poll is not looked up.
     fn forget_asked(&mut self, execution: &Text) {
         for message in self.later.extract_if(.., |message| message.id.from == *execution) {
+            self.decided.push(message.id.clone());
             self.book.received(message.id);
         }
     }

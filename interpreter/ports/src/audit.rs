@@ -76,7 +76,7 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Execution,
         Self::Flow,
         Self::Queue,

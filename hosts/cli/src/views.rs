@@ -71,20 +71,24 @@ pub fn show_with(
     show_object(client, &answer.object(), children)
 }
 
-/// Prints an execution that was just started or continued. What it waits for is changing at this
-/// moment, so it is shown to people only if the execution has not begun or is paused.
+/// Whether an execution is past the states that come before its start.
+fn has_begun(execution: &Object) -> bool {
+    let status = text(execution, "status").and_then(Status::parse);
+    status.is_some_and(|status| !status.is_before_start())
+}
+
+/// Prints an execution that was just started, ordered or continued. What it waits for is changing at this
+/// moment, so it is shown to people only if it waits for its time, for other executions or for the end of a pause.
 pub fn show_going(client: &Client, answer: &Answer) -> Result<(), Exit> {
     let output = client.output();
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }
     let execution = answer.object();
-    let has_begun = text(&execution, "status")
-        .and_then(Status::parse)
-        .is_some_and(|status| !status.is_before_start());
     let waiting = execution.get("waitingFor").and_then(Value::as_object);
-    let is_paused = waiting.is_some_and(|waiting| text(waiting, "reason") == Some("paused"));
-    let told = |key: &str| key != "waitingFor" || !has_begun || is_paused;
+    let reason = waiting.and_then(|waiting| text(waiting, "reason"));
+    let stays = matches!(reason, Some("startTime" | "dependency" | "paused"));
+    let told = |key: &str| key != "waitingFor" || stays;
     let members = execution.iter().filter(|(key, _)| told(key));
     let execution: Object = members.map(|(key, value)| (key.clone(), value.clone())).collect();
     show_object(client, &execution, |_| None)
@@ -165,8 +169,9 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
     if let Some(until) = until {
         entries.push(("waits until", time(Some(until))));
     }
-    let has_begun = text(execution, "status").and_then(Status::parse);
-    if until.is_none() || has_begun.is_some_and(|status| !status.is_before_start()) {
+    // Until it begins, the time of the request stands in for that of the start.
+    let was_started = started.is_some() && started != text(execution, "requestedTime");
+    if has_begun(execution) || was_started {
         entries.push(("started", time(started)));
     }
     if let Some(took) = took(started, ended) {

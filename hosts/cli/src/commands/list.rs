@@ -41,6 +41,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         query: &query,
         heads: &heads,
         more: "there are more: `--all` shows them, or `--limit N`",
+        flow: options.filter.flow(),
     };
     list.show(&client, options.most, row)
 }

@@ -287,14 +287,17 @@ fn is_for_another(answer: &reqwest::Result<Result<Answer, Problem>>, safe: bool)
 
 /// Whether the other side answered the first words of TLS with something else.
 fn is_not_tls(error: &reqwest::Error) -> bool {
-    let mut inner: Option<&dyn Error> = Some(error);
+    let mut inner: Option<&(dyn Error + 'static)> = error.source();
     while let Some(one) = inner {
-        let tls = one.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let tls = tls.and_then(|error| error.downcast_ref::<rustls::Error>());
-        if let Some(rustls::Error::InvalidMessage(_)) = one.downcast_ref::<rustls::Error>().or(tls) {
+        let held = one.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if let Some(rustls::Error::InvalidMessage(_)) = one.downcast_ref() {
             return true;
         }
-        inner = one.source();
+        // An I/O error is not the source of what holds it, and passes over the error that it holds itself.
+        inner = match held {
+            Some(held) => Some(held),
+            None => one.source(),
+        };
     }
     false
 }

@@ -251,7 +251,7 @@ fn is_place(text: &str) -> bool {
 
 /// Whether it looks like JSON whose double quotes a shell has taken away, or that has single ones.
 fn lost_quotes(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '[']) && !text.contains('"')
+    text.trim_start().starts_with('{') && text.contains(':') && !text.contains('"')
 }
 
 /// A text without the byte order mark that some editors and shells put before it.

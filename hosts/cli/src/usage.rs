@@ -101,7 +101,12 @@ fn help(stopped: &clap::Error, arguments: &[OsString]) -> String {
         .lines()
         .next()
         .unwrap_or_default();
-    let command = meant(arguments);
+    // What stands behind an unknown command says nothing about the command that is meant.
+    let unknown = text(stopped, ContextKind::InvalidSubcommand);
+    let words = arguments
+        .iter()
+        .position(|word| !unknown.is_empty() && *word == *unknown);
+    let command = meant(arguments.get(..words.unwrap_or(arguments.len())).unwrap_or_default());
     let more = format!("`{command} --help` shows how");
     if command.ends_with("flow put") && stopped.kind() == ErrorKind::UnknownArgument {
         return format!("`--name NAME` names the flow: `{command} --name order order.json`; {more}");

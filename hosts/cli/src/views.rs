@@ -71,6 +71,13 @@ pub fn show_with(
     show_object(client, &answer.object(), children)
 }
 
+/// When an execution started; `None` if it has not begun. Until then the server gives the time of the request.
+pub fn started(execution: &Object) -> Option<&str> {
+    let started = text(execution, "startedTime");
+    let is_real = has_begun(execution) || started != text(execution, "requestedTime");
+    started.filter(|_| is_real)
+}
+
 /// Whether an execution is past the states that come before its start.
 fn has_begun(execution: &Object) -> bool {
     let status = text(execution, "status").and_then(Status::parse);
@@ -160,7 +167,7 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
     if let Some(act) = told.and_then(|told| text(told, "act")) {
         entries.push(("act", act.to_owned()));
     }
-    let (started, ended) = (text(execution, "startedTime"), text(execution, "endedTime"));
+    let (started, ended) = (started(execution), text(execution, "endedTime"));
     if let Some(requested) = text(execution, "requestedTime") {
         entries.push(("requested", time(Some(requested))));
     }
@@ -169,10 +176,8 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
     if let Some(until) = until {
         entries.push(("waits until", time(Some(until))));
     }
-    // Until it begins, the time of the request stands in for that of the start.
-    let was_started = started.is_some() && started != text(execution, "requestedTime");
-    if has_begun(execution) || was_started {
-        entries.push(("started", time(started)));
+    if let Some(started) = started {
+        entries.push(("started", time(Some(started))));
     }
     if let Some(took) = took(started, ended) {
         entries.push(("ended", format!("{}, in {took}", time(ended))));

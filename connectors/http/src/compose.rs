@@ -55,7 +55,7 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<http::Request<S
         env!("CARGO_PKG_VERSION")
     )));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    carried::put(&mut headers, request, params.common.step_key);
+    carried::put(&mut headers, request, params.shared.step_key);
     let mut message = http::Request::new(body.unwrap_or_default());
     *message.method_mut() = method;
     *message.uri_mut() = Uri::try_from(url.as_str()).map_err(|error| failure::outcome(&url, &error))?;
@@ -135,7 +135,7 @@ fn add_query(url: &mut Url, query: &Object) {
 
 fn body(method: &Method, params: &Params, request: &Request, headers: &mut HeaderMap) -> Option<String> {
     let bare = matches!(*method, Method::GET | Method::HEAD);
-    let body = match &params.common.body {
+    let body = match &params.shared.body {
         Some(body) => body.clone(),
         None if bare => return None,
         None => request.input.clone(),

@@ -2,7 +2,7 @@
 
 use http::Method;
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{CommonParams, Outcome, ParamsTable, ReadParam, param_names, read_body, read_idempotency};
+use starbridge_ports::{Outcome, ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency};
 
 /// The content of `serviceParams` for a request.
 #[derive(Default)]
@@ -14,12 +14,12 @@ pub(crate) struct Params {
     /// Parameters to add to the URL.
     pub query: Object,
     /// The body and the key.
-    pub common: CommonParams,
+    pub shared: SharedParams,
 }
 
-impl AsMut<CommonParams> for Params {
-    fn as_mut(&mut self) -> &mut CommonParams {
-        &mut self.common
+impl AsMut<SharedParams> for Params {
+    fn as_mut(&mut self) -> &mut SharedParams {
+        &mut self.shared
     }
 }
 

@@ -1,7 +1,7 @@
 //! `serviceParams` of messages to Redis streams.
 
 use starbridge_flow::value::Value;
-use starbridge_ports::{CommonParams, Outcome, ParamsTable, ReadParam, param_names, read_body, read_idempotency};
+use starbridge_ports::{Outcome, ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency};
 
 /// The content of `serviceParams` for a message.
 #[derive(Debug, Default, PartialEq)]
@@ -11,12 +11,12 @@ pub(crate) struct Params {
     /// How many entries the stream keeps, read or not.
     pub max_length: Option<u64>,
     /// The body and the key.
-    pub common: CommonParams,
+    pub shared: SharedParams,
 }
 
-impl AsMut<CommonParams> for Params {
-    fn as_mut(&mut self) -> &mut CommonParams {
-        &mut self.common
+impl AsMut<SharedParams> for Params {
+    fn as_mut(&mut self) -> &mut SharedParams {
+        &mut self.shared
     }
 }
 

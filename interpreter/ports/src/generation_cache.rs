@@ -1,29 +1,38 @@
 //! A cache of what is known of executions that are being written, for stores.
 
-use rustc_hash::FxHashMap;
 use starbridge_flow::value::Text;
+use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 /// How many entries one generation has.
 const GENERATION_ENTRIES: usize = 50_000;
 
 /// A cache in two generations: an entry that was not used during a whole generation is dropped. This
-/// approximates a clock cache and costs two lookups.
-#[derive(Debug)]
-pub struct GenerationCache<V> {
-    young: FxHashMap<Text, V>,
-    old: FxHashMap<Text, V>,
+/// approximates a clock cache and costs two lookups. `S` is the way of hashing.
+pub struct GenerationCache<V, S> {
+    young: HashMap<Text, V, S>,
+    old: HashMap<Text, V, S>,
 }
 
-impl<V> Default for GenerationCache<V> {
+impl<V, S: Default> Default for GenerationCache<V, S> {
     fn default() -> Self {
         Self {
-            young: FxHashMap::default(),
-            old: FxHashMap::default(),
+            young: HashMap::default(),
+            old: HashMap::default(),
         }
     }
 }
 
-impl<V: Copy> GenerationCache<V> {
+impl<V, S> std::fmt::Debug for GenerationCache<V, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GenerationCache")
+            .field("young", &self.young.len())
+            .field("old", &self.old.len())
+            .finish()
+    }
+}
+
+impl<V: Copy, S: BuildHasher + Default> GenerationCache<V, S> {
     /// The entry of an execution, if it is kept here.
     pub fn get(&mut self, execution: &Text) -> Option<V> {
         if let Some(entry) = self.young.get(execution) {
@@ -62,6 +71,7 @@ impl<V: Copy> GenerationCache<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::hash::RandomState;
 
     fn text(number: usize) -> Text {
         Text::from(number.to_string())
@@ -69,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_a_whole_generation_did_not_use_is_dropped() {
-        let mut cache = GenerationCache::default();
+        let mut cache = GenerationCache::<usize, RandomState>::default();
         cache.put(&text(0), 0);
         cache.put(&text(1), 1);
         for number in 2..=GENERATION_ENTRIES {

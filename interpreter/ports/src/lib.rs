@@ -104,7 +104,7 @@ pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
 pub use outbox::{Outbox, OutboxError, OutboxFuture, OutboxRow, OutboxStanding, RefusedRow};
 pub use outside::{outside_wait, outside_wait_of};
-pub use params::{CommonParams, ParamsTable, ReadParam, param_names, read_body, read_idempotency, step_key};
+pub use params::{ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency, step_key};
 pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseChange};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};

@@ -82,7 +82,7 @@ impl<P: Default + 'static> ParamsTable<P> {
 
 /// The parameters that several connectors have. A connector's own ones hold them, and give them by [`AsMut`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CommonParams {
+pub struct SharedParams {
     /// The body; the input if `None`.
     pub body: Option<Value>,
     /// Whether the step's key replaces the call's.
@@ -94,7 +94,7 @@ pub struct CommonParams {
 /// # Errors
 ///
 /// None; it is a [`ReadParam`].
-pub fn read_body<P: AsMut<CommonParams>>(params: &mut P, value: &Value) -> Result<(), Outcome> {
+pub fn read_body<P: AsMut<SharedParams>>(params: &mut P, value: &Value) -> Result<(), Outcome> {
     params.as_mut().body = Some(value.clone());
     Ok(())
 }
@@ -104,7 +104,7 @@ pub fn read_body<P: AsMut<CommonParams>>(params: &mut P, value: &Value) -> Resul
 /// # Errors
 ///
 /// The outcome of the call: the value is neither `call` nor `step`.
-pub fn read_idempotency<P: AsMut<CommonParams>>(params: &mut P, value: &Value) -> Result<(), Outcome> {
+pub fn read_idempotency<P: AsMut<SharedParams>>(params: &mut P, value: &Value) -> Result<(), Outcome> {
     params.as_mut().step_key = step_key(value)?;
     Ok(())
 }

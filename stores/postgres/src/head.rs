@@ -1,6 +1,7 @@
 //! The end of each history, in memory for those that are being written.
 
 use crate::fault::Failure;
+use rustc_hash::FxBuildHasher;
 use starbridge_flow::value::Text;
 use starbridge_ports::GenerationCache;
 
@@ -21,7 +22,7 @@ pub(crate) struct Head {
 }
 
 /// The heads that are kept in memory.
-pub(crate) type Heads = GenerationCache<Head>;
+pub(crate) type Heads = GenerationCache<Head, FxBuildHasher>;
 
 pub(crate) const HEADS: &str = "select e.id, e.number, e.status, e.version,
         coalesce((select t.first + t.events - 1 from turns t where t.number = e.number order by t.first desc limit 1), 0)

@@ -2,6 +2,7 @@
 
 use crate::record::Filled;
 use rusqlite::{Connection, OptionalExtension};
+use rustc_hash::FxBuildHasher;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::GenerationCache;
@@ -35,7 +36,7 @@ pub(crate) struct Head {
 }
 
 /// The heads that are kept in memory.
-pub(crate) type Heads = GenerationCache<Head>;
+pub(crate) type Heads = GenerationCache<Head, FxBuildHasher>;
 
 /// The head of an execution, from memory or the store; `None` if there is no such execution.
 pub(crate) fn head_of(heads: &mut Heads, connection: &Connection, execution: &Text) -> rusqlite::Result<Option<Head>> {

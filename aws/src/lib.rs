@@ -24,12 +24,14 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
+mod by_region;
 mod fault;
 mod thread;
 
 pub use aws_smithy_types::base64;
 pub use aws_types::SdkConfig;
 pub use aws_types::request_id::RequestId;
+pub use by_region::ClientsByRegion;
 pub use fault::{Fault, FaultKind};
 
 use aws_config::retry::RetryConfig;

@@ -17,7 +17,8 @@ FUNCTIONS = {"/reserve": lambda order: (200, {"reservation": f"r-{order['id']}"}
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status, answer = FUNCTIONS[self.path](order)
+        try: status, answer = FUNCTIONS[self.path](order)
+        except KeyError as missing: status, answer = 400, {"error": "Order.Incomplete", "cause": f"there is no {missing}"}
         self.send_response(status)
         self.end_headers()
         self.wfile.write(json.dumps(answer).encode())

@@ -14,11 +14,12 @@ mod sample;
 mod settings;
 mod template;
 
+pub use condition::Condition;
 pub(crate) use condition::{Ask, Comparison, Side};
-pub use condition::{Condition, ConditionError};
 pub use mapping::{Mapping, MappingSource, Mappings};
 pub use params::{ParamError, Params};
 pub use path::{Path, PathRoot, ValueAt};
 pub use resource::{NotInResource, ResourceName};
 pub use settings::{RetryNumber, Setting, SettingPaths};
+pub use starbridge_flow::expression_error::ExpressionError;
 pub use template::{Template, TemplateError};

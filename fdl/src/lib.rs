@@ -15,7 +15,7 @@ mod fault_names;
 pub mod fixes;
 
 // Items that all languages share keep their names inside this one.
-use starbridge_flow::{duration, graph, hex, limits, path, string_literal, syntax, time, value};
+use starbridge_flow::{duration, expression_error, graph, hex, limits, path, string_literal, syntax, time, value};
 
 pub use check::{Checked, ResourceCheck, Samples, check, check_knowing, check_stored, check_where};
 pub use fault_names::FAULT_NAMES;

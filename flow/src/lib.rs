@@ -11,6 +11,7 @@
 
 pub mod diagnostics;
 pub mod duration;
+pub mod expression_error;
 pub mod fnv;
 pub mod graph;
 pub mod hex;

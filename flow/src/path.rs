@@ -14,6 +14,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+use crate::expression_error::ExpressionError;
 use crate::graph::{Budget, Context, Exhausted, Fault, Lookup, Pointer, Root};
 use crate::value::{Object, Text, Value};
 use evaluate::{Node, Search, walk};
@@ -34,60 +35,17 @@ pub struct Query {
     absolute: bool,
 }
 
-/// An error in a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathError {
-    /// Where, in bytes from the start of the string, the root's name included.
-    pub offset: usize,
-    /// How many bytes are concerned; 0 at the end of the string.
-    pub len: usize,
-    /// The error.
-    pub message: String,
-    /// The advice.
-    pub help: Option<String>,
-}
-
-impl PathError {
-    /// An error about this many bytes from `offset` on, without help.
-    pub fn new(offset: usize, len: usize, message: impl Into<String>) -> Self {
-        Self {
-            offset,
-            len,
-            message: message.into(),
-            help: None,
-        }
-    }
-
-    fn boxed(offset: usize, len: usize, message: impl Into<String>) -> Box<Self> {
-        Box::new(Self::new(offset, len, message))
-    }
-
-    fn help(mut self: Box<Self>, help: &str) -> Box<Self> {
-        self.help = Some(help.to_owned());
-        self
-    }
-}
-
-impl std::fmt::Display for PathError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for PathError {}
-
 impl Query {
     /// Parses `$`, which is the whole, or `$` with segments after it.
     ///
     /// # Errors
     ///
-    /// A [`PathError`] with the place if the text is not a path.
-    pub fn parse(text: &str) -> Result<Self, PathError> {
+    /// An [`ExpressionError`] with the place if the text is not a path.
+    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         if !text.starts_with('$') {
             let len = text.chars().next().map_or(0, char::len_utf8);
-            return Err(
-                *PathError::boxed(0, len, "a path starts with `$`").help("write `$` for the whole, `$.a` for a member")
-            );
+            return Err(*ExpressionError::boxed(0, len, "a path starts with `$`")
+                .with_help("write `$` for the whole, `$.a` for a member"));
         }
         Self::after_root(text, 1)
     }
@@ -96,8 +54,8 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// A [`PathError`] with the place if the rest is not a path.
-    pub fn after_root(text: &str, at: usize) -> Result<Self, PathError> {
+    /// An [`ExpressionError`] with the place if the rest is not a path.
+    pub fn after_root(text: &str, at: usize) -> Result<Self, ExpressionError> {
         if text.len() > MAX_PATH_BYTES {
             return Err(too_long(0, text));
         }
@@ -108,7 +66,7 @@ impl Query {
         let parser = Parser::new(text, end);
         let blank = text.get(end..).is_some_and(|rest| rest.trim().is_empty());
         Err(*if blank {
-            PathError::boxed(end, text.len() - end, "blank space after the path").help("remove it")
+            ExpressionError::boxed(end, text.len() - end, "blank space after the path").with_help("remove it")
         } else {
             let help = match text.get(end..).is_some_and(|rest| rest.starts_with('(')) {
                 true => "functions such as `length()` stand in filters only: `$.list[?length(@.name) > 1]`",
@@ -116,7 +74,7 @@ impl Query {
                     "a name with other characters than letters, digits and `_` stands in brackets and quotes: `['a-b']`"
                 }
             };
-            parser.unexpected("`.`, `[` or the end of the path").help(help)
+            parser.unexpected("`.`, `[` or the end of the path").with_help(help)
         })
     }
 
@@ -125,8 +83,8 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// A [`PathError`] with the place if no path begins there.
-    pub fn prefix(text: &str, start: usize, at: usize) -> Result<(Self, usize), PathError> {
+    /// An [`ExpressionError`] with the place if no path begins there.
+    pub fn prefix(text: &str, start: usize, at: usize) -> Result<(Self, usize), ExpressionError> {
         let mut parser = Parser::new(text, at);
         let segments = parser.segments().map_err(|error| *error)?;
         let written = text.get(start..parser.at).unwrap_or_default();
@@ -244,8 +202,8 @@ impl Lookup for Query {
     }
 }
 
-fn too_long(offset: usize, text: &str) -> PathError {
-    PathError::new(
+fn too_long(offset: usize, text: &str) -> ExpressionError {
+    ExpressionError::new(
         offset,
         text.len(),
         format!("a path of {} bytes; {MAX_PATH_BYTES} are the most", text.len()),

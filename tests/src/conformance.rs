@@ -116,6 +116,34 @@ pub fn run(wanted: Option<&str>) -> Report {
     report
 }
 
+/// A test file of the conformance cases, its flows and its limits.
+pub struct CaseFile {
+    /// The name of the file.
+    pub name: String,
+    /// What it holds.
+    pub file: TestFile,
+    /// Its flows, checked.
+    pub flows: Flows,
+    /// The limits of its cases.
+    pub limits: Limits,
+}
+
+/// The test files of the conformance cases, for campaigns. Files that can't be read are left out: the conformance run reports
+/// them.
+pub fn case_files() -> impl Iterator<Item = CaseFile> {
+    let paths = data::files(&data::folder().join("conformance"), ".test.json");
+    paths.into_iter().filter_map(|path| {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let file = TestFile::parse(&text).ok()?;
+        Some(CaseFile {
+            name: path.file_name()?.to_string_lossy().into_owned(),
+            flows: load(&file, &path).ok()?,
+            limits: file.limits.over(Limits::default()),
+            file,
+        })
+    })
+}
+
 /// The flows of a test file, checked.
 pub fn load(file: &TestFile, path: &Path) -> Result<Flows, String> {
     let flow = |source: &FlowSource, name: &str| -> Result<Arc<Flow>, String> {

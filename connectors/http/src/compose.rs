@@ -62,7 +62,7 @@ pub(crate) fn compose(request: &Request, target: &Target) -> Result<http::Reques
         headers.entry(HOST).or_insert_with(|| host.clone());
     }
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    carried::put(&mut headers, request, params.step_key);
+    carried::put(&mut headers, request, params.shared.step_key);
     let mut message = http::Request::new(body.unwrap_or_default());
     *message.method_mut() = method;
     *message.uri_mut() = uri?;
@@ -145,7 +145,7 @@ fn with_query(url: &Url, query: &Object) -> Url {
 
 fn body(method: &Method, params: &Params, request: &Request, headers: &mut HeaderMap) -> Option<String> {
     let bare = matches!(*method, Method::GET | Method::HEAD);
-    let body = match &params.body {
+    let body = match &params.shared.body {
         Some(body) => body.clone(),
         None if bare => return None,
         None => request.input.clone(),

@@ -2,7 +2,7 @@
 
 use http::Method;
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
+use starbridge_ports::{Outcome, ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency};
 
 /// The content of `serviceParams` for a request.
 #[derive(Default)]
@@ -13,10 +13,14 @@ pub(crate) struct Params {
     pub headers: Object,
     /// Parameters to add to the URL.
     pub query: Object,
-    /// The body; the input if `None`.
-    pub body: Option<Value>,
-    /// Whether the step's key replaces the call's.
-    pub step_key: bool,
+    /// The body and the key.
+    pub shared: SharedParams,
+}
+
+impl AsMut<SharedParams> for Params {
+    fn as_mut(&mut self) -> &mut SharedParams {
+        &mut self.shared
+    }
 }
 
 /// The members of `serviceParams` that HTTP calls know.
@@ -33,11 +37,8 @@ const MEMBERS: [(&str, ReadParam<Params>); 5] = [
         params.query = object("query", value)?;
         Ok(())
     }),
-    ("body", body),
-    ("idempotency", |params, value| {
-        params.step_key = step_key(value)?;
-        Ok(())
-    }),
+    ("body", read_body),
+    ("idempotency", read_idempotency),
 ];
 
 /// The names of these members.
@@ -47,17 +48,12 @@ const TABLE: ParamsTable<Params> = ParamsTable {
     knower: "HTTP knows",
     members: &MEMBERS,
     ignored: &[],
-    body: Some(body),
+    body: Some(read_body),
 };
 
 /// Reads `serviceParams`. On failure the call ends with this outcome.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
     TABLE.read(params)
-}
-
-fn body(params: &mut Params, value: &Value) -> Result<(), Outcome> {
-    params.body = Some(value.clone());
-    Ok(())
 }
 
 fn method(value: &Value) -> Result<Method, Outcome> {

@@ -6,8 +6,7 @@
 //! use starbridge_aws::{Aws, AwsSettings};
 //! use starbridge_connector_lambda::LambdaConnector;
 //! use starbridge_ports::Connector;
-//! use std::collections::BTreeMap;
-//! use std::sync::Arc;
+//! //! use std::sync::Arc;
 //!
 //! let lambda = LambdaConnector::new(Aws::new(AwsSettings::default())); // sends nothing yet
 //! let mut connectors: BTreeMap<&str, Arc<dyn Connector>> = BTreeMap::new();
@@ -26,12 +25,10 @@ use aws_sdk_lambda::config::timeout::TimeoutConfig;
 use aws_sdk_lambda::primitives::Blob;
 use compose::Invocation;
 use function::Function;
-use starbridge_aws::{Aws, Fault};
+use starbridge_aws::{Aws, ClientsByRegion, Fault, SdkConfig};
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
 
 /// How long an answer is awaited if the task has no limit: somewhat longer than a function may run.
 const INVOCATION: Duration = Duration::from_secs(16 * 60);
@@ -40,40 +37,19 @@ const INVOCATION: Duration = Duration::from_secs(16 * 60);
 /// clone shares everything.
 #[derive(Clone)]
 pub struct LambdaConnector {
-    aws: Aws,
-    /// Clients by region; `None` is the configured one. They share connections and credentials.
-    clients: Arc<Mutex<BTreeMap<Option<String>, Client>>>,
+    clients: Arc<ClientsByRegion<Client>>,
 }
 
 impl LambdaConnector {
     /// A connector that reaches AWS through `aws`. Nothing is sent before the first call.
     pub fn new(aws: Aws) -> Self {
         Self {
-            aws,
-            clients: Arc::default(),
+            clients: Arc::new(ClientsByRegion::new(aws, client)),
         }
-    }
-
-    async fn client(&self, region: Option<&str>) -> Result<Client, Fault> {
-        let mut clients = self.clients.lock().await;
-        let region = region.map(str::to_owned);
-        if let Some(client) = clients.get(&region) {
-            return Ok(client.clone());
-        }
-        let config = self.aws.config(region.as_deref()).await?;
-        let limits = config
-            .timeout_config()
-            .map(TimeoutConfig::to_builder)
-            .unwrap_or_default()
-            .operation_attempt_timeout(INVOCATION);
-        let config = Builder::from(&config).timeout_config(limits.build()).build();
-        let client = Client::from_conf(config);
-        clients.insert(region, client.clone());
-        Ok(client)
     }
 
     async fn invoke(self, function: Function, invocation: Invocation) -> Result<answer::Answer, Fault> {
-        let client = self.client(function.region.as_deref()).await?;
+        let client = self.clients.of_region(function.region.as_deref()).await?;
         let request = client
             .invoke()
             .function_name(function.name)
@@ -93,12 +69,21 @@ impl LambdaConnector {
         let function = Function::parse(&request.target)?;
         let invocation = compose::invocation(&request)?;
         let (shown, awaited) = (function.shown(), invocation.is_awaited());
-        let invoked = self.aws.run(self.clone().invoke(function, invocation)).await;
+        let invoked = self.clients.aws().run(self.clone().invoke(function, invocation)).await;
         match invoked.and_then(|invoked| invoked) {
             Ok(answer) => Ok(answer::outcome(&request, &answer, awaited)),
             Err(fault) => Ok(answer::failed(&request, fault, &shown)),
         }
     }
+}
+
+fn client(config: &SdkConfig) -> Client {
+    let limits = config
+        .timeout_config()
+        .map(TimeoutConfig::to_builder)
+        .unwrap_or_default()
+        .operation_attempt_timeout(INVOCATION);
+    Client::from_conf(Builder::from(config).timeout_config(limits.build()).build())
 }
 
 impl Connector for LambdaConnector {

@@ -18,9 +18,9 @@ pub(crate) struct Message {
 pub(crate) fn compose(request: &Request, limit: usize) -> Result<Message, Outcome> {
     let stream = stream(&request.target)?;
     let params = params::read(request.params.as_ref())?;
-    let body = params.body.unwrap_or_else(|| request.input.clone());
+    let body = params.shared.body.unwrap_or_else(|| request.input.clone());
     let mut fields = vec![("body".to_owned(), body.to_json())];
-    let metadata = CallMetadata::of(request, params.step_key).pairs();
+    let metadata = CallMetadata::of(request, params.shared.step_key).pairs();
     fields.extend(metadata.map(|(field, value)| (field.member().to_owned(), value.into_owned())));
     for (name, value) in params.fields {
         if fields.iter().any(|(ours, _)| *ours == name) {

@@ -1,24 +1,28 @@
 //! `serviceParams` of messages to Redis streams.
 
 use starbridge_flow::value::Value;
-use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
+use starbridge_ports::{Outcome, ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency};
 
 /// The content of `serviceParams` for a message.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Params {
-    /// The body; the input if `None`.
-    pub body: Option<Value>,
     /// Fields to add.
     pub fields: Vec<(String, String)>,
     /// How many entries the stream keeps, read or not.
     pub max_length: Option<u64>,
-    /// Whether the step's key replaces the call's.
-    pub step_key: bool,
+    /// The body and the key.
+    pub shared: SharedParams,
+}
+
+impl AsMut<SharedParams> for Params {
+    fn as_mut(&mut self) -> &mut SharedParams {
+        &mut self.shared
+    }
 }
 
 /// The members of `serviceParams` that these messages know.
 const MEMBERS: [(&str, ReadParam<Params>); 4] = [
-    ("body", body),
+    ("body", read_body),
     ("fields", |params, value| {
         params.fields = fields(value)?;
         Ok(())
@@ -27,10 +31,7 @@ const MEMBERS: [(&str, ReadParam<Params>); 4] = [
         params.max_length = Some(max_length(value)?);
         Ok(())
     }),
-    ("idempotency", |params, value| {
-        params.step_key = step_key(value)?;
-        Ok(())
-    }),
+    ("idempotency", read_idempotency),
 ];
 
 /// The names of these members.
@@ -40,17 +41,12 @@ const TABLE: ParamsTable<Params> = ParamsTable {
     knower: "Redis streams know",
     members: &MEMBERS,
     ignored: &[],
-    body: Some(body),
+    body: Some(read_body),
 };
 
 /// Reads `serviceParams`. On failure the call ends with this outcome.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
     TABLE.read(params)
-}
-
-fn body(params: &mut Params, value: &Value) -> Result<(), Outcome> {
-    params.body = Some(value.clone());
-    Ok(())
 }
 
 /// Reads fields: text unchanged, everything else as its JSON. `null` leaves a field out.

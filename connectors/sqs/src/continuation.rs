@@ -1,6 +1,6 @@
 //! A queue of our own, in which short-lived processes leave messages for each other.
 
-use crate::clients::Clients;
+use crate::clients::{Clients, clients};
 use crate::dead_letters::{DeadLetter, dead_letter};
 use crate::queue::Queue;
 use crate::{failure, lane};
@@ -44,7 +44,7 @@ impl SqsContinuationQueue {
         };
         Ok(Self {
             shared: Arc::new(Shared {
-                clients: Clients::new(aws),
+                clients: clients(aws),
                 queue: parse(queue)?,
                 dead_letters: dead_letters.map(parse).transpose()?,
             }),

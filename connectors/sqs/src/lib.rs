@@ -34,7 +34,7 @@ mod replies;
 pub use continuation::SqsContinuationQueue;
 pub use replies::{ReplyQueue, SqsReplies};
 
-use clients::Clients;
+use clients::{Clients, clients};
 use lane::{Lane, Receipt};
 use queue::Queue;
 use starbridge_aws::{Aws, Fault};
@@ -55,7 +55,7 @@ impl SqsConnector {
     /// A connector that reaches AWS through `aws`. Nothing is sent before the first call.
     pub fn new(aws: Aws) -> Self {
         Self {
-            clients: Arc::new(Clients::new(aws)),
+            clients: Arc::new(clients(aws)),
             lanes: Arc::default(),
         }
     }

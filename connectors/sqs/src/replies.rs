@@ -1,6 +1,6 @@
 //! A queue into which others put their reports (section "tasks").
 
-use crate::clients::Clients;
+use crate::clients::{Clients, clients};
 use crate::dead_letters::{DeadLetter, dead_letter, dead_letter_fault};
 use crate::failure;
 use crate::lane::{self, incomplete};
@@ -79,7 +79,7 @@ impl SqsReplies {
         Ok(Self {
             name: format!("sqs:{}", queue.name),
             shared: Arc::new(Shared {
-                clients: Clients::new(aws),
+                clients: clients(aws),
                 queue,
                 dead_letters: of.dead_letters.as_deref().map(parse).transpose()?,
                 found: Mutex::default(),

@@ -211,7 +211,7 @@ impl Checker<'_> {
 
     /// The node at `pointer` below `cursor`, reported. The walk is as long as the pointer, which
     /// the data depth bounds.
-    fn bad_param(&self, cursor: &Cursor<'_>, pointer: &str, error: crate::path::PathError) {
+    fn bad_param(&self, cursor: &Cursor<'_>, pointer: &str, error: crate::expression_error::ExpressionError) {
         let Some(rest) = pointer.strip_prefix('/') else {
             let found = self.inside(cursor, Code::BadParam, error.offset, error.len, error.message);
             self.report(helped(found, error.help));

@@ -1,7 +1,8 @@
 //! `serviceParams`: values with paths into the mapped input inside (section "tasks").
 
+use crate::expression_error::ExpressionError;
 use crate::graph::{Budget, Fault, Parameters, Pointer, Root, SecretReference};
-use crate::path::{PathError, Query};
+use crate::path::Query;
 use crate::value::{Text, Value};
 use std::cell::OnceCell;
 
@@ -38,7 +39,7 @@ pub struct ParamError {
     /// JSON pointer of the string, from the `serviceParams` value.
     pub pointer: String,
     /// The error.
-    pub error: PathError,
+    pub error: ExpressionError,
 }
 
 /// The mapped input, turned into a value at most once.
@@ -60,7 +61,7 @@ impl Params {
             let message = format!("nested deeper than the {MAX_DEPTH} levels allowed");
             return Err(vec![ParamError {
                 pointer: String::new(),
-                error: PathError::new(0, 0, message),
+                error: ExpressionError::new(0, 0, message),
             }]);
         }
         let mut errors = Vec::new();

@@ -1,7 +1,8 @@
 //! The paths of mappings and templates: a root's name, and JSONPath after it (section "data").
 
+use crate::expression_error::ExpressionError;
 use crate::graph::{Exhausted, Fault, Output, Program, Scope};
-use crate::path::{PathError, Query};
+use crate::path::Query;
 use crate::value::{Text, Value};
 
 /// The root of a path.
@@ -52,8 +53,8 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// A [`PathError`] with the place if the text is not a path.
-    pub fn parse(text: &str) -> Result<Self, PathError> {
+    /// An [`ExpressionError`] with the place if the text is not a path.
+    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         match PathRoot::of(text) {
             Some(root) if Self::is_path(text) => {
                 let query = Query::after_root(text, root.name().len())?;
@@ -61,7 +62,7 @@ impl Path {
             }
             _ => {
                 let len = text.find(['.', '[']).unwrap_or(text.len());
-                Err(PathError::new(
+                Err(ExpressionError::new(
                     0,
                     len,
                     "a path here starts with `$input`, `$local` or `$context`",
@@ -72,7 +73,7 @@ impl Path {
 
     /// Parses the longest path from byte `start` on, where a root's name must stand. Returns the
     /// path and its end.
-    pub(super) fn prefix(text: &str, start: usize, root: PathRoot) -> Result<(Self, usize), PathError> {
+    pub(super) fn prefix(text: &str, start: usize, root: PathRoot) -> Result<(Self, usize), ExpressionError> {
         let (query, end) = Query::prefix(text, start, start + root.name().len())?;
         Ok((Self { root, query }, end))
     }

@@ -1,8 +1,8 @@
 //! Templates: text with `{$input.a}` parts (section "data").
 
 use super::path::{Path, PathRoot};
+use crate::expression_error::ExpressionError;
 use crate::graph::{Fault, Scope};
-use crate::path::PathError;
 use crate::value::{Text, Value};
 
 /// Text with parts that are filled in.
@@ -40,9 +40,9 @@ impl std::fmt::Display for TemplateError {
 
 impl std::error::Error for TemplateError {}
 
-impl From<PathError> for TemplateError {
-    fn from(error: PathError) -> Self {
-        let PathError {
+impl From<ExpressionError> for TemplateError {
+    fn from(error: ExpressionError) -> Self {
+        let ExpressionError {
             offset,
             len,
             message,

@@ -1,9 +1,9 @@
 //! RFC 9535 filters: logical expressions, comparisons and functions, with their types checked.
 
-use super::PathError;
 use super::parse::{Parsed, Parser};
 use super::pattern::Pattern;
 use super::segment::{Comparison, Expression, Filter, Operand, Subquery, singular};
+use crate::expression_error::ExpressionError;
 use crate::value::{Number, Value};
 
 /// The possible meanings of a name, a literal or a function.
@@ -62,8 +62,8 @@ impl Parser<'_> {
         let term = self.term()?;
         match self.comparison_ahead() {
             Some((_, len)) if not => {
-                let error = PathError::boxed(start, self.at + len - start, "`!` stands before a comparison");
-                Err(error.help("put the comparison in parentheses: `!(@.a == 1)`"))
+                let error = ExpressionError::boxed(start, self.at + len - start, "`!` stands before a comparison");
+                Err(error.with_help("put the comparison in parentheses: `!(@.a == 1)`"))
             }
             Some((comparison, len)) => self.comparison(begin, term, comparison, len),
             None => self.test(begin, term).map(|filter| negated(filter, not)),
@@ -78,7 +78,7 @@ impl Parser<'_> {
             return Err(self.unexpected("`&&`, `||` or `)`"));
         }
         match self.comparison_ahead() {
-            Some((_, len)) => Err(PathError::boxed(
+            Some((_, len)) => Err(ExpressionError::boxed(
                 self.at,
                 len,
                 "a comparison has no parentheses on its sides",
@@ -125,7 +125,7 @@ impl Parser<'_> {
             Term::Query(query) if singular(&query.segments) => Ok(Operand::Query(query)),
             Term::Query(_) => Err(self
                 .about(begin, end, "may find several values, and here is place for one")
-                .help("use keys and indices only, or `count()` or `value()` around it")),
+                .with_help("use keys and indices only, or `count()` or `value()` around it")),
             Term::Holds(_) => Err(self.about(begin, end, "is true or false already and cannot be compared")),
         }
     }
@@ -137,14 +137,14 @@ impl Parser<'_> {
             Term::Holds(filter) => Ok(filter),
             Term::Value(_) => Err(self
                 .about(begin, self.at, "gives a value that must be compared")
-                .help("compare it, as in `count(@.*) > 1`")),
+                .with_help("compare it, as in `count(@.*) > 1`")),
         }
     }
 
     /// An error that begins with the text from `begin` to `end`.
-    fn about(&self, begin: usize, end: usize, what: &str) -> Box<PathError> {
+    fn about(&self, begin: usize, end: usize, what: &str) -> Box<ExpressionError> {
         let written = self.text.get(begin..end).unwrap_or_default().trim_end();
-        PathError::boxed(begin, written.len(), format!("`{written}` {what}"))
+        ExpressionError::boxed(begin, written.len(), format!("`{written}` {what}"))
     }
 
     fn term(&mut self) -> Parsed<Term> {
@@ -155,7 +155,7 @@ impl Parser<'_> {
             Some(b'a'..=b'z') => self.word(),
             _ => Err(self
                 .unexpected("a condition")
-                .help("a filter compares or tests queries that begin with `@` or `$`: `[?@.price < 10]`")),
+                .with_help("a filter compares or tests queries that begin with `@` or `$`: `[?@.price < 10]`")),
         }
     }
 
@@ -166,7 +166,7 @@ impl Parser<'_> {
             if self.byte().is_some_and(|byte| byte.is_ascii_alphanumeric()) {
                 return Err(self
                     .unexpected("`.` or `[` after `$`")
-                    .help("inside a filter `$` alone stands for the root of the whole path"));
+                    .with_help("inside a filter `$` alone stands for the root of the whole path"));
             }
         } else {
             self.at += 1;
@@ -219,7 +219,7 @@ impl Parser<'_> {
                 let arguments = Self::arguments_of(word).filter(|_| self.take(b'('));
                 let unknown = || {
                     self.about(begin, self.at, "is not known here")
-                        .help("text stands in quotes, and the functions are `length`, `count`, `value`, `match` and `search`, each with `(` behind it")
+                        .with_help("text stands in quotes, and the functions are `length`, `count`, `value`, `match` and `search`, each with `(` behind it")
                 };
                 return self.nested(begin, arguments.ok_or_else(unknown)?);
             }

@@ -4,8 +4,8 @@
 //! any remaining stack, time that grows only with the text, exact integers in literals, checked
 //! types, and errors that point at their place.
 
-use super::PathError;
 use super::segment::{Segment, Selector, Slice};
+use crate::expression_error::ExpressionError;
 use crate::string_literal::{self, Rules};
 use crate::value::Text;
 
@@ -15,7 +15,7 @@ pub(super) const MAX_NESTING: usize = 32;
 const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 /// Boxed, because parsers call each other deeply and each keeps room for an error.
-pub(super) type Parsed<T> = Result<T, Box<PathError>>;
+pub(super) type Parsed<T> = Result<T, Box<ExpressionError>>;
 
 /// A place in a text that holds a query.
 pub(super) struct Parser<'a> {
@@ -70,9 +70,9 @@ impl<'a> Parser<'a> {
     }
 
     /// An error at the next character.
-    pub(super) fn unexpected(&self, expected: &str) -> Box<PathError> {
+    pub(super) fn unexpected(&self, expected: &str) -> Box<ExpressionError> {
         let len = self.rest().chars().next().map_or(0, char::len_utf8);
-        PathError::boxed(
+        ExpressionError::boxed(
             self.at,
             len,
             format!("expected {expected}, found {}", self.next_shown()),
@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
                 Some(b'"' | b'\'') => "a name in quotes stands in brackets: `['a b']`",
                 _ => "names of letters, digits and `_` follow a dot; others stand in brackets and quotes: `['a b']`",
             };
-            return Err(self.unexpected(expected).help(help));
+            return Err(self.unexpected(expected).with_help(help));
         }
         let len = rest
             .find(|c: char| !begins(c) && !c.is_ascii_digit())
@@ -161,11 +161,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn unclosed(&self, open: usize) -> Box<PathError> {
+    fn unclosed(&self, open: usize) -> Box<ExpressionError> {
         if self.byte().is_some() {
             return self.unexpected("`,` or `]`");
         }
-        PathError::boxed(open, self.at - open, "the bracket is not closed").help("close it with `]`")
+        ExpressionError::boxed(open, self.at - open, "the bracket is not closed").with_help("close it with `]`")
     }
 
     fn selector(&mut self) -> Parsed<Selector> {
@@ -187,14 +187,14 @@ impl<'a> Parser<'a> {
         self.nested(self.at, Self::filter).map(Selector::Filter)
     }
 
-    fn no_selector(&self) -> Box<PathError> {
+    fn no_selector(&self) -> Box<ExpressionError> {
         let Some(byte) = self.byte() else {
-            return PathError::boxed(self.at, 0, "the bracket is not closed").help("close it with `]`");
+            return ExpressionError::boxed(self.at, 0, "the bracket is not closed").with_help("close it with `]`");
         };
         let error = self.unexpected("a name in quotes, an index, `*`, a slice or `?`");
         let word = byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii();
         if word {
-            error.help("a name in brackets stands in quotes: `['a']`")
+            error.with_help("a name in brackets stands in quotes: `['a']`")
         } else {
             error
         }
@@ -242,7 +242,7 @@ impl<'a> Parser<'a> {
         let digits = rest.get(digits_at..).unwrap_or_default();
         let len = digits_at + digits.bytes().take_while(u8::is_ascii_digit).count();
         let written = rest.get(..len).unwrap_or_default();
-        let fault = |message: String| Err(PathError::boxed(self.at, len.max(1), message));
+        let fault = |message: String| Err(ExpressionError::boxed(self.at, len.max(1), message));
         if len == digits_at {
             return fault("expected digits after `-`".to_owned());
         }
@@ -268,10 +268,7 @@ impl<'a> Parser<'a> {
                 self.at = end;
                 Ok(said)
             }
-            Err(fault) => Err(Box::new(PathError {
-                help: fault.help.map(str::to_owned),
-                ..PathError::new(fault.offset, fault.len, fault.message)
-            })),
+            Err(fault) => Err(Box::new(fault.into())),
         }
     }
 
@@ -280,7 +277,7 @@ impl<'a> Parser<'a> {
     pub(super) fn nested<T>(&mut self, begin: usize, parse: fn(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == MAX_NESTING {
             let message = format!("more than {MAX_NESTING} filters, parentheses and functions inside each other");
-            return Err(PathError::boxed(begin, 1, message));
+            return Err(ExpressionError::boxed(begin, 1, message));
         }
         self.nesting += 1;
         let parsed = parse(self);

@@ -239,7 +239,10 @@ impl Client {
         query: &[(&str, String)],
     ) -> Result<reqwest::RequestBuilder, Exit> {
         let request = self.remote.request(method, path, query);
-        request.map_err(|segment| bad(self.output, &format!("`{segment}` names nothing"), ""))
+        request.map_err(|segment| {
+            let help = "a name is missing, or it is one that no server can have; an execution is given by its id or as FLOW/NAME";
+            bad(self.output, &format!("`{segment}` names nothing"), help)
+        })
     }
 
     /// Does some work, unless the user interrupts it.
@@ -259,7 +262,10 @@ impl Client {
         if error.is_connect() || !does {
             let message = format!("can't reach {server}: {why}");
             let help = "`starbridge serve` starts a server; `--server` or STARBRIDGE_SERVER names another one";
-            return unreached(self.output, &message, help);
+            let plain = server.strip_prefix("https://").filter(|_| is_not_tls(error));
+            let plain =
+                plain.map(|rest| format!("what answers there speaks no TLS: `--server http://{rest}` asks without it"));
+            return unreached(self.output, &message, plain.as_deref().unwrap_or(help));
         }
         let message = format!("{server} went away before it answered: {why}");
         let help = match named {
@@ -277,6 +283,23 @@ fn is_for_another(answer: &reqwest::Result<Result<Answer, Problem>>, safe: bool)
         Ok(Err(problem)) => problem.status == 503 && (safe || matches!(problem.code(), "NoOwner" | "Stopping")),
         Ok(Ok(_)) => false,
     }
+}
+
+/// Whether the other side answered the first words of TLS with something else.
+fn is_not_tls(error: &reqwest::Error) -> bool {
+    let mut inner: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(one) = inner {
+        let held = one.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if let Some(rustls::Error::InvalidMessage(_)) = one.downcast_ref() {
+            return true;
+        }
+        // An I/O error is not the source of what holds it, and passes over the error that it holds itself.
+        inner = match held {
+            Some(held) => Some(held),
+            None => one.source(),
+        };
+    }
+    false
 }
 
 /// Reports that there is no answer.

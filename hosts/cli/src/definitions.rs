@@ -13,6 +13,7 @@ use starbridge_node::config::Config;
 use starbridge_node::supported_resources::SupportedResources;
 use starbridge_node::system::reason;
 use starbridge_runtime::ResourceMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,15 @@ pub fn read_flow(path: &Path, output: Output) -> Result<Source, Exit> {
     if file.is_dir() {
         let message = format!("`{}` is a folder without a `flow.json`", path.display());
         return Err(bad(output, &message, "name the flow's file"));
+    }
+    if !file.exists() && file.extension().is_none() && file != Path::new(STDIN) {
+        let help = neighbour(&file).unwrap_or_else(|| {
+            "a file with a definition is wanted, or a folder with a `flow.json`; `starbridge start NAME` starts a flow that a \
+             server has"
+                .to_owned()
+        });
+        let message = format!("can't read `{}`: no such file or directory", shown(&file));
+        return Err(bad(output, &message, &help));
     }
     read(&file, output)
 }
@@ -217,13 +227,31 @@ pub fn read_json(text: &str, place: &str, output: Output) -> Result<Value, Exit>
             "" => format!("{place} is empty, but should be JSON"),
             _ => format!("{place} is no JSON: {error}"),
         };
-        let is_place = text == STDIN || text.starts_with('@');
-        let help = match place {
-            "`--input`" if is_place => "`--input-file FILE` reads a file, `--input-file -` reads stdin",
-            _ => "write JSON, for example `{\"id\": 7}`",
+        let option = place.strip_prefix('`').and_then(|place| place.strip_suffix('`'));
+        let option = option.filter(|option| option.starts_with("--"));
+        let help = match option {
+            Some("--input") if is_place(text) => {
+                "`--input-file FILE` reads a file, `--input-file -` reads stdin".to_owned()
+            }
+            Some(option) if lost_quotes(text) => format!(
+                "in JSON, names and texts stand in double quotes, and a shell keeps these within single ones: \
+                 `{option} '{{\"id\": 7}}'`"
+            ),
+            _ => "write JSON, for example `{\"id\": 7}`".to_owned(),
         };
-        bad(output, &message, help)
+        bad(output, &message, &help)
     })
+}
+
+/// Whether what should be JSON names a place where JSON may be.
+fn is_place(text: &str) -> bool {
+    let is_name = !text.trim_start().starts_with(['{', '[', '"']);
+    text == STDIN || text.starts_with('@') || is_name && text.ends_with(".json")
+}
+
+/// Whether it looks like JSON whose double quotes a shell has taken away, or that has single ones.
+fn lost_quotes(text: &str) -> bool {
+    text.trim_start().starts_with('{') && text.contains(':') && !text.contains('"')
 }
 
 /// A text without the byte order mark that some editors and shells put before it.
@@ -285,13 +313,29 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> (String, Option<S
     (message, Some(help.to_owned()))
 }
 
-/// Asks whether a file with a similar name beside the missing one was meant.
+/// Asks whether a file with a similar name beside the missing one was meant, or the file of that name in a folder with a
+/// similar name.
 fn neighbour(missing: &Path) -> Option<String> {
     let folder = missing.parent()?;
-    let here = if folder.as_os_str().is_empty() {
-        Path::new(".")
+    let found = if is_there(folder) {
+        folder.join(similar(folder, missing.file_name()?)?)
     } else {
-        folder
+        let above = folder.parent()?;
+        let found = above.join(similar(above, folder.file_name()?)?);
+        found.join(missing.file_name()?)
+    };
+    found.exists().then(|| format!("did you mean `{}`?", found.display()))
+}
+
+fn is_there(folder: &Path) -> bool {
+    folder.as_os_str().is_empty() || folder.is_dir()
+}
+
+/// The name in a folder that is most similar to a missing one. What both end in, such as `.json`, does not make them similar.
+fn similar(folder: &Path, missing: &OsStr) -> Option<String> {
+    let here = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
     };
     let mut names: Vec<String> = fs::read_dir(here)
         .ok()?
@@ -299,9 +343,13 @@ fn neighbour(missing: &Path) -> Option<String> {
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
     names.sort();
-    let name = missing.file_name()?.to_str()?;
+    let name = missing.to_str()?;
     let found = nearest(name, names.iter().map(String::as_str))?;
-    Some(format!("did you mean `{}`?", folder.join(found).display()))
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+    match found.rsplit_once('.') {
+        Some((other, end)) if end == ending => nearest(stem, [other]).map(|_| found.to_owned()),
+        _ => Some(found.to_owned()),
+    }
 }
 
 /// The flows in a folder and the folders in it, by name: files that end in `.json`, `.yaml` or `.yml` and hold an

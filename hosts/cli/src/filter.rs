@@ -96,6 +96,11 @@ fn canonical(word: &str) -> &str {
 }
 
 impl Filter {
+    /// The flow whose executions are meant, if one is given.
+    pub fn flow(&self) -> Option<&str> {
+        self.flow.as_deref()
+    }
+
     /// What is given in one text each, under the API's names.
     fn texts(&self, client: &Client) -> Result<Vec<(&'static str, String)>, Exit> {
         let given = [

@@ -2,6 +2,7 @@
 //!
 //! Nothing here decides about flows.
 
+mod acts;
 mod arguments;
 mod client;
 mod commands;
@@ -13,6 +14,7 @@ mod progress;
 pub mod render;
 mod supervisor;
 mod table;
+mod task_report;
 mod usage;
 mod views;
 

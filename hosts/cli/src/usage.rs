@@ -9,6 +9,17 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
 
+/// What the parser suggests in place of a mistake.
+const SUGGESTIONS: [ContextKind; 3] = [
+    ContextKind::SuggestedArg,
+    ContextKind::SuggestedSubcommand,
+    ContextKind::SuggestedValue,
+];
+
+fn is_suggestion(kind: ContextKind) -> bool {
+    SUGGESTIONS.contains(&kind)
+}
+
 /// Prints it. Help and versions that the user asked for go to stdout.
 pub fn say(stopped: &clap::Error, arguments: &[OsString]) -> Result<(), Exit> {
     let json = arguments.iter().any(|word| word == "--json");
@@ -78,12 +89,7 @@ fn message(stopped: &clap::Error) -> String {
 
 /// The advice: what was probably meant, or what exists; and how to use the command.
 fn help(stopped: &clap::Error, arguments: &[OsString]) -> String {
-    let near = [
-        ContextKind::SuggestedArg,
-        ContextKind::SuggestedSubcommand,
-        ContextKind::SuggestedValue,
-    ];
-    let near = near
+    let near = SUGGESTIONS
         .into_iter()
         .map(|kind| all(stopped, kind))
         .find(|near| !near.is_empty());
@@ -95,10 +101,22 @@ fn help(stopped: &clap::Error, arguments: &[OsString]) -> String {
         .lines()
         .next()
         .unwrap_or_default();
-    let command = meant(arguments);
+    // What stands behind an unknown command says nothing about the command that is meant.
+    let unknown = text(stopped, ContextKind::InvalidSubcommand);
+    let words = arguments
+        .iter()
+        .position(|word| !unknown.is_empty() && *word == *unknown);
+    let command = meant(arguments.get(..words.unwrap_or(arguments.len())).unwrap_or_default());
     let more = format!("`{command} --help` shows how");
     if command.ends_with("flow put") && stopped.kind() == ErrorKind::UnknownArgument {
         return format!("`--name NAME` names the flow: `{command} --name order order.json`; {more}");
+    }
+    if stopped.kind() == ErrorKind::UnknownArgument
+        && text(stopped, ContextKind::InvalidArg).contains(['{', '}', '[', ']'])
+    {
+        return format!(
+            "a shell splits JSON at blanks: put it in single quotes, as in `--input '{{\"id\": 7}}'`; {more}"
+        );
     }
     match (near, values.is_empty()) {
         (Some(near), _) => format!("did you mean {near}? {more}"),
@@ -162,6 +180,10 @@ fn all(stopped: &clap::Error, kind: ContextKind) -> String {
     let quoted = |text: &String| format!("`{text}`");
     match stopped.get(kind) {
         Some(ContextValue::String(text)) => quoted(text),
+        // The parser puts the most similar suggestion last.
+        Some(ContextValue::Strings(texts)) if is_suggestion(kind) => {
+            texts.iter().rev().map(quoted).collect::<Vec<_>>().join(", ")
+        }
         Some(ContextValue::Strings(texts)) => texts.iter().map(quoted).collect::<Vec<_>>().join(", "),
         _ => String::new(),
     }

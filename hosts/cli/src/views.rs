@@ -71,20 +71,31 @@ pub fn show_with(
     show_object(client, &answer.object(), children)
 }
 
-/// Prints an execution that was just started or continued. What it waits for is changing at this
-/// moment, so it is shown to people only if the execution has not begun or is paused.
+/// When an execution started; `None` if it has not begun. Until then the server gives the time of the request.
+pub fn started(execution: &Object) -> Option<&str> {
+    let started = text(execution, "startedTime");
+    let is_real = has_begun(execution) || started != text(execution, "requestedTime");
+    started.filter(|_| is_real)
+}
+
+/// Whether an execution is past the states that come before its start.
+fn has_begun(execution: &Object) -> bool {
+    let status = text(execution, "status").and_then(Status::parse);
+    status.is_some_and(|status| !status.is_before_start())
+}
+
+/// Prints an execution that was just started, ordered or continued. What it waits for is changing at this
+/// moment, so it is shown to people only if it waits for its time, for other executions or for the end of a pause.
 pub fn show_going(client: &Client, answer: &Answer) -> Result<(), Exit> {
     let output = client.output();
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }
     let execution = answer.object();
-    let has_begun = text(&execution, "status")
-        .and_then(Status::parse)
-        .is_some_and(|status| !status.is_before_start());
     let waiting = execution.get("waitingFor").and_then(Value::as_object);
-    let is_paused = waiting.is_some_and(|waiting| text(waiting, "reason") == Some("paused"));
-    let told = |key: &str| key != "waitingFor" || !has_begun || is_paused;
+    let reason = waiting.and_then(|waiting| text(waiting, "reason"));
+    let stays = matches!(reason, Some("startTime" | "dependency" | "paused"));
+    let told = |key: &str| key != "waitingFor" || stays;
     let members = execution.iter().filter(|(key, _)| told(key));
     let execution: Object = members.map(|(key, value)| (key.clone(), value.clone())).collect();
     show_object(client, &execution, |_| None)
@@ -156,7 +167,7 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
     if let Some(act) = told.and_then(|told| text(told, "act")) {
         entries.push(("act", act.to_owned()));
     }
-    let (started, ended) = (text(execution, "startedTime"), text(execution, "endedTime"));
+    let (started, ended) = (started(execution), text(execution, "endedTime"));
     if let Some(requested) = text(execution, "requestedTime") {
         entries.push(("requested", time(Some(requested))));
     }
@@ -165,9 +176,8 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
     if let Some(until) = until {
         entries.push(("waits until", time(Some(until))));
     }
-    let has_begun = text(execution, "status").and_then(Status::parse);
-    if until.is_none() || has_begun.is_some_and(|status| !status.is_before_start()) {
-        entries.push(("started", time(started)));
+    if let Some(started) = started {
+        entries.push(("started", time(Some(started))));
     }
     if let Some(took) = took(started, ended) {
         entries.push(("ended", format!("{}, in {took}", time(ended))));

@@ -16,6 +16,7 @@ mod logs;
 mod notifier_thread;
 mod operating;
 mod operator;
+pub mod operator_signals;
 mod outboxes;
 mod owners;
 mod permits;

@@ -59,6 +59,7 @@ mod clock;
 mod connector;
 mod continuation;
 mod error;
+mod generation_cache;
 mod history;
 mod kept_start;
 mod leases;
@@ -92,6 +93,7 @@ pub use clock::{Clock, ClockSet};
 pub use connector::{CallIds, Connector, LogTail, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers};
 pub use continuation::ContinuationQueue;
 pub use error::StoreError;
+pub use generation_cache::GenerationCache;
 pub use history::{
     Append, AttemptLog, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, LOG_BYTES, Mark,
     RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, code_of,
@@ -103,7 +105,7 @@ pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
 pub use outbox::{Outbox, OutboxError, OutboxFuture, OutboxRow, OutboxStanding, RefusedRow};
 pub use outside::{outside_wait, outside_wait_of};
-pub use params::{ParamsTable, ReadParam, param_names, step_key};
+pub use params::{ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency, step_key};
 pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseChange};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};

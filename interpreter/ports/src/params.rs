@@ -80,6 +80,35 @@ impl<P: Default + 'static> ParamsTable<P> {
     }
 }
 
+/// The parameters that several connectors have. A connector's own ones hold them, and give them by [`AsMut`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharedParams {
+    /// The body; the input if `None`.
+    pub body: Option<Value>,
+    /// Whether the step's key replaces the call's.
+    pub step_key: bool,
+}
+
+/// Reads `body`, which is any value.
+///
+/// # Errors
+///
+/// None; it is a [`ReadParam`].
+pub fn read_body<P: AsMut<SharedParams>>(params: &mut P, value: &Value) -> Result<(), Outcome> {
+    params.as_mut().body = Some(value.clone());
+    Ok(())
+}
+
+/// Reads `idempotency`, as [`step_key`] does.
+///
+/// # Errors
+///
+/// The outcome of the call: the value is neither `call` nor `step`.
+pub fn read_idempotency<P: AsMut<SharedParams>>(params: &mut P, value: &Value) -> Result<(), Outcome> {
+    params.as_mut().step_key = step_key(value)?;
+    Ok(())
+}
+
 /// The names in a table of members, for [`SentMembers`](crate::SentMembers).
 pub const fn param_names<P, const N: usize>(members: &[(&'static str, ReadParam<P>); N]) -> [&'static str; N] {
     let mut names = [""; N];

@@ -2,7 +2,7 @@
 
 use crate::admission;
 use crate::audit;
-use crate::head::{Head, MAX_EVENTS, place};
+use crate::head::{Head, MAX_EVENTS, head_of, place};
 use crate::load::STDERR;
 use crate::notices;
 use crate::queueing;
@@ -43,7 +43,7 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
     if append.turn.as_ref().is_some_and(|turn| !follows(append, turn)) {
         return Ok(Some(Refusal::Conflict));
     }
-    let head = work.heads.get(work.connection, &append.execution)?;
+    let head = head_of(work.heads, work.connection, &append.execution)?;
     if append.deleted {
         let fits = |head: &Head| head.last == append.expected.0 && has_ended(head);
         let Some(head) = head.filter(fits) else {

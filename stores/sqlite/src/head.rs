@@ -2,9 +2,10 @@
 
 use crate::record::Filled;
 use rusqlite::{Connection, OptionalExtension};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
+use starbridge_ports::GenerationCache;
 
 /// The number of bits of a place in `turns` that hold the number of an event.
 const EVENT_BITS: u32 = 24;
@@ -34,54 +35,19 @@ pub(crate) struct Head {
     pub filled: Filled,
 }
 
-/// Heads in two generations: a head that was not used during a whole generation is dropped. This
-/// approximates a clock cache and costs two lookups.
-#[derive(Debug, Default)]
-pub(crate) struct Heads {
-    young: FxHashMap<Text, Head>,
-    old: FxHashMap<Text, Head>,
-}
+/// The heads that are kept in memory.
+pub(crate) type Heads = GenerationCache<Head, FxBuildHasher>;
 
-/// How many heads one generation has.
-const GENERATION_HEADS: usize = 50_000;
-
-impl Heads {
-    /// The head of an execution; `None` if there is no such execution.
-    pub(crate) fn get(&mut self, connection: &Connection, execution: &Text) -> rusqlite::Result<Option<Head>> {
-        if let Some(head) = self.young.get(execution) {
-            return Ok(Some(*head));
-        }
-        let head = match self.old.remove(execution) {
-            Some(head) => Some(head),
-            None => read(connection, execution)?,
-        };
-        if let Some(head) = head {
-            self.put(execution, head);
-        }
-        Ok(head)
+/// The head of an execution, from memory or the store; `None` if there is no such execution.
+pub(crate) fn head_of(heads: &mut Heads, connection: &Connection, execution: &Text) -> rusqlite::Result<Option<Head>> {
+    if let Some(head) = heads.get(execution) {
+        return Ok(Some(head));
     }
-
-    pub(crate) fn put(&mut self, execution: &Text, head: Head) {
-        if let Some(kept) = self.young.get_mut(execution) {
-            *kept = head;
-            return;
-        }
-        if self.young.len() >= GENERATION_HEADS {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(execution.clone(), head);
+    let head = read(connection, execution)?;
+    if let Some(head) = head {
+        heads.put(execution, head);
     }
-
-    pub(crate) fn forget(&mut self, execution: &str) {
-        self.young.remove(execution);
-        self.old.remove(execution);
-    }
-
-    /// Drops all heads, because their data may have been rolled back.
-    pub(crate) fn clear(&mut self) {
-        self.young.clear();
-        self.old.clear();
-    }
+    Ok(head)
 }
 
 fn read(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Head>> {

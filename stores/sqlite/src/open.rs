@@ -125,8 +125,14 @@ impl std::fmt::Display for OpenError {
             Self::Taken { path, process } => {
                 let file = path.display();
                 match process {
-                    Some(process) => write!(f, "{file} is in use by process {process}: a store has one owner"),
-                    None => write!(f, "{file} is in use by another process: a store has one owner"),
+                    Some(process) => write!(
+                        f,
+                        "{file} is in use by process {process}: a store has one owner; stop that one first"
+                    ),
+                    None => write!(
+                        f,
+                        "{file} is in use by another process: a store has one owner; stop that one first"
+                    ),
                 }
             }
             Self::Foreign { path } => write!(f, "{} is not a starbridge store", path.display()),

@@ -1,6 +1,6 @@
 //! Queues: waiting tasks and dead tasks.
 
-use crate::head::{Head, event_at, place};
+use crate::head::{Head, event_at, head_of, place};
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use starbridge_flow::time::{Millis, Timestamp};
@@ -89,7 +89,7 @@ fn queue(connection: &Connection, number: i64, task: &QueuedTask) -> rusqlite::R
 /// Stores which tasks were taken and given back. Those that are gone are skipped.
 pub(crate) fn lease(work: &mut Work<'_>, changes: &[TaskLeaseChange]) -> rusqlite::Result<()> {
     for change in changes {
-        let Some(head) = work.heads.get(work.connection, &change.execution)? else {
+        let Some(head) = head_of(work.heads, work.connection, &change.execution)? else {
             continue;
         };
         let lease = change.lease.as_ref();

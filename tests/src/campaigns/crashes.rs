@@ -2,15 +2,14 @@
 //! and it is run again with a crash at each of them, and with a second one on the way back.
 
 use super::{Findings, laws, on_all_processors};
-use crate::conformance::{self, Histories};
-use crate::data;
+use crate::conformance::{self, CaseFile, Histories};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, EventId, EventKind};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::Store;
 use starbridge_runtime::{Outgoing, Shard, each_stored_event};
-use starbridge_simulator::{Case, Crash, Flows, Interruption, Moment, Simulation, TestFile};
+use starbridge_simulator::{Case, Crash, Flows, Interruption, Moment, Simulation};
 use starbridge_sqlite::SqliteStore;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -87,20 +86,18 @@ fn take<'a>(subjects: &'a [Subject], next: &AtomicUsize) -> Option<(usize, &'a S
 
 fn subjects() -> Vec<Subject> {
     let mut subjects = Vec::new();
-    for path in data::files(&data::folder().join("conformance"), ".test.json") {
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        // The conformance run reports files that can't be read and cases that fail without crashes.
-        let Ok(file) = TestFile::parse(&text) else { continue };
-        let Ok(flows) = conformance::load(&file, &path) else {
-            continue;
-        };
-        let limits = file.limits.over(Limits::default());
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        for case in &file.cases {
+    for CaseFile {
+        name,
+        file,
+        flows,
+        limits,
+    } in conformance::case_files()
+    {
+        for case in file.cases {
             subjects.push(Subject {
-                name: format!("{}: {}", name.clone().unwrap_or_default(), case.name),
+                name: format!("{name}: {}", case.name),
                 flows: flows.clone(),
-                case: case.clone(),
+                case,
                 limits: limits.clone(),
             });
         }

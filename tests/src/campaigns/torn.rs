@@ -4,11 +4,10 @@
 use super::Findings;
 use crate::chance::Chance;
 use crate::conformance;
-use crate::data;
 use starbridge_flow::limits::Limits;
 use starbridge_ports::{History, Listing, Query, Turn};
 use starbridge_runtime::{Outgoing, Shard};
-use starbridge_simulator::{Case, Flows, Simulation, TestFile};
+use starbridge_simulator::{Case, Flows, Simulation};
 use starbridge_sqlite::{Options, SqliteStore};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,14 +41,9 @@ pub fn run(runs: u64, seed: u64) -> Findings {
 
 fn cases() -> Vec<(Flows, Case, Limits)> {
     let mut cases = Vec::new();
-    for path in data::files(&data::folder().join("conformance"), ".test.json") {
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let Ok(file) = TestFile::parse(&text) else { continue };
-        let Ok(flows) = conformance::load(&file, &path) else {
-            continue;
-        };
-        let limits = file.limits.over(Limits::default());
-        cases.extend(file.cases.into_iter().map(|case| (flows.clone(), case, limits.clone())));
+    for of in conformance::case_files() {
+        let all = of.file.cases.into_iter();
+        cases.extend(all.map(|case| (of.flows.clone(), case, of.limits.clone())));
     }
     cases
 }

@@ -222,14 +222,18 @@ impl Turn {
     }
 }
 
+/// The model polls each future again after every change of its world, so nothing has to wake it.
+fn poll_once(has_come: bool) -> Poll<()> {
+    match has_come {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    }
+}
+
 impl Future for Turn {
     type Output = ();
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if self.has_come() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        poll_once(self.has_come())
     }
 }
 
@@ -248,11 +252,7 @@ impl Moment {
 impl Future for Moment {
     type Output = ();
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if self.has_come() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        poll_once(self.has_come())
     }
 }
 

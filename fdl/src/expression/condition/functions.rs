@@ -1,10 +1,10 @@
 //! Function calls, which conditions do not have: the error and the replacement.
 
-use super::ConditionError;
+use crate::expression_error::ExpressionError;
 
 /// The error for a function call. `name` stands at byte `at`; `on` is the path that it is about, if
 /// that is known.
-pub(super) fn no_functions(at: usize, name: &str, on: Option<&str>) -> ConditionError {
+pub(super) fn no_functions(at: usize, name: &str, on: Option<&str>) -> ExpressionError {
     let path = on.unwrap_or("$.a");
     let help = match name.to_ascii_lowercase().as_str() {
         "isempty" | "is_empty" | "empty" => {
@@ -20,7 +20,7 @@ pub(super) fn no_functions(at: usize, name: &str, on: Option<&str>) -> Condition
         _ => "what needs more than comparisons belongs into a task".to_owned(),
     };
     let message = format!("there are no functions in conditions, and `{name}` would be one");
-    ConditionError::new(at, name.len(), message).help(help)
+    ExpressionError::new(at, name.len(), message).help(help)
 }
 
 fn contains(path: &str) -> String {
@@ -55,7 +55,7 @@ fn first_words(text: &str) -> Vec<(usize, &str)> {
 
 /// The error for words that other languages put after a path, such as `is not null`. They stand at
 /// byte `at`, where `rest` begins with them.
-pub(super) fn no_words(at: usize, rest: &str, path: &str) -> Option<ConditionError> {
+pub(super) fn no_words(at: usize, rest: &str, path: &str) -> Option<ExpressionError> {
     let words = first_words(rest);
     let lower: Vec<String> = words.iter().map(|(_, word)| word.to_ascii_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
@@ -80,7 +80,7 @@ pub(super) fn no_words(at: usize, rest: &str, path: &str) -> Option<ConditionErr
     let (begin, last) = words.get(count - 1)?;
     let written = rest.get(..begin + last.len())?;
     let message = format!("`{written}` is not known in conditions");
-    Some(ConditionError::new(at, written.len(), message).help(help))
+    Some(ExpressionError::new(at, written.len(), message).help(help))
 }
 
 /// The path in a call's parentheses, if it is the whole first argument, as conditions write it.

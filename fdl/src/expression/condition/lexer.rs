@@ -1,7 +1,7 @@
 //! Splits a condition's text into tokens.
 
-use super::ConditionError;
 use super::functions::{argument, method, no_functions, no_words};
+use crate::expression_error::ExpressionError;
 use crate::path::Query;
 use crate::string_literal::{self, Rules};
 use crate::value::{Number, Value, compare_numbers};
@@ -97,7 +97,7 @@ const NO_SIGNS: [(&str, &str); 15] = [
 ];
 
 /// All tokens of a text, or its first fault.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ExpressionError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(rest) = text.get(at..) {
@@ -126,7 +126,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
             return Err(no_functions(end - name.len(), name, on));
         }
         if matches!(kind, TokenKind::Path(_)) && text.get(end..).is_some_and(|rest| rest.starts_with('-')) {
-            return Err(ConditionError::new(end, 1, "`-` right after a path").help(
+            return Err(ExpressionError::new(end, 1, "`-` right after a path").help(
                 "a key with `-` in it stands in brackets and quotes, as in `$[\"a-b\"]`; there is no arithmetic in conditions",
             ));
         }
@@ -141,7 +141,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
 }
 
 /// The token at byte `at`, where `rest` begins with `first`, and where it ends.
-fn token(text: &str, at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), ConditionError> {
+fn token(text: &str, at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), ExpressionError> {
     match first {
         '"' | '\'' => {
             let (said, end) = string_literal::read(text, at, Rules::Condition)?;
@@ -149,7 +149,7 @@ fn token(text: &str, at: usize, rest: &str, first: char) -> Result<(TokenKind, u
         }
         '`' => match rest.get(1..).and_then(|inside| inside.split_once('`')) {
             Some((inside, _)) => Ok((TokenKind::Literal(Value::from(inside)), at + inside.len() + 2)),
-            None => Err(ConditionError::new(at, rest.len(), "the string has no end")
+            None => Err(ExpressionError::new(at, rest.len(), "the string has no end")
                 .help("close it with the quote it began with")),
         },
         '$' => path(text, at, rest),
@@ -161,7 +161,7 @@ fn token(text: &str, at: usize, rest: &str, first: char) -> Result<(TokenKind, u
         {
             let written = number_like(rest);
             Err(
-                ConditionError::new(at, written.len(), format!("`{written}` is no number"))
+                ExpressionError::new(at, written.len(), format!("`{written}` is no number"))
                     .help("write a digit before the point: `0.5`"),
             )
         }
@@ -170,7 +170,7 @@ fn token(text: &str, at: usize, rest: &str, first: char) -> Result<(TokenKind, u
     }
 }
 
-fn sign(at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), ConditionError> {
+fn sign(at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), ExpressionError> {
     let meant = NO_SIGNS.iter().find(|(sign, _)| rest.starts_with(sign));
     let found = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign));
     match (found, meant) {
@@ -178,9 +178,9 @@ fn sign(at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), Condit
         // Both match: the longer one counts.
         (Some((sign, kind)), Some((other, _))) if sign.len() >= other.len() => Ok((kind.clone(), at + sign.len())),
         (_, Some((sign, help))) => {
-            Err(ConditionError::new(at, sign.len(), format!("`{sign}` is no operator of conditions")).help(*help))
+            Err(ExpressionError::new(at, sign.len(), format!("`{sign}` is no operator of conditions")).help(*help))
         }
-        (None, None) => Err(ConditionError::new(
+        (None, None) => Err(ExpressionError::new(
             at,
             first.len_utf8(),
             format!("unexpected `{first}`"),
@@ -188,11 +188,11 @@ fn sign(at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), Condit
     }
 }
 
-fn path(text: &str, at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
+fn path(text: &str, at: usize, rest: &str) -> Result<(TokenKind, usize), ExpressionError> {
     let name = rest.get(1..).map_or("", word);
     if !name.is_empty() {
         let after = rest.get(1 + name.len()..).unwrap_or_default();
-        let error = ConditionError::new(at, 1 + name.len(), format!("`${name}` is not known in conditions"));
+        let error = ExpressionError::new(at, 1 + name.len(), format!("`${name}` is not known in conditions"));
         let help = match name {
             "input" | "local" | "context" if after.starts_with(['.', '[']) => {
                 "paths here start at `$`, which is the step's own input: `$.a`".to_owned()
@@ -207,7 +207,7 @@ fn path(text: &str, at: usize, rest: &str) -> Result<(TokenKind, usize), Conditi
         return Ok((TokenKind::Path(query), end));
     }
     let message = format!("`{}` may find several values, and here is place for one", query.text());
-    Err(ConditionError::new(at, end - at, message).help("paths in conditions are keys and indices: `$.a[0].b`"))
+    Err(ExpressionError::new(at, end - at, message).help("paths in conditions are keys and indices: `$.a[0].b`"))
 }
 
 /// The letters, digits and `_` at the beginning of a text.
@@ -230,7 +230,7 @@ fn begins_word(c: char) -> bool {
     c.is_alphabetic() || c == '_'
 }
 
-fn number(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
+fn number(at: usize, rest: &str) -> Result<(TokenKind, usize), ExpressionError> {
     let digits = |from: usize| {
         let rest = rest.as_bytes().get(from..).unwrap_or_default();
         rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
@@ -249,7 +249,7 @@ fn number(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
     match written.parse::<Number>() {
         Ok(number) => Ok((TokenKind::Literal(Value::Number(number)), at + end)),
         Err(_) => Err(
-            ConditionError::new(at, written.len(), format!("`{written}` is no number"))
+            ExpressionError::new(at, written.len(), format!("`{written}` is no number"))
                 .help("numbers are written as in JSON; text stands in quotes"),
         ),
     }
@@ -267,7 +267,7 @@ fn is_call(rest: &str, name: &str) -> bool {
     after.trim_start().starts_with('(') && !operator.contains(&name.to_ascii_lowercase().as_str())
 }
 
-fn named(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
+fn named(at: usize, rest: &str) -> Result<(TokenKind, usize), ExpressionError> {
     let name = word(rest);
     let kind = match name {
         "true" => TokenKind::Literal(Value::Bool(true)),
@@ -288,7 +288,9 @@ fn named(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
                 "nil" | "none" | "undefined" => "write `null`".to_owned(),
                 _ => format!("text stands in quotes, and paths start at `$`: `\"{name}\"` or `$.{name}`"),
             };
-            return Err(ConditionError::new(at, name.len(), format!("`{name}` is not known in conditions")).help(help));
+            return Err(
+                ExpressionError::new(at, name.len(), format!("`{name}` is not known in conditions")).help(help),
+            );
         }
     };
     Ok((kind, at + name.len()))

@@ -1,7 +1,7 @@
 //! Turns tokens into an expression and checks its types.
 
-use super::ConditionError;
 use super::lexer::{Comparison, Token, TokenKind, negative, tokens};
+use crate::expression_error::ExpressionError;
 use crate::path::Query;
 use crate::value::Value;
 
@@ -27,7 +27,7 @@ struct Part {
     end: usize,
 }
 
-type Parsed<T> = Result<T, Box<ConditionError>>;
+type Parsed<T> = Result<T, Box<ExpressionError>>;
 
 struct Parser<'a> {
     text: &'a str,
@@ -36,12 +36,11 @@ struct Parser<'a> {
 }
 
 /// Parses a whole condition.
-pub(super) fn parse(text: &str) -> Result<Expression, ConditionError> {
+pub(super) fn parse(text: &str) -> Result<Expression, ExpressionError> {
     let tokens = tokens(text)?;
     if tokens.is_empty() {
-        return Err(
-            ConditionError::new(0, text.len(), "the condition is empty").help("write `true` for one that always holds")
-        );
+        return Err(ExpressionError::new(0, text.len(), "the condition is empty")
+            .help("write `true` for one that always holds"));
     }
     let mut parser = Parser {
         text,
@@ -57,7 +56,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, ConditionError> {
     {
         let message = format!("a condition holds or not, and this is {}", value.kind());
         return Err(
-            ConditionError::new(whole.start, whole.end - whole.start, message).help("compare it with something")
+            ExpressionError::new(whole.start, whole.end - whole.start, message).help("compare it with something")
         );
     }
     Ok(*whole.expression)
@@ -123,7 +122,7 @@ impl<'a> Parser<'a> {
         match &*part.expression {
             Expression::Constant(value) if !matches!(value, Value::Bool(_)) => {
                 let message = format!("{} beside `&&`, `||` or `!`", value.kind());
-                Err(ConditionError::boxed(part.start, part.end - part.start, message)
+                Err(ExpressionError::boxed(part.start, part.end - part.start, message)
                     .with_help("compare it with something, as in `$.a == 1 || $.a == 2`"))
             }
             _ => Ok(part.expression),
@@ -150,7 +149,7 @@ impl<'a> Parser<'a> {
         match self.tokens.first() {
             Some(token) if self.comparison_ahead().is_some() => {
                 let len = token.offset + token.len - left.start;
-                Err(ConditionError::boxed(left.start, len, "a chain of comparisons")
+                Err(ExpressionError::boxed(left.start, len, "a chain of comparisons")
                     .with_help("join comparisons with `&&`: `1 < $.a && $.a < 5`, or put one in parentheses"))
             }
             _ => Ok(()),
@@ -181,8 +180,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn ends(&self) -> Box<ConditionError> {
-        ConditionError::boxed(self.text.len(), 0, "the condition ends where a value should stand")
+    fn ends(&self) -> Box<ExpressionError> {
+        ExpressionError::boxed(self.text.len(), 0, "the condition ends where a value should stand")
     }
 
     fn negated(&self, not: &Token, inside: Part) -> Parsed<Part> {
@@ -197,7 +196,7 @@ impl<'a> Parser<'a> {
             TokenKind::Path(query) => Expression::Path(query.clone()),
             _ => {
                 let message = format!("expected a value, found `{}`", self.shown(token));
-                return Err(ConditionError::boxed(token.offset, token.len, message));
+                return Err(ExpressionError::boxed(token.offset, token.len, message));
             }
         };
         Ok(Part::new(expression, token.offset, token.offset + token.len))
@@ -216,7 +215,7 @@ impl<'a> Parser<'a> {
             ));
         }
         Err(
-            ConditionError::boxed(minus.offset, minus.len, "`-` before what is no number")
+            ExpressionError::boxed(minus.offset, minus.len, "`-` before what is no number")
                 .with_help("there is no arithmetic in conditions: compute the value in a task"),
         )
     }
@@ -230,7 +229,7 @@ impl<'a> Parser<'a> {
             }),
             Some(token) => Err(self.expected_operator(token)),
             None => {
-                Err(ConditionError::boxed(open.offset, open.len, "`(` is not closed").with_help("close it with `)`"))
+                Err(ExpressionError::boxed(open.offset, open.len, "`(` is not closed").with_help("close it with `)`"))
             }
         }
     }
@@ -239,7 +238,7 @@ impl<'a> Parser<'a> {
     fn nested(&mut self, begin: &Token, parse: fn(&mut Self) -> Parsed<Part>) -> Parsed<Part> {
         if self.nesting == MAX_NESTING {
             let message = format!("more than {MAX_NESTING} parentheses and `!` inside each other");
-            return Err(ConditionError::boxed(begin.offset, begin.len, message));
+            return Err(ExpressionError::boxed(begin.offset, begin.len, message));
         }
         self.nesting += 1;
         let parsed = parse(self);
@@ -248,7 +247,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The error for a token where only an operator could continue the expression.
-    fn expected_operator(&self, token: &Token) -> Box<ConditionError> {
+    fn expected_operator(&self, token: &Token) -> Box<ExpressionError> {
         let (message, help) = match token.kind {
             TokenKind::Close => ("`)` without `(`".to_owned(), None),
             TokenKind::Minus => (
@@ -260,7 +259,7 @@ impl<'a> Parser<'a> {
                 Some("put `&&`, `||` or a comparison between"),
             ),
         };
-        let error = ConditionError::boxed(token.offset, token.len, message);
+        let error = ExpressionError::boxed(token.offset, token.len, message);
         match help {
             Some(help) => error.with_help(help),
             None => error,

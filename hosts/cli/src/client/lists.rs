@@ -30,6 +30,8 @@ pub struct Paged<'a> {
     pub heads: &'a [&'a str],
     /// The hint if the server has further pages.
     pub more: &'a str,
+    /// The flow whose entries are wanted. It may be one that the server does not have.
+    pub flow: Option<&'a str>,
 }
 
 impl Paged<'_> {
@@ -63,6 +65,9 @@ impl Paged<'_> {
         }
         if rows.is_empty() {
             output.note("there are none");
+            if let Some(unknown) = self.flow.and_then(|flow| client.unknown_flow(flow)) {
+                output.note(&unknown);
+            }
             return Ok(());
         }
         output.print(&table(self.heads, &rows))?;

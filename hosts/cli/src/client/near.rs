@@ -14,7 +14,7 @@ const PAGE_ITEMS: &str = "1000";
 impl Client {
     /// Asks whether something with a similar name was meant. `path` is the requested path, `flow`
     /// the flow in the body.
-    pub(super) fn near(&self, problem: &Problem, path: &[&str], flow: Option<&str>) -> Option<String> {
+    pub fn near(&self, problem: &Problem, path: &[&str], flow: Option<&str>) -> Option<String> {
         match (problem.code(), path) {
             ("NoSuchFlow", ["flows", wanted, ..]) => self.near_flow(wanted),
             ("NoSuchFlow", _) => {
@@ -26,6 +26,10 @@ impl Client {
             ("NoSuchExecution", ["flows", flow, "executions", wanted]) => self.near_execution(flow, wanted),
             ("NoSuchSchedule", ["schedules", wanted, ..]) => self.near_in(&["schedules"], wanted),
             ("NoSuchQueue", ["queues", wanted, ..]) => self.near_in(&["queues"], wanted),
+            ("NoSuchRoute" | "", _) => self.remote.without_path().map(|address| {
+                let given = self.remote.address();
+                format!("`{given}` has a path, and a server is named without one: `{address}`")
+            }),
             _ => None,
         }
     }
@@ -66,10 +70,29 @@ impl Client {
         self.near_in(&["flows"], wanted)
     }
 
-    /// Executions are found by FLOW/NAME. Whoever gives the name alone is told the flow.
+    /// Executions are found by FLOW/NAME. Whoever gives the name alone is told the flow, and whoever gives a flow
+    /// how its executions are listed.
     fn near_name(&self, wanted: &str) -> Option<String> {
-        let flow = self.flow_of_named(wanted, None)?;
-        Some(format!("did you mean `{}/{}`?", escaped(&flow), escaped(wanted)))
+        if let Some(flow) = self.flow_of_named(wanted, None) {
+            return Some(format!("did you mean `{}/{}`?", escaped(&flow), escaped(wanted)));
+        }
+        self.aside(&["flows", wanted], &[])?;
+        let wanted = escaped(wanted);
+        Some(format!(
+            "`{wanted}` is a flow: `starbridge list --flow {wanted}` lists its executions"
+        ))
+    }
+
+    /// What to say of a flow that a list is asked for and that the server does not have.
+    pub fn unknown_flow(&self, wanted: &str) -> Option<String> {
+        if self.aside(&["flows", wanted], &[]).is_some() {
+            return None;
+        }
+        // Without the list it is not known whether the flow is missing or can't be seen.
+        let flows = self.names(&["flows"], &[])?;
+        let meant = nearest(wanted, flows.iter().map(String::as_str));
+        let meant = meant.map_or(String::new(), |meant| format!(": did you mean `{}`?", escaped(meant)));
+        Some(format!("there is no flow `{}`{meant}", escaped(wanted)))
     }
 
     /// The flow of an execution with this name; of `flow`, if one is given.

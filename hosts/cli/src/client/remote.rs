@@ -65,6 +65,13 @@ impl Remote {
         self.servers.now().map_or("", |url| url.as_str().trim_end_matches('/'))
     }
 
+    /// Its address without the path; `None` if it has none.
+    pub(super) fn without_path(&self) -> Option<String> {
+        let mut url = self.servers.now().filter(|url| url.path() != "/").cloned()?;
+        url.set_path("");
+        Some(url.as_str().trim_end_matches('/').to_owned())
+    }
+
     /// Starts an action, and waits this long for the answer. An error says why there is none.
     pub async fn post(
         &self,

@@ -1,6 +1,6 @@
 //! The token for a server. It is sent to the server, and never shown.
 
-use crate::definitions::read_text;
+use crate::definitions::{read_text, without_mark};
 use crate::exit::Exit;
 use crate::output::{Output, bad};
 use std::path::Path;
@@ -12,7 +12,7 @@ impl Token {
     /// The token in a file; space around it is not part of it.
     pub(super) fn read(file: &Path, output: Output) -> Result<Self, Exit> {
         let token = read_text(file, output)?;
-        match token.trim() {
+        match without_mark(&token).trim() {
             "" => Err(bad(
                 output,
                 &format!("`{}` is empty, but should have a token", file.display()),

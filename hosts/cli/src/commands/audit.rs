@@ -64,6 +64,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         query: &query,
         heads: &["TIME", "BY", "ACTION", "KIND", "OBJECT", "DETAIL"],
         more: "there are more: `--all` shows them, or `--limit N`",
+        flow: None,
     };
     list.show(&client, options.most, row)
 }

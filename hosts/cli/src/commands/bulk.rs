@@ -348,6 +348,7 @@ fn list(client: &Client, most: ListLimit) -> Result<(), Exit> {
             "ID", "ACTION", "STATE", "ITEMS", "DONE", "SKIPPED", "FAILED", "BY", "CREATED",
         ],
         more: "there are more: `--all` shows them, or `--limit N`",
+        flow: None,
     };
     list.show(client, most, |job| {
         let mut row: Vec<String> = ["id", "action", "state", "items", "done", "skipped", "failed", "by"]
@@ -367,6 +368,7 @@ fn items(client: &Client, job: &str, result: Option<&str>, most: ListLimit) -> R
         query: &query,
         heads: &["ITEM", "EXECUTION", "RESULT", "CODE"],
         more: "there are more: `--all` shows them, or `--limit N`",
+        flow: None,
     };
     list.show(client, most, |item| {
         let columns = ["item", "execution", "result"].iter().map(|key| plain(item, key));

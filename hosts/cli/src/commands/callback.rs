@@ -1,9 +1,10 @@
 //! `callback`: reports a task that waits for somebody's answer.
 
 use crate::client::{Client, ServerOptions};
-use crate::definitions::{STDIN, read_object, read_text};
+use crate::definitions::{STDIN, read_text};
 use crate::exit::Exit;
 use crate::output::{Output, bad};
+use crate::task_report::TaskReport;
 use clap::{Args, Subcommand};
 use starbridge_flow::value::Object;
 use std::path::Path;
@@ -27,40 +28,17 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Report {
-    /// The task succeeded
-    Succeed {
-        /// Its output, a JSON object
-        #[arg(long, value_name = "JSON", default_value = "{}")]
-        output: String,
-    },
-    /// The task failed
-    Fail {
-        /// The error's name
-        #[arg(long, value_name = "NAME")]
-        error: String,
-        /// Its cause
-        #[arg(long, value_name = "TEXT", default_value = "")]
-        cause: String,
-    },
+    #[command(flatten)]
+    Ended(TaskReport),
     /// The task is still being worked on
     Heartbeat,
 }
 
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
-    let mut body = Object::new();
-    let verb = match &options.report {
-        Report::Succeed { output: result } => {
-            let result = read_object(result, "`--output`", "a task's output", output)?;
-            body.insert("output".into(), result.into());
-            "succeed"
-        }
-        Report::Fail { error, cause } => {
-            body.insert("error".into(), error.as_str().into());
-            body.insert("cause".into(), cause.as_str().into());
-            "fail"
-        }
-        Report::Heartbeat => "heartbeat",
+    let (verb, body) = match &options.report {
+        Report::Ended(report) => (report.word(), report.body(output)?),
+        Report::Heartbeat => ("heartbeat", Object::new()),
     };
     let token = match options.task.as_str() {
         STDIN => read_text(Path::new(STDIN), output)?,

@@ -39,6 +39,7 @@ enum Action {
         check: bool,
     },
     /// Prints a flow's definition
+    #[command(alias = "show")]
     Get {
         /// The flow's name
         name: String,

@@ -1,10 +1,11 @@
 //! `fork`: a new execution from any event of an old one.
 
+use crate::acts::act;
 use crate::client::{Client, ServerOptions};
 use crate::definitions::{flow_file, read, read_given};
 use crate::exit::Exit;
 use crate::output::{Output, finish};
-use crate::views::{id_of, plain};
+use crate::views::plain;
 use clap::Args;
 use starbridge_flow::value::Object;
 use std::path::PathBuf;
@@ -41,7 +42,6 @@ pub struct Options {
 /// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
-    let id = id_of(&client, &options.execution)?;
     let mut body = Object::new();
     body.insert("event".into(), options.event.into());
     if let Some(name) = &options.name {
@@ -58,7 +58,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         let source = read(&flow_file(file), output)?;
         body.insert("definition".into(), source.text().into());
     }
-    let answer = client.post(&["executions", &id, "fork"], &[], &body)?;
+    let answer = act(&client, &options.execution, "fork", &body)?;
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }

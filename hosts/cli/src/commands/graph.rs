@@ -52,8 +52,21 @@ pub enum Form {
     Dot,
 }
 
+/// Endings of pictures in points, and of what is made from one.
+const NOT_DRAWN: [&str; 6] = ["png", "jpg", "jpeg", "gif", "webp", "pdf"];
+
 /// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let ending = options
+        .output
+        .as_deref()
+        .and_then(Path::extension)
+        .and_then(|ending| ending.to_str());
+    if let Some(ending) = ending.filter(|ending| NOT_DRAWN.contains(ending)) {
+        let message = format!("no picture of the form `{ending}` can be drawn");
+        let help = "name the file `….svg`: browsers show it, and other programs make such pictures from it";
+        return Err(bad(output, &message, help));
+    }
     let (flow, status) = drawn(options, output)?;
     let picture = match options.format {
         Form::Svg => svg(&flow, status.as_ref()),

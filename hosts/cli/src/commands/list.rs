@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::filter::{Filter, OPTIONS};
 use crate::output::{Output, finish};
 use crate::table::{NOTHING, table, time};
-use crate::views::{error_of, plain, text, waiting};
+use crate::views::{error_of, plain, started, text, waiting};
 use clap::Args;
 use starbridge_flow::value::{Object, Value};
 
@@ -49,6 +49,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         query: &query,
         heads: &heads,
         more: "there are more: `--all` shows them, or `--limit N`",
+        flow: options.filter.flow(),
     };
     list.show(&client, options.most, row)
 }
@@ -80,7 +81,7 @@ fn row(execution: &Object) -> Vec<String> {
         plain(execution, "flow"),
         shown,
         plain(execution, "status"),
-        time(text(execution, "startedTime")),
+        time(started(execution)),
         time(text(execution, "endedTime")),
         error.unwrap_or_default(),
     ]

@@ -1,9 +1,10 @@
 //! `order`: changes the place of an execution of a server.
 
+use crate::acts::act;
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::views::{id_of, show};
+use crate::views::show_going;
 use clap::Args;
 use starbridge_flow::value::{Object, Value};
 
@@ -39,7 +40,6 @@ pub struct Options {
 /// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
-    let id = id_of(&client, &options.execution)?;
     let mut body = Object::new();
     if let Some(priority) = options.priority {
         body.insert("priority".into(), u64::from(priority).into());
@@ -56,6 +56,6 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     if options.no_after {
         body.insert("after".into(), Vec::<Value>::new().into());
     }
-    let answer = client.post(&["executions", &id, "order"], &[], &body)?;
-    show(&client, &answer)
+    let answer = act(&client, &options.execution, "order", &body)?;
+    show_going(&client, &answer)
 }

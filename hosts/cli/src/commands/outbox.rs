@@ -111,6 +111,7 @@ fn refused(client: &Client, name: &str, most: ListLimit, output: Output) -> Resu
         query: &[],
         heads: &["TIME", "ID", "ACTION", "FLOW", "NAME", "BY", "CODE", "REASON"],
         more: "there are more: `--all` shows them, or `--limit N`",
+        flow: None,
     };
     list.show(client, most, |row| {
         vec![

@@ -1,11 +1,11 @@
 //! `pause`: pauses an execution of a server.
 
+use crate::acts::{Reason, act};
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::views::{id_of, show};
+use crate::views::show;
 use clap::Args;
-use starbridge_flow::value::Object;
 
 /// Pauses an execution of a server
 ///
@@ -17,9 +17,8 @@ pub struct Options {
     /// The execution: its id, or FLOW/NAME
     #[arg(value_name = "ID|FLOW/NAME")]
     pub execution: String,
-    /// Why
-    #[arg(long, value_name = "TEXT")]
-    pub cause: Option<String>,
+    #[command(flatten)]
+    reason: Reason,
     #[command(flatten)]
     server: ServerOptions,
 }
@@ -27,11 +26,6 @@ pub struct Options {
 /// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
-    let id = id_of(&client, &options.execution)?;
-    let mut body = Object::new();
-    if let Some(cause) = &options.cause {
-        body.insert("cause".into(), cause.as_str().into());
-    }
-    let answer = client.post(&["executions", &id, "pause"], &[], &body)?;
+    let answer = act(&client, &options.execution, "pause", &options.reason.body())?;
     show(&client, &answer)
 }

@@ -1,11 +1,12 @@
 //! `report`: reports a task that waits for somebody's answer, in place of whoever has its token.
 
+use crate::acts::several_wait;
 use crate::client::{Client, ServerOptions};
-use crate::definitions::read_object;
 use crate::exit::Exit;
 use crate::output::{Output, bad};
+use crate::task_report::TaskReport;
 use crate::views::{id_of, plain, show_going, text};
-use clap::{Args, Subcommand};
+use clap::Args;
 use starbridge_flow::value::{Object, Value};
 
 /// Reports a task that waits for somebody's answer, without its token
@@ -28,43 +29,13 @@ pub struct Options {
     #[command(flatten)]
     server: ServerOptions,
     #[command(subcommand)]
-    report: Report,
-}
-
-#[derive(Debug, Subcommand)]
-enum Report {
-    /// The task succeeded
-    Succeed {
-        /// Its output, a JSON object
-        #[arg(long, value_name = "JSON", default_value = "{}")]
-        output: String,
-    },
-    /// The task failed
-    Fail {
-        /// The error's name
-        #[arg(long, value_name = "NAME")]
-        error: String,
-        /// Its cause
-        #[arg(long, value_name = "TEXT", default_value = "")]
-        cause: String,
-    },
+    report: TaskReport,
 }
 
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
-    let mut body = Object::new();
-    match &options.report {
-        Report::Succeed { output: given } => {
-            let given = read_object(given, "`--output`", "a task's output", output)?;
-            body.insert("action".into(), "succeed".into());
-            body.insert("output".into(), given.into());
-        }
-        Report::Fail { error, cause } => {
-            body.insert("action".into(), "fail".into());
-            body.insert("error".into(), error.as_str().into());
-            body.insert("cause".into(), cause.as_str().into());
-        }
-    }
+    let mut body = options.report.body(output)?;
+    body.insert("action".into(), options.report.word().into());
     let client = Client::new(&options.server, output)?;
     let id = id_of(&client, &options.execution)?;
     let event = match options.event {
@@ -90,13 +61,6 @@ fn waiting(client: &Client, id: &str, name: Option<&str>) -> Result<String, Exit
         ([row], _) => Ok(plain(row, "event")),
         ([], Some(name)) => Err(bad(output, &format!("no step `{name}` waits for a report"), "")),
         ([], None) => Err(bad(output, "no step of the execution waits for a report", "")),
-        (several, _) => {
-            let steps: Vec<String> = several
-                .iter()
-                .map(|row| format!("{} (event {})", plain(row, "step"), plain(row, "event")))
-                .collect();
-            let message = format!("{} steps wait for a report: {}", steps.len(), steps.join(", "));
-            Err(bad(output, &message, "choose one with `--step` or `--event`"))
-        }
+        (several, _) => Err(several_wait(several, "a report", output)),
     }
 }

@@ -1,5 +1,6 @@
 //! `resolve`: decides for a step that waits for an operator.
 
+use crate::acts::several_wait;
 use crate::client::{Client, ServerOptions};
 use crate::definitions::read_object;
 use crate::exit::Exit;
@@ -110,13 +111,6 @@ fn waiting(client: &Client, id: &str, name: Option<&str>) -> Result<String, Exit
                 .ok_or_else(|| bad(output, &format!("the execution was not in a step `{name}`"), ""))
         }
         ([], None) => Err(bad(output, "no step of the execution waits for an operator", "")),
-        (several, _) => {
-            let steps: Vec<String> = several
-                .iter()
-                .map(|row| format!("{} (event {})", plain(row, "step"), plain(row, "event")))
-                .collect();
-            let message = format!("{} steps wait for an operator: {}", steps.len(), steps.join(", "));
-            Err(bad(output, &message, "choose one with `--step` or `--event`"))
-        }
+        (several, _) => Err(several_wait(several, "an operator", output)),
     }
 }

@@ -1,9 +1,10 @@
 //! `resume`: continues an execution of a server after a pause.
 
+use crate::acts::act;
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::views::{id_of, show_going};
+use crate::views::show_going;
 use clap::Args;
 use starbridge_flow::value::Object;
 
@@ -24,7 +25,6 @@ pub struct Options {
 /// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
-    let id = id_of(&client, &options.execution)?;
-    let answer = client.post(&["executions", &id, "resume"], &[], &Object::new())?;
+    let answer = act(&client, &options.execution, "resume", &Object::new())?;
     show_going(&client, &answer)
 }

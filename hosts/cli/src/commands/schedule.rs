@@ -43,6 +43,7 @@ enum Action {
         name: String,
     },
     /// Shows a schedule
+    #[command(alias = "show")]
     Get {
         /// The schedule's name
         name: String,
@@ -166,6 +167,14 @@ fn put(client: &Client, options: &PutOptions) -> Result<(), Exit> {
     let path = ["schedules", options.name.as_str()];
     match client.ask(Method::PATCH, &path, &[], Body::Json(&body))? {
         Ok(answer) => show(client, &answer),
+        Err(problem) if problem.code() == "NoSuchSchedule" && (options.flow.is_none() || options.cron.is_none()) => {
+            let message = format!(
+                "there is no schedule `{}`, and a new one needs `--flow` and `--cron`",
+                options.name
+            );
+            let near = client.near(&problem, &path, None);
+            Err(output.fail_as(Exit::Bad, problem.code(), &message, near.as_deref()))
+        }
         Err(problem) if problem.code() == "NoSuchSchedule" => show(client, &client.put(&path, &body)?),
         Err(problem) => Err(client.say(&problem)),
     }

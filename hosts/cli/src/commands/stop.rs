@@ -1,11 +1,11 @@
 //! `stop`: ends an execution of a server.
 
+use crate::acts::{Reason, act};
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::views::{id_of, show_going};
+use crate::views::show_going;
 use clap::Args;
-use starbridge_flow::value::Object;
 
 /// Stops an execution of a server
 ///
@@ -21,9 +21,8 @@ pub struct Options {
     /// The error it ends with; otherwise `FnF.Stopped`
     #[arg(long, value_name = "NAME")]
     pub error: Option<String>,
-    /// Why
-    #[arg(long, value_name = "TEXT")]
-    pub cause: Option<String>,
+    #[command(flatten)]
+    reason: Reason,
     /// Undoes what it did
     #[arg(long)]
     pub rollback: bool,
@@ -34,17 +33,13 @@ pub struct Options {
 /// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
-    let id = id_of(&client, &options.execution)?;
-    let mut body = Object::new();
+    let mut body = options.reason.body();
     if let Some(error) = &options.error {
         body.insert("error".into(), error.as_str().into());
-    }
-    if let Some(cause) = &options.cause {
-        body.insert("cause".into(), cause.as_str().into());
     }
     if options.rollback {
         body.insert("rollback".into(), true.into());
     }
-    let answer = client.post(&["executions", &id, "stop"], &[], &body)?;
+    let answer = act(&client, &options.execution, "stop", &body)?;
     show_going(&client, &answer)
 }

@@ -12,11 +12,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::value::{Text, Value};
-use starbridge_machine::{
-    Decision, EditedInput, EventId, Failure, Rejection, Resolution, ResolutionAction, Signal, cut,
-};
+use starbridge_machine::{Decision, EditedInput, EventId, Rejection, Resolution, ResolutionAction, Signal, cut};
 use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::Body;
+use starbridge_node::node::operator_signals as signals;
 use starbridge_node::node::{
     BAD_RESOLUTION, DefinedForkRefusal, Operator, QueryError, Redrive, WantedFork, WantedRedrive, check_decision,
 };
@@ -34,13 +33,10 @@ pub async fn stop(
     mut body: Sent,
 ) -> Answer {
     let body = body.read(&["error", "cause", "rollback"]).await?;
-    let stop = Signal::Stop {
-        error: body.text("error")?.map(|error| error.to_string()),
-        cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
-        by: caller.map(|name| name.to_string()),
-        rollback: body.flag("rollback")?.unwrap_or(false),
-        with_parent: false,
-    };
+    let error = body.text("error")?.map(|error| error.to_string());
+    let caller = caller.map(|name| name.to_string());
+    let rollback = body.flag("rollback")?.unwrap_or(false);
+    let stop = signals::stop(caller, error, cause(&body)?, rollback);
     let audit = audit(&app, &operator, "stop", &id, &body);
     give(&app, &id, stop, audit).await
 }
@@ -119,10 +115,7 @@ pub async fn skip(
     mut body: Sent,
 ) -> Answer {
     let body = body.read(&["cause"]).await?;
-    let skip = Signal::Skip {
-        by: Some(operator.by.to_string()),
-        cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
-    };
+    let skip = signals::skip(&operator.by, cause(&body)?);
     let audit = audit(&app, &operator, "skip", &id, &body);
     give(&app, &id, skip, audit).await
 }
@@ -135,11 +128,7 @@ pub async fn pause(
     mut body: Sent,
 ) -> Answer {
     let body = body.read(&["cause"]).await?;
-    let pause = Signal::Pause {
-        by: Some(operator.by.to_string()),
-        cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
-        with_parent: false,
-    };
+    let pause = signals::pause(&operator.by, cause(&body)?);
     let audit = audit(&app, &operator, "pause", &id, &body);
     give_once(&app, &id, pause, audit).await
 }
@@ -152,12 +141,8 @@ pub async fn resume(
     mut body: Sent,
 ) -> Answer {
     let body = body.read(&[]).await?;
-    let resume = Signal::Resume {
-        by: Some(operator.by.to_string()),
-        with_parent: false,
-    };
     let audit = audit(&app, &operator, "resume", &id, &body);
-    give_once(&app, &id, resume, audit).await
+    give_once(&app, &id, signals::resume(&operator.by), audit).await
 }
 
 /// Gives a signal to an execution that runs or waits to begin. If the execution is already in the
@@ -211,17 +196,14 @@ fn read_decision(body: &Body) -> Answer<Decision> {
     let known = action.as_deref().and_then(ResolutionAction::parse);
     let action = known.ok_or_else(|| Problem::bad(BAD_RESOLUTION))?;
     check_decision(action, |member| body.get(member).is_some()).map_err(Problem::bad)?;
-    Ok(match action {
-        ResolutionAction::Retry => Decision::Retry,
-        ResolutionAction::Succeed => Decision::Succeed {
-            output: body.object("output")?.map(Value::from),
-        },
-        ResolutionAction::Fail => {
-            let cause = body.text("cause")?.unwrap_or_default();
-            let failure = body.text("error")?.map(|error| Failure { error, cause });
-            Decision::Fail { failure }
-        }
-    })
+    let output = body.object("output")?.map(Value::from);
+    let (error, cause) = (body.text("error")?, body.text("cause")?);
+    Ok(signals::decision(action, output, error, cause))
+}
+
+/// Why an operator acts; empty if nothing is said.
+fn cause(body: &Body) -> Answer<String> {
+    Ok(body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default())
 }
 
 /// Why a step takes no decision: another operator was first, or it does not wait for an operator.

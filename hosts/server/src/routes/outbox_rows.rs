@@ -5,9 +5,9 @@ use super::flows::no_such_flow;
 use crate::App;
 use axum::http::StatusCode;
 use starbridge_flow::value::{Object, Value};
-use starbridge_machine::{Rejection, Signal};
+use starbridge_machine::Rejection;
 use starbridge_node::http::reading::Body;
-use starbridge_node::node::Operator;
+use starbridge_node::node::{Operator, operator_signals};
 use starbridge_node::problem::{Answer, INVALID_TOKEN, Problem, quoted};
 use starbridge_ports::{AuditKind, OutboxRow};
 use starbridge_runtime::{Reply, Report, StartError, StartFailure};
@@ -125,13 +125,9 @@ async fn stop(app: &App, row: &OutboxRow) -> Answer<Outcome> {
     let body = Body::of(members(row)?, &["id", "error", "cause", "rollback"])?;
     let id = body.text("id")?.unwrap_or_default();
     let cause = body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default();
-    let signal = Signal::Stop {
-        error: body.text("error")?.map(|error| error.to_string()),
-        cause,
-        by: Some(row.by.to_string()),
-        rollback: body.flag("rollback")?.unwrap_or(false),
-        with_parent: false,
-    };
+    let error = body.text("error")?.map(|error| error.to_string());
+    let rollback = body.flag("rollback")?.unwrap_or(false);
+    let signal = operator_signals::stop(Some(row.by.to_string()), error, cause, rollback);
     let operator = Operator {
         by: row.by.clone(),
         request: Some(row.id.clone()),

@@ -106,7 +106,8 @@ async fn numbers(ground: Ground, asked: Asked) -> Result<Seen, String> {
     begun.well("the start")?;
     let id = begun.json()["id"].as_str().unwrap_or_default().to_owned();
     let (health, starts) = (Probe::health(&server), Probe::starts(&server, "f"));
-    pause(300).await;
+    health.answers(1).await;
+    starts.answers(1).await;
     let mut under_way = Vec::new();
     for request in asked.requests(&server, &id, &start) {
         let (port, request) = (server.port(), request.patience(PATIENCE));

@@ -83,13 +83,18 @@ impl Probe {
         Self { met, asking }
     }
 
-    /// The results until now. A request that is still waiting counts if it gets the time to end.
-    pub(super) async fn finish(self) -> Met {
-        let before = self.met().served;
+    /// Waits until so many more requests were answered, or one was not.
+    pub(super) async fn answers(&self, more: u32) {
+        let wanted = self.met().served + more;
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE && self.met().served == before && self.met().problem.is_none() {
+        while begun.elapsed() < PATIENCE && self.met().served < wanted && self.met().problem.is_none() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// The results until now. A request that is still waiting counts if it gets the time to end.
+    pub(super) async fn finish(self) -> Met {
+        self.answers(1).await;
         self.met()
     }
 

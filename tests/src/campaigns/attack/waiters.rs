@@ -52,8 +52,23 @@ async fn crowd(server: &Server, size: usize) -> Result<Vec<TcpStream>, String> {
         sent.map_err(|error| error.to_string())?;
         crowd.push(stream);
     }
-    pause(1_000).await;
-    Ok(crowd)
+    match waiting(server, size as u64).await {
+        true => Ok(crowd),
+        false => Err(format!("the requests of {size} workers do not wait")),
+    }
+}
+
+/// Whether so many workers wait at the queue before long.
+async fn waiting(server: &Server, size: u64) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(10) {
+        let queue = server.get("/v1/queues/j").await.json();
+        if queue["workers"].as_u64().unwrap_or(0) == size {
+            return true;
+        }
+        pause(20).await;
+    }
+    false
 }
 
 async fn with_queue(ground: &Ground) -> Result<Server, String> {
@@ -92,7 +107,9 @@ async fn gone_before(ground: Ground) -> Result<Seen, String> {
     let request = request.body(json!({"worker": "live", "waitSeconds": 15}).to_string());
     let port = server.port();
     let live = tokio::spawn(async move { super::wire::send(port, &request).await });
-    pause(300).await;
+    if !waiting(&server, 201).await {
+        return Err("the live worker does not wait beside the others".to_owned());
+    }
     drop(crowd);
     pause(300).await;
     let begun = Instant::now();

@@ -41,6 +41,7 @@ pub fn list(client: &Client, options: &ListOptions) -> Result<(), Exit> {
         query: &[],
         heads: &["TASK", "EXECUTION", "STEP", "ATTEMPT", "TIME", "ERROR"],
         more: "there may be more: `--all` shows them, or `--limit N`",
+        flow: None,
     };
     list.show(client, options.most, row)
 }

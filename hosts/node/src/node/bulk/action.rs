@@ -1,9 +1,10 @@
 //! The actions of a bulk job.
 
+use crate::node::operator_signals as signals;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Decision, Failure, Resolution, ResolutionAction, Signal};
+use starbridge_machine::{Resolution, ResolutionAction, Signal};
 use starbridge_ports::LOCAL_OPERATOR;
 
 /// The action of a bulk job on each of its executions. The members are the arguments of the
@@ -155,31 +156,17 @@ impl BulkAction {
         // Histories name no operator if no token is required.
         let caller = (by.as_str() != LOCAL_OPERATOR).then(|| by.to_string());
         match self {
-            Self::Stop { error, cause, rollback } => Asked::Signal(Signal::Stop {
-                error: error.clone(),
-                cause: cause.clone(),
-                by: caller,
-                rollback: *rollback,
-                with_parent: false,
-            }),
+            Self::Stop { error, cause, rollback } => {
+                Asked::Signal(signals::stop(caller, error.clone(), cause.clone(), *rollback))
+            }
             Self::Redrive {} => Asked::Signal(Signal::Redrive {
                 by: caller,
                 inputs: Vec::new(),
                 definition: None,
             }),
-            Self::Skip { cause } => Asked::Signal(Signal::Skip {
-                by: Some(by.to_string()),
-                cause: cause.clone(),
-            }),
-            Self::Pause { cause } => Asked::Signal(Signal::Pause {
-                by: Some(by.to_string()),
-                cause: cause.clone(),
-                with_parent: false,
-            }),
-            Self::Resume {} => Asked::Signal(Signal::Resume {
-                by: Some(by.to_string()),
-                with_parent: false,
-            }),
+            Self::Skip { cause } => Asked::Signal(signals::skip(by, cause.clone())),
+            Self::Pause { cause } => Asked::Signal(signals::pause(by, cause.clone())),
+            Self::Resume {} => Asked::Signal(signals::resume(by)),
             Self::Resolve {
                 action,
                 step,
@@ -188,20 +175,9 @@ impl BulkAction {
                 cause,
                 note,
             } => {
-                let decision = match action {
-                    ResolutionAction::Retry => Decision::Retry,
-                    ResolutionAction::Succeed => Decision::Succeed {
-                        output: output.as_ref().and_then(object_of).map(Value::from),
-                    },
-                    ResolutionAction::Fail => Decision::Fail {
-                        failure: error.clone().map(|error| Failure {
-                            error,
-                            cause: cause.clone().unwrap_or_default(),
-                        }),
-                    },
-                };
+                let output = output.as_ref().and_then(object_of).map(Value::from);
                 let resolution = Resolution {
-                    decision,
+                    decision: signals::decision(*action, output, error.clone(), cause.clone()),
                     by: by.clone(),
                     note: note.clone(),
                 };

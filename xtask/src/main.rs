@@ -5,6 +5,7 @@ mod campaign;
 mod fuzz;
 mod gate;
 mod lambda;
+mod outbox;
 mod process;
 mod services;
 mod stage;
@@ -35,6 +36,7 @@ usage: cargo xtask COMMAND
   full-disk                         a server on a disk that is full, where one can be mounted
   kills [--count N] [--seed S] [--example NAME]
                                     a server under load, killed 200 or N times, and those of examples, or of one
+  outbox [--count N] [--kills N]    100000 or N transactions that start flows; the server is killed 200 or N times, clients and databases too
   holds [--count N] [--seed S]      100000 or N tasks of a queue, with workers and servers killed at random
 ";
 
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Some((&"fuzz", rest)) => fuzz::command(rest),
         Some((&"bench", rest)) => bench::command(rest),
         Some((&"lambda", rest)) => lambda::command(rest),
+        Some((&"outbox", rest)) => outbox::command(rest),
         Some((&"services", rest)) => services::command(rest),
         Some((&"generate", [])) => Ok(generate()),
         Some((&"conformance", rest)) => Ok(conformance(rest)),

@@ -10,15 +10,17 @@ mod role;
 pub use pins::Identity;
 pub use role::{Peer, Role};
 
-use crate::{Drain, Server, ServerSettings, app};
+use crate::{Drain, Server, ServerSettings, app, outboxes};
 use asking::Front;
 use axum::Router;
 use starbridge_node::cluster::Cluster;
 use starbridge_node::http::connections;
 use starbridge_node::node::Node;
+use starbridge_ports::Outbox;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 
 /// The parts of a node that outlive its stays as the owner.
 #[derive(Clone)]
@@ -35,16 +37,20 @@ impl Post {
         self.role.send_replace(role);
     }
 
-    /// From now on the node owns the store, and answers for it.
-    pub fn owns(&self, node: Arc<Node>) {
+    /// From now on the node owns the store, and answers for it. The tasks take from these outboxes until they are aborted.
+    pub fn owns(&self, node: Arc<Node>, outboxes: Vec<Arc<dyn Outbox>>) -> Vec<JoinHandle<()>> {
         let app = app(
             node,
             self.settings.clone(),
             self.drain.0.clone(),
-            Vec::new(),
+            outboxes::all(outboxes),
             Some(self.cluster.clone()),
         );
+        let taking = app.outboxes.iter();
+        let taking = taking.map(|outbox| tokio::spawn(outboxes::keep_taking(app.clone(), outbox.clone())));
+        let taking = taking.collect();
         self.is_now(Role::Owner(crate::router::router(app)));
+        taking
     }
 
     /// What the node is.

@@ -328,6 +328,7 @@ impl Shard {
             parent: request.parent,
             tokens: request.tokens,
             terms: StartTerms {
+                by: request.by,
                 once_key: request.once_key,
                 priority: request.priority,
                 order_time: request.order_time,

@@ -109,6 +109,11 @@ fn the_members_of_a_start_are_those_of_http() {
     let shown = stand.get(&format!("/v1/executions/{id}"));
     assert_eq!(shown["status"], "Delayed", "{shown}");
     assert_eq!(shown["input"], serde_json::json!({"id": 7, "none": null}));
+    // Who asked for it stands in the history.
+    let once = shop.order("by");
+    stand.until_empty();
+    let history = stand.server().get(&format!("/v1/executions/{once}/history"));
+    assert!(history.contains("\"by\":\"shop\""), "{history}");
     assert_eq!(
         (&shown["labels"]["shop"], &shown["priority"]),
         (&"7".into(), &3.into()),

@@ -29,6 +29,8 @@ pub struct StartRequest {
     pub awaited: bool,
     /// How many executions, one above the other, wait for this one.
     pub depth: u32,
+    /// Who asks for it, as its history says; `None`: the history does not say.
+    pub by: Option<Text>,
     /// No second execution of the flow is started with this key.
     pub once_key: Option<Text>,
     /// The priority of its tasks that have none of their own: from 0 to 9; 9 goes first.
@@ -63,6 +65,7 @@ impl Default for StartRequest {
             tokens: Vec::new(),
             awaited: false,
             depth: 0,
+            by: None,
             once_key: None,
             priority: None,
             order_time: None,

@@ -6,8 +6,9 @@ use std::net::{Ipv4Addr, TcpListener};
 
 /// Starts a node over the database of the stand.
 fn node(stand: &Stand, name: &str) -> Server {
-    let link = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let link = link.local_addr().unwrap().port();
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let link = free.local_addr().unwrap().port();
+    drop(free);
     let store = format!("{}?sslmode=disable", stand.service.url());
     let mut command = starbridge();
     command

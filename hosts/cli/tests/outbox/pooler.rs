@@ -19,8 +19,9 @@ impl Pooler {
     /// Two connections to the database for all clients.
     pub fn before(database: u16) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = port.local_addr().unwrap().port();
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
         let path = folder.path();
         std::fs::write(path.join("users"), "\"shop\" \"\"\n").unwrap();
         let users = path.join("users").display().to_string();

@@ -62,7 +62,7 @@ fn the_witness_finds_a_row_that_is_deleted_too_early() {
             'begin delete from starbridge.outbox where id = new.id; return null; end';
         create trigger planted after update of taker on starbridge.outbox for each row execute function public.planted()";
     stand.session("starbridge").run(planted).unwrap();
-    let (found, _) = campaign(&mut stand, USUAL.0, 2 * USUAL.1);
+    let (found, _) = campaign(&mut stand, USUAL.0 / 2, USUAL.1);
     assert!(found.lost > 0, "{found:?}");
     assert_eq!((found.doubled, found.never), (0, 0));
 }
@@ -82,7 +82,7 @@ fn the_witness_finds_rows_that_are_looked_for_by_the_highest_number_seen() {
         create trigger planted after update of taker on starbridge.outbox_rows
             for each row execute function public.planted()";
     stand.session("starbridge").run(planted).unwrap();
-    let (found, _) = campaign(&mut stand, USUAL.0, 1);
+    let (found, _) = campaign(&mut stand, USUAL.0 / 2, USUAL.1 / 2);
     assert!(found.lost > 0, "{found:?}");
     assert_eq!((found.doubled, found.never), (0, 0));
 }

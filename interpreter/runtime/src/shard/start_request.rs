@@ -3,7 +3,7 @@
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Parent, Rejection, TokenGrant};
+use starbridge_machine::{Parent, Rejection, StartTerms, TokenGrant};
 use starbridge_ports::{Dependency, NeededKey};
 
 /// The terms of a start.
@@ -75,6 +75,21 @@ impl Default for StartRequest {
             deadline: None,
             after: Vec::new(),
             keys: Vec::new(),
+        }
+    }
+}
+
+impl StartRequest {
+    /// What its history says of its order, its time and of what belongs to it elsewhere.
+    pub(super) fn take_terms(&mut self) -> StartTerms {
+        StartTerms {
+            by: self.by.take(),
+            once_key: self.once_key.take(),
+            priority: self.priority,
+            order_time: self.order_time,
+            traceparent: self.traceparent.take(),
+            report_to: self.report_to.take(),
+            waited: None,
         }
     }
 }

@@ -5,6 +5,7 @@ mod campaign;
 mod fuzz;
 mod gate;
 mod lambda;
+mod outbox;
 mod process;
 mod services;
 mod stage;
@@ -36,6 +37,7 @@ usage: cargo xtask COMMAND
   kills [--count N] [--seed S] [--example NAME]
                                     a server under load, killed 200 or N times, and those of examples, or of one
   cluster [--seconds N] [--seed S]  three nodes over PostgreSQL, of which something fails each second, for 480 or N seconds
+  outbox [--count N] [--kills N]    100000 or N transactions that start flows; the server is killed 200 or N times, clients and databases too
   holds [--count N] [--seed S]      100000 or N tasks of a queue, with workers and servers killed at random
 ";
 
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Some((&"fuzz", rest)) => fuzz::command(rest),
         Some((&"bench", rest)) => bench::command(rest),
         Some((&"lambda", rest)) => lambda::command(rest),
+        Some((&"outbox", rest)) => outbox::command(rest),
         Some((&"services", rest)) => services::command(rest),
         Some((&"generate", [])) => Ok(generate()),
         Some((&"conformance", rest)) => Ok(conformance(rest)),

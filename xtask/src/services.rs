@@ -7,7 +7,7 @@ use crate::lambda;
 use crate::process::{self, cargo, run_seeing};
 use crate::stage::{Outcome, Tally};
 use starbridge_services::{Kind, Service};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The test of the path engine that needs the suite of its RFC.
@@ -30,16 +30,19 @@ pub struct Suite {
     programs: &'static [&'static str],
     /// Whether it looks at pages in a browser.
     browser: bool,
+    /// Whether it runs the clients of `examples/outbox`, also through a pooler.
+    shops: bool,
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 12] = [
+pub const SUITES: [Suite; 13] = [
     Suite {
         name: "services",
         target: "services-service",
         needs: &Kind::ALL,
         programs: &[],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "redis",
@@ -47,6 +50,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Redis],
         programs: &[],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "postgres",
@@ -54,6 +58,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Postgres],
         programs: &["starbridge"],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "outbox",
@@ -61,6 +66,15 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Postgres],
         programs: &[],
         browser: false,
+        shops: false,
+    },
+    Suite {
+        name: "shops",
+        target: "shops-service",
+        needs: &[Kind::Postgres],
+        programs: &[],
+        browser: false,
+        shops: true,
     },
     Suite {
         name: "sqs",
@@ -68,6 +82,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Ministack, Kind::Moto],
         programs: &[],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "dynamodb",
@@ -75,6 +90,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Ministack, Kind::Moto],
         programs: &[],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "lambda",
@@ -82,6 +98,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Ministack],
         programs: &[],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "aws",
@@ -89,6 +106,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Ministack],
         programs: &[],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "parcel",
@@ -96,6 +114,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Ministack, Kind::Redis],
         programs: &[],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "bootstrap",
@@ -103,6 +122,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Ministack, Kind::Rie],
         programs: &["starbridge", "bootstrap"],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "hosts",
@@ -110,6 +130,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[Kind::Rie],
         programs: &["starbridge", "bootstrap"],
         browser: false,
+        shops: false,
     },
     Suite {
         name: "console",
@@ -117,6 +138,7 @@ pub const SUITES: [Suite; 12] = [
         needs: &[],
         programs: &[],
         browser: true,
+        shops: false,
     },
 ];
 
@@ -143,12 +165,39 @@ pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
             Err(missing) => eprintln!("{missing}"),
         }
     }
+    if suite.shops {
+        match clients() {
+            Ok(clients) => _ = command.envs(clients),
+            Err(missing) => return Outcome::Skipped(missing),
+        }
+    }
     if !suite.programs.is_empty()
         && let Err(problem) = name_programs(&mut command, suite.programs)
     {
         return Outcome::Failed(problem);
     }
     run_seeing(&mut command, |line| tally.see(line)).into()
+}
+
+/// The variables for the clients of `examples/outbox`: they and the pooler are installed, and the one in Rust is built.
+fn clients() -> Result<[(&'static str, PathBuf); 4], String> {
+    let python = install::python_with_psycopg()?;
+    let packages = install::node_with_pg()?;
+    let pooler = install::pooler()?;
+    process::run(&mut cargo(&[
+        "build",
+        "--quiet",
+        "--workspace",
+        "--all-features",
+        "--example",
+        "shop",
+    ]))?;
+    Ok([
+        ("STARBRIDGE_CLIENT_PYTHON", python),
+        ("STARBRIDGE_CLIENT_NODE", packages),
+        ("STARBRIDGE_CLIENT_RUST", campaign::program("examples/shop", false)),
+        ("STARBRIDGE_POOLER", pooler),
+    ])
 }
 
 /// Builds the programs of a suite, the command and the function of Lambda, and sets their paths. Of the cases for all hosts,

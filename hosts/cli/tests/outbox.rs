@@ -4,13 +4,19 @@
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod server;
 
+#[path = "outbox/buyers.rs"]
+mod buyers;
 #[path = "outbox/ends.rs"]
 mod ends;
+#[path = "outbox/nodes.rs"]
+mod nodes;
 #[path = "outbox/refusals.rs"]
 mod refusals;
 #[path = "outbox/stand.rs"]
 mod stand;
 #[path = "outbox/transactions.rs"]
 mod transactions;
+#[path = "outbox/way.rs"]
+mod way;
 #[path = "outbox/witness.rs"]
 mod witness;

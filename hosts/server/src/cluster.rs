@@ -12,16 +12,18 @@ pub use pins::Identity;
 pub use reach::{Tried, try_others};
 pub use role::{Answering, Peer, Role};
 
-use crate::{Drain, Server, ServerSettings, app};
+use crate::{Drain, Server, ServerSettings, app, outboxes};
 use asking::Front;
 use axum::Router;
 use starbridge_node::cluster::Cluster;
 use starbridge_node::http::connections;
 use starbridge_node::node::Node;
+use starbridge_ports::Outbox;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 
 /// The parts of a node that outlive its stays as the owner.
 #[derive(Clone)]
@@ -38,16 +40,20 @@ impl Post {
         self.role.send_replace(role);
     }
 
-    /// From now on the node owns the store, and answers for it.
-    pub fn owns(&self, node: Arc<Node>) {
+    /// From now on the node owns the store, and answers for it. The tasks take from these outboxes until they are aborted.
+    pub fn owns(&self, node: Arc<Node>, outboxes: Vec<Arc<dyn Outbox>>) -> Vec<JoinHandle<()>> {
         let app = app(
             node,
             self.settings.clone(),
             self.drain.0.clone(),
-            Vec::new(),
+            outboxes::all(outboxes),
             Some(self.cluster.clone()),
         );
+        let taking = app.outboxes.iter();
+        let taking = taking.map(|outbox| tokio::spawn(outboxes::keep_taking(app.clone(), outbox.clone())));
+        let taking = taking.collect();
         self.is_now(Role::Owner(Answering::new(crate::router::router(app))));
+        taking
     }
 
     /// From now on the node owns nothing. Waits until what it was asked before is answered, for so long at most: what comes

@@ -245,10 +245,7 @@ impl Server {
     /// Takes starts from these outboxes while it runs.
     #[must_use]
     pub fn taking_from(mut self, outboxes: Vec<Arc<dyn Outbox>>) -> Self {
-        let taken = outboxes
-            .into_iter()
-            .map(|source| Arc::new(outboxes::Taken::new(source)));
-        self.outboxes = taken.collect();
+        self.outboxes = outboxes::all(outboxes);
         self
     }
 

@@ -63,6 +63,11 @@ impl Taken {
     }
 }
 
+/// Outboxes from which nothing was taken yet.
+pub fn all(sources: Vec<Arc<dyn Outbox>>) -> Vec<Arc<Taken>> {
+    sources.into_iter().map(|source| Arc::new(Taken::new(source))).collect()
+}
+
 /// Takes rows until the server is told to stop.
 pub async fn keep_taking(app: App, outbox: Arc<Taken>) {
     let mut failures = BACKOFF.failures();

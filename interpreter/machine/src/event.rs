@@ -132,6 +132,9 @@ pub struct StartRecord {
 /// history with any of these is of format 2.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StartTerms {
+    /// Who asked for it, where the start says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Text>,
     /// A second start of the flow with the same key is this execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub once_key: Option<Text>,

@@ -50,7 +50,7 @@ use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{CallToSend, Event, EventId, Rejection, Signal, StartRecord, StartTerms, State, Status};
+use starbridge_machine::{CallToSend, Event, EventId, Rejection, Signal, StartRecord, State, Status};
 use starbridge_ports::{
     Append, AuditEntry, ExecutionRecord, KeptStart, Message, MessageId, QueuedTask, Refusal, SUSPECT,
 };
@@ -306,7 +306,7 @@ impl Shard {
     /// # Errors
     ///
     /// [`StartError`] if the flow does not exist, the machine rejects the start, or the first turn panics.
-    pub fn start(&mut self, request: StartRequest, now: Timestamp) -> Result<Text, StartError> {
+    pub fn start(&mut self, mut request: StartRequest, now: Timestamp) -> Result<Text, StartError> {
         let (flow, version) = self
             .flows
             .get(&request.flow, request.version)
@@ -316,6 +316,7 @@ impl Shard {
         let seed = (self.id_source)(&request, now);
         let id = seed.id;
         let origin = self.origin_of_new(&id, &request)?;
+        let terms = request.take_terms();
         let started = StartRecord {
             flow: request.flow,
             version,
@@ -327,14 +328,7 @@ impl Shard {
             labels: request.labels,
             parent: request.parent,
             tokens: request.tokens,
-            terms: StartTerms {
-                once_key: request.once_key,
-                priority: request.priority,
-                order_time: request.order_time,
-                traceparent: request.traceparent,
-                report_to: request.report_to,
-                waited: None,
-            },
+            terms,
         };
         let start_at = request.time.from(now);
         let alone = !self.admission.as_ref().is_some_and(AdmissionHandle::knows_others);

@@ -62,24 +62,26 @@ create table if not exists starbridge.outbox_refused (
 
 -- Writes a row, and wakes a server. A notification holds a lock of the whole database server until its transaction commits,
 -- so only the transaction that gets the lock below sends one: a look each half second finds the others. It and the next one are
--- called only by the functions below, with their rights and their `search_path`: setting that again would take time.
+-- called only by the functions below, with their rights and their `search_path`: setting that again would take time. Each
+-- expression is made ready anew in each transaction, which takes longer than to compute it: so there are few.
 create or replace function starbridge.outbox_add(id uuid, action text, body jsonb) returns void
 language plpgsql as $$
 declare
     size integer := octet_length(body::text);
 begin
-    if current_setting('transaction_read_only') = 'on' then
+    -- A little more than the input: the other members.
+    if size > 65 * 1024 * 1024 or current_setting('transaction_read_only') = 'on' then
+        if size > 65 * 1024 * 1024 then
+            raise exception 'the request has % bytes, more than an outbox takes (64 MiB)', size
+                using errcode = 'program_limit_exceeded', hint = 'Keep large data elsewhere, and give its address.';
+        end if;
         raise exception 'this transaction is read-only, and asking starbridge for something writes a row'
             using errcode = 'read_only_sql_transaction', hint = case when pg_is_in_recovery()
                 then 'This is a standby: connect to the primary.' else 'Begin it with `begin read write`.' end;
     end if;
-    -- A little more than the input: the other members.
-    if size > 65 * 1024 * 1024 then
-        raise exception 'the request has % bytes, more than an outbox takes (64 MiB)', size
-            using errcode = 'program_limit_exceeded', hint = 'Keep large data elsewhere, and give its address.';
-    end if;
     insert into starbridge.outbox (id, action, body, bytes, by) values (id, action, body, size, session_user);
-    if coalesce(current_setting('starbridge.wake', true), '') <> 'off' and pg_try_advisory_xact_lock(1937007986, 1) then
+    if current_setting('starbridge.wake', true) is distinct from 'off'
+        and pg_try_advisory_xact_lock(1937007986, 1) then
         perform pg_notify('starbridge_outbox', '');
     end if;
 end
@@ -88,9 +90,8 @@ $$;
 -- A UUID of version 7: the time in front, so that rows written together lie together.
 create or replace function starbridge.outbox_id() returns uuid
 language sql volatile as $$
-    select encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
-        placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
-        from 1 for 6), 52, 1), 53, 1), 'hex')::uuid
+    select (lpad(to_hex((date_part('epoch', clock_timestamp()) * 1000)::bigint), 12, '0') || '-7'
+        || substr(gen_random_uuid()::text, 16))::uuid
 $$;
 
 -- Starts an execution of a flow if and only if this transaction commits. The members are those of a start over HTTP.
@@ -115,52 +116,60 @@ declare
     made uuid := starbridge.outbox_id();
     body jsonb;
 begin
-    if flow is null or flow !~ '^[A-Za-z_][A-Za-z0-9_-]{0,127}$' then
-        raise exception '% is no name of a flow', coalesce(quote_literal(left(flow, 200)), 'null')
-            using errcode = 'invalid_parameter_value',
-            hint = '1 to 128 of A-Z a-z 0-9 _ -, beginning with a letter or _.';
-    end if;
-    if name !~ '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' then
-        raise exception '% is no name of an execution', quote_literal(left(name, 200))
-            using errcode = 'invalid_parameter_value', hint = '1 to 128 of A-Z a-z 0-9 _ -, not beginning with -.';
-    end if;
-    if jsonb_typeof(coalesce(input, '{}')) <> 'object' then
-        raise exception 'the input of `%` must be an object, not %', flow, jsonb_typeof(input)
-            using errcode = 'invalid_parameter_value', hint = 'For example: ''{"id": 7}''.';
-    end if;
-    if jsonb_typeof(labels) <> 'object' then
-        raise exception 'the labels must be an object of strings, not %', jsonb_typeof(labels)
-            using errcode = 'invalid_parameter_value';
-    end if;
-    if jsonb_typeof(after) <> 'array' then
-        raise exception '`after` must be a list, not %', jsonb_typeof(after) using errcode = 'invalid_parameter_value';
-    end if;
-    if priority not between 0 and 9 then
-        raise exception 'the priority must be from 0 to 9, not %', priority using errcode = 'invalid_parameter_value';
-    end if;
-    if version < 0 or delay_seconds < 0 or start_deadline_seconds < 1 then
-        raise exception '`version` and `delay_seconds` must be at least 0, `start_deadline_seconds` at least 1'
-            using errcode = 'invalid_parameter_value';
-    end if;
-    if start_at is not null and delay_seconds is not null then
-        raise exception '`start_at` and `delay_seconds` both say when it begins: give one of them'
-            using errcode = 'invalid_parameter_value';
-    end if;
-    if once_key = '' or octet_length(once_key) > 256 then
-        raise exception '`once_key` must have 1 to 256 bytes' using errcode = 'invalid_parameter_value';
-    end if;
-    -- The delay counts from now, however long the transaction and the way to a server take.
-    start_at := coalesce(start_at, clock_timestamp() + delay_seconds * interval '1 second');
-    body := jsonb_strip_nulls(jsonb_build_object(
-        'flow', flow, 'name', name, 'version', version, 'priority', priority, 'orderTime', order_time,
-        'startAt', to_char(start_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-        'startDeadlineSeconds', start_deadline_seconds, 'onceKey', once_key, 'traceparent', traceparent));
-    body := body || jsonb_build_object('input', coalesce(input, '{}'));
-    if labels is not null then
-        body := body || jsonb_build_object('labels', labels);
-    end if;
-    if after is not null then
-        body := body || jsonb_build_object('after', after);
+    -- The usual start: all is well, and it has nothing but a name.
+    if flow ~ '^[A-Za-z_][A-Za-z0-9_-]{0,127}$' and name ~ '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' is not false
+        and jsonb_typeof(input) = 'object' and num_nonnulls(version, labels, priority, order_time, start_at,
+            delay_seconds, start_deadline_seconds, once_key, after, traceparent) = 0 then
+        body := case when name is null then jsonb_build_object('flow', flow, 'input', input)
+            else jsonb_build_object('flow', flow, 'name', name, 'input', input) end;
+    else
+        if flow is null or flow !~ '^[A-Za-z_][A-Za-z0-9_-]{0,127}$' then
+            raise exception '% is no name of a flow', coalesce(quote_literal(left(flow, 200)), 'null')
+                using errcode = 'invalid_parameter_value',
+                hint = '1 to 128 of A-Z a-z 0-9 _ -, beginning with a letter or _.';
+        end if;
+        if name !~ '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' then
+            raise exception '% is no name of an execution', quote_literal(left(name, 200))
+                using errcode = 'invalid_parameter_value', hint = '1 to 128 of A-Z a-z 0-9 _ -, not beginning with -.';
+        end if;
+        if jsonb_typeof(coalesce(input, '{}')) <> 'object' then
+            raise exception 'the input of `%` must be an object, not %', flow, jsonb_typeof(input)
+                using errcode = 'invalid_parameter_value', hint = 'For example: ''{"id": 7}''.';
+        end if;
+        if jsonb_typeof(labels) <> 'object' then
+            raise exception 'the labels must be an object of strings, not %', jsonb_typeof(labels)
+                using errcode = 'invalid_parameter_value';
+        end if;
+        if jsonb_typeof(after) <> 'array' then
+            raise exception '`after` must be a list, not %', jsonb_typeof(after) using errcode = 'invalid_parameter_value';
+        end if;
+        if priority not between 0 and 9 then
+            raise exception 'the priority must be from 0 to 9, not %', priority using errcode = 'invalid_parameter_value';
+        end if;
+        if version < 0 or delay_seconds < 0 or start_deadline_seconds < 1 then
+            raise exception '`version` and `delay_seconds` must be at least 0, `start_deadline_seconds` at least 1'
+                using errcode = 'invalid_parameter_value';
+        end if;
+        if start_at is not null and delay_seconds is not null then
+            raise exception '`start_at` and `delay_seconds` both say when it begins: give one of them'
+                using errcode = 'invalid_parameter_value';
+        end if;
+        if once_key = '' or octet_length(once_key) > 256 then
+            raise exception '`once_key` must have 1 to 256 bytes' using errcode = 'invalid_parameter_value';
+        end if;
+        -- The delay counts from now, however long the transaction and the way to a server take.
+        start_at := coalesce(start_at, clock_timestamp() + delay_seconds * interval '1 second');
+        body := jsonb_strip_nulls(jsonb_build_object(
+            'flow', flow, 'name', name, 'version', version, 'priority', priority, 'orderTime', order_time,
+            'startAt', to_char(start_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+            'startDeadlineSeconds', start_deadline_seconds, 'onceKey', once_key, 'traceparent', traceparent));
+        body := body || jsonb_build_object('input', coalesce(input, '{}'));
+        if labels is not null then
+            body := body || jsonb_build_object('labels', labels);
+        end if;
+        if after is not null then
+            body := body || jsonb_build_object('after', after);
+        end if;
     end if;
     perform starbridge.outbox_add(made, 'start', body);
     return made;

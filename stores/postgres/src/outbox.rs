@@ -16,6 +16,7 @@ use starbridge_flow::value::Text;
 use starbridge_ports::{Outbox, OutboxError, OutboxFuture, OutboxRow, OutboxStanding, RefusedRow};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio_postgres::{Config, Error, Row};
@@ -41,12 +42,17 @@ pub struct OutboxSettings {
     pub password: Option<String>,
     /// The name of the store for which rows are taken. Only a server over that store finishes what was taken for it.
     pub taker: String,
+    /// Whether whoever takes for the same store may be another node, whose part this one took over: its connection is ended.
+    pub succeeds: bool,
 }
 
 /// An outbox in a PostgreSQL database.
 pub struct PostgresOutbox {
     name: String,
     taker: String,
+    /// Whether the connection of a predecessor is still to be ended. That is done once: one that is told late that its part is
+    /// over must not end its successor's.
+    succeeds: AtomicBool,
     way: Way,
     /// The connection, once there is one.
     connected: Mutex<Option<Arc<Connected>>>,
@@ -80,6 +86,9 @@ impl Way {
             Some("42P01" | "3F000") => {
                 "; the outbox is not installed in it: `starbridge outbox install postgres://…` does that"
             }
+            Some("25006") => {
+                "; this is a standby: `url` must name the primary, or all hosts with `?target_session_attrs=read-write`"
+            }
             Some("42501") => "; the server's role needs `grant starbridge_taker`",
             _ => "",
         };
@@ -100,6 +109,7 @@ impl PostgresOutbox {
             way,
             name: settings.name,
             taker: settings.taker,
+            succeeds: AtomicBool::new(settings.succeeds),
             connected: Mutex::new(None),
         })
     }
@@ -110,7 +120,8 @@ impl PostgresOutbox {
             return Ok(connected.clone());
         }
         *kept = None;
-        let connected = Arc::new(connection::connect(&self.way, &self.taker).await?);
+        let connected = connection::connect(&self.way, &self.taker, &self.succeeds).await?;
+        let connected = Arc::new(connected);
         *kept = Some(connected.clone());
         Ok(connected)
     }

@@ -148,6 +148,41 @@ fn of_node(name: &str, package: &str, file: &str) -> Result<PathBuf, String> {
     Ok(found)
 }
 
+/// A Python that has psycopg 3.
+pub fn python_with_psycopg() -> Result<PathBuf, String> {
+    of_python("psycopg", "psycopg[binary]==3.3.9", "python3")
+}
+
+/// The folder of Node packages in which `pg` is.
+pub fn node_with_pg() -> Result<PathBuf, String> {
+    const PACKAGE: &str = "pg@8.23.1";
+    let folder = process::target().join("services").join("pg");
+    let found = folder.join("node_modules");
+    let mark = folder.join("installed");
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == PACKAGE) && found.join("pg").is_dir() {
+        return Ok(found);
+    }
+    eprintln!("installing {PACKAGE}");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut install = command("npm", &["install", "--silent", "--no-audit", "--no-fund", "--prefix"]);
+    if !succeeds_within(install.arg(&folder).arg(PACKAGE), INSTALL) {
+        return Err(format!(
+            "{PACKAGE} is not here, and `npm install {PACKAGE}` does not succeed"
+        ));
+    }
+    std::fs::write(&mark, PACKAGE).map_err(|error| format!("{}: {error}", mark.display()))?;
+    Ok(found)
+}
+
+/// The pooler of connections to PostgreSQL; Debian keeps it off the path of users.
+pub fn pooler() -> Result<PathBuf, String> {
+    const NAME: &str = "pgbouncer";
+    of_debian(NAME, || {
+        let program = PathBuf::from("/usr/sbin").join(NAME);
+        program.is_file().then_some(program).or_else(|| tools::path_of(NAME))
+    })
+}
+
 /// The checker of the dependencies: the installed one, or one below the target folder.
 pub fn cargo_deny() -> Result<PathBuf, String> {
     const NAME: &str = "cargo-deny";

@@ -20,7 +20,7 @@ use starbridge_node::config::{Config, StoreConfig};
 use starbridge_node::configured_store::open_configured;
 use starbridge_node::node::{Node, NodeError, NodeSettings, discard_token_keys, rotate_token_keys};
 use starbridge_node::stores::{Opened, in_memory};
-use starbridge_ports::{ReplySource, Store, StoreError};
+use starbridge_ports::{Outbox, ReplySource, Store, StoreError};
 use starbridge_server::{
     AnswerSettings, BindError, BodySettings, ConnectionSettings, Drain, Server, ServerSettings, access_of,
 };
@@ -118,6 +118,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     let server = bind(config, files, output).await?;
     // A mistake in the settings is found before a store is created.
     let settings = settings(config, in_memory()).map_err(|error| bad(output, &error, ""))?;
+    config.outboxes("").map_err(|error| bad(output, &error, ""))?;
     #[cfg(feature = "postgres")]
     if config.cluster.is_set() {
         if options.rotate_token_keys || options.discard_token_keys {
@@ -134,7 +135,6 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         return cluster::serve(config, server, signals, voice).await;
     }
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
-    config.outboxes("").map_err(|error| bad(output, &error, ""))?;
     let opened = open_configured(config, options.accept_lost_log);
     let opened = opened.map_err(|error| voice.fault(&error, ""))?;
     voice.say(&opened.said);
@@ -143,14 +143,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     keys.map_err(|error| voice.fault(&error.to_string(), ""))?;
     let begun = begin(config, settings, opened, replies).map_err(|error| voice.fault(&error, ""))?;
     let node = begun.node;
-    let server = match config.outboxes.is_empty() {
-        true => server,
-        false => {
-            let taker = tokio::task::block_in_place(|| node.outbox_taker());
-            let taker = taker.map_err(|error| voice.fault(&error.to_string(), ""))?;
-            server.taking_from(config.outboxes(&taker).map_err(|error| bad(output, &error, ""))?)
-        }
-    };
+    let server = server.taking_from(outboxes_of(config, &node).map_err(|error| voice.fault(&error, ""))?);
     if let Ok(address) = server.address() {
         let at = config.store.place();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, store = %at, "serving");
@@ -173,6 +166,15 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     // Streams may still be open; their readers continue elsewhere.
     let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
     over
+}
+
+/// The outboxes from which rows are taken for the store of this node.
+fn outboxes_of(config: &Config, node: &Node) -> Result<Vec<Arc<dyn Outbox>>, String> {
+    if config.outboxes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let taker = tokio::task::block_in_place(|| node.outbox_taker()).map_err(|error| error.to_string())?;
+    config.outboxes(&taker)
 }
 
 /// The settings of a node over this store.

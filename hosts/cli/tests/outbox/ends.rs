@@ -61,6 +61,68 @@ fn a_client_that_dies_starts_what_it_committed_and_nothing_else() {
     assert_eq!(stand.names("order"), ["after"]);
 }
 
+/// A client is killed while the database commits: the commit waits for a standby that there is not.
+#[test]
+fn a_client_that_dies_in_its_commit_starts_what_it_committed() {
+    let stand = Stand::start();
+    let admin = stand.session("starbridge");
+    let wait_for = |standby: &str| {
+        admin
+            .run(&format!("alter system set synchronous_standby_names = '{standby}'"))
+            .unwrap();
+        admin.run("select pg_reload_conf()").unwrap();
+    };
+    wait_for("nobody");
+    stand.until("the setting is there", || {
+        admin.text("show synchronous_standby_names") == "nobody"
+    });
+    let mut client = psql(&stand);
+    let input = client.stdin.as_mut().unwrap();
+    writeln!(
+        input,
+        "begin; select starbridge.start_execution('order', name => 'in'); commit;"
+    )
+    .unwrap();
+    input.flush().unwrap();
+    let waits = "select count(*)::text from pg_stat_activity where usename = 'shop' and wait_event = 'SyncRep'";
+    stand.until("it commits", || admin.text(waits) == "1");
+    client.kill().unwrap();
+    client.wait().unwrap();
+    assert_eq!(stand.names("order"), [""; 0]);
+    wait_for("");
+    stand.until_names(&["in"]);
+    stand.until_empty();
+    assert_eq!(stand.names("order"), ["in"]);
+}
+
+/// A standby takes no starts and gives none, and says so; when it is the primary, all goes on.
+#[test]
+fn a_standby_refuses_and_goes_on_as_the_primary() {
+    let mut stand = Stand::start();
+    stand.session("shop").order("before");
+    stand.until_empty();
+    stand.service.stop();
+    let mark = stand.service.folder().join("data/standby.signal");
+    std::fs::write(mark, "").unwrap();
+    stand.service.start_again();
+    let shop = stand.session("shop");
+    let refusal = shop.refusal("select starbridge.start_execution('order')");
+    assert!(
+        refusal.contains("this transaction is read-only")
+            && refusal.contains("This is a standby: connect to the primary"),
+        "{refusal}"
+    );
+    let line = stand.server().says("target_session_attrs=read-write");
+    assert!(
+        line.contains("the outbox can't be used") && !line.contains("hidden"),
+        "{line}"
+    );
+    stand.session("starbridge").run("select pg_promote()").unwrap();
+    stand.server().says("the outbox can be used again");
+    stand.session("shop").order("promoted");
+    stand.until_names(&["before", "promoted"]);
+}
+
 /// What was taken and started, but not deleted when the server was killed, is not started again.
 #[test]
 fn a_server_killed_before_it_deletes_starts_nothing_twice() {

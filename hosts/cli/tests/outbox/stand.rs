@@ -44,6 +44,16 @@ impl Stand {
     }
 
     pub fn without_server() -> Self {
+        let stand = Self::installed();
+        let roles = "create role shop login; grant starbridge_client to shop;
+            create role flows login; grant starbridge_taker to flows;
+            create table public.orders (id bigint primary key); grant all on public.orders to shop";
+        stand.session("starbridge").run(roles).unwrap();
+        stand
+    }
+
+    /// A database with an outbox, and nobody who uses it.
+    pub fn installed() -> Self {
         let service = Service::start_with(Kind::Postgres, &["-c", "max_prepared_transactions=10"]);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -58,10 +68,6 @@ impl Stand {
         };
         let installed = command(stand.path(), &["outbox", "install", &stand.service.url()]);
         assert!(installed.status.success(), "{}", said(&installed));
-        let roles = "create role shop login; grant starbridge_client to shop;
-            create role flows login; grant starbridge_taker to flows;
-            create table public.orders (id bigint primary key); grant all on public.orders to shop";
-        stand.session("starbridge").run(roles).unwrap();
         stand.configure(stand.path(), stand.service.port());
         stand
     }
@@ -136,6 +142,21 @@ impl Stand {
         self.until("the outbox is empty", || {
             session.text("select count(*)::text from starbridge.outbox") == "0"
         });
+    }
+
+    /// The same for many rows: it may take as long as it goes on.
+    #[expect(clippy::disallowed_methods, reason = "a server does not say when it has taken a row")]
+    pub fn until_emptied(&self) {
+        let session = self.session("starbridge");
+        let (mut left, mut end) = (String::new(), Instant::now() + PATIENCE);
+        while left != "0" {
+            let now = session.text("select count(*)::text from starbridge.outbox");
+            if now != left {
+                (left, end) = (now, Instant::now() + PATIENCE);
+            }
+            assert!(Instant::now() < end, "{left} rows are left");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// The executions of a flow: their names.
@@ -224,6 +245,12 @@ impl Session<'_> {
     pub fn text(&self, sql: &str) -> String {
         let row = self.stand.runtime.block_on(self.client.query_one(sql, &[]));
         row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
+    }
+
+    /// Numbers and texts that a query gives.
+    pub fn pairs(&self, sql: &str) -> Vec<(i64, String)> {
+        let rows = self.stand.runtime.block_on(self.client.query(sql, &[])).unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
     }
 
     /// Starts an execution of `order` with a name. Returns its id.

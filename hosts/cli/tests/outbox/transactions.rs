@@ -109,6 +109,11 @@ fn the_members_of_a_start_are_those_of_http() {
     let shown = stand.get(&format!("/v1/executions/{id}"));
     assert_eq!(shown["status"], "Delayed", "{shown}");
     assert_eq!(shown["input"], serde_json::json!({"id": 7, "none": null}));
+    // Who asked for it stands in the history.
+    let once = shop.order("by");
+    stand.until_empty();
+    let history = stand.server().get(&format!("/v1/executions/{once}/history"));
+    assert!(history.contains("\"by\":\"shop\""), "{history}");
     assert_eq!(
         (&shown["labels"]["shop"], &shown["priority"]),
         (&"7".into(), &3.into()),
@@ -124,11 +129,15 @@ fn the_members_of_a_start_are_those_of_http() {
 /// A callback that is completed with the result that its transaction writes, and a stop.
 #[test]
 fn a_report_and_a_stop_go_with_a_transaction() {
-    let stand = Stand::start();
-    let shop = stand.session("shop");
-    let [done, failed, stopped] = [(); 3].map(|()| shop.text("select starbridge.start_execution('work')::text"));
+    let mut stand = Stand::start();
+    let start = "select starbridge.start_execution('work')::text";
+    let [done, failed, stopped] = [(); 3].map(|()| stand.session("shop").text(start));
     stand.until_empty();
     let tasks = stand.take_tasks("q", 3);
+    // Whoever goes on reads what the start wrote.
+    stand.kill();
+    stand.serve();
+    let shop = stand.session("shop");
     let token = |id: &str| tasks.iter().find(|(of, _)| of == id).unwrap().1.clone();
     shop.run(&format!(
         "begin; insert into orders values (3); select starbridge.succeed('{}', '{{\"ok\": true}}')",

@@ -1,26 +1,34 @@
-//! Clients write at once, servers are killed, and a witness counts: each committed row starts one execution.
+//! An outside witness counts: each committed row starts one execution.
+//!
+//! It asks no server and believes no client: each transaction that starts something writes the number and the id into a table of its
+//! own as well, and what stands there when all is over was committed.
 
+use crate::buyers::{Buyers, FIRST_TWIN};
 use crate::stand::Stand;
-use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
-/// How many transactions and kills, where the environment says nothing else.
+/// How many transactions and kills of the server, where the environment says nothing else.
 const USUAL: (usize, usize) = (3_000, 6);
 const CLIENTS: usize = 8;
+/// So many kills of the server go with one of the database.
+const DATABASE: usize = 5;
 
 fn set(variable: &str, usual: usize) -> usize {
     std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
 }
 
 /// What the witness found.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
+    /// Rows that were committed.
     committed: usize,
+    /// Rows whose name was taken by another one.
+    twins: usize,
     started: usize,
     lost: usize,
     doubled: usize,
-    /// Rolled back, and started nevertheless.
+    /// Not committed, and started nevertheless.
     never: usize,
 }
 
@@ -29,18 +37,21 @@ fn each_committed_row_starts_one_execution_however_servers_end() {
     let transactions = set("STARBRIDGE_OUTBOX_TRANSACTIONS", USUAL.0);
     let kills = set("STARBRIDGE_OUTBOX_KILLS", USUAL.1);
     let mut stand = Stand::start();
-    let found = campaign(&mut stand, transactions, kills);
-    println!("{transactions} transactions, {kills} kills: {found:?}");
-    let Found { committed, .. } = found;
+    let (found, told) = campaign(&mut stand, transactions, kills);
+    println!("{transactions} transactions, {told}, {found:?}");
+    let Found { committed, twins, .. } = found;
     let well = Found {
         committed,
-        started: committed,
-        lost: 0,
-        doubled: 0,
-        never: 0,
+        twins,
+        started: committed - twins,
+        ..Found::default()
     };
     assert_eq!(found, well);
-    assert_eq!(stand.refused().len(), 0);
+    assert!(committed > transactions / 2 && twins > 0, "{found:?}");
+    let refused = stand
+        .session("starbridge")
+        .text("select count(*)::text from starbridge.outbox_refused");
+    assert_eq!(refused, twins.to_string());
 }
 
 /// A database that deletes each row as soon as it is taken, before its start is durable.
@@ -51,80 +62,110 @@ fn the_witness_finds_a_row_that_is_deleted_too_early() {
             'begin delete from starbridge.outbox where id = new.id; return null; end';
         create trigger planted after update of taker on starbridge.outbox for each row execute function public.planted()";
     stand.session("starbridge").run(planted).unwrap();
-    let found = campaign(&mut stand, USUAL.0, 2 * USUAL.1);
+    let (found, _) = campaign(&mut stand, USUAL.0 / 2, USUAL.1);
     assert!(found.lost > 0, "{found:?}");
     assert_eq!((found.doubled, found.never), (0, 0));
 }
 
-fn campaign(stand: &mut Stand, transactions: usize, kills: usize) -> Found {
-    // The witness does not ask the server: it writes down what a client was told.
-    let (committed, rolled_back) = (Mutex::new(BTreeSet::new()), Mutex::new(BTreeSet::new()));
-    let next = AtomicUsize::new(0);
-    let url = format!("host=127.0.0.1 port={} user=shop dbname=postgres", stand.service.port());
+/// A database in which a look finds only rows with higher numbers than all that were seen: a late commit stays behind.
+#[test]
+fn the_witness_finds_rows_that_are_looked_for_by_the_highest_number_seen() {
+    let mut stand = Stand::start();
+    let planted = "create table public.seen (number bigint);
+        insert into public.seen values (-1);
+        alter table starbridge.outbox rename to outbox_rows;
+        create view starbridge.outbox as select * from starbridge.outbox_rows
+            where taker is not null or number > (select number from public.seen);
+        grant select, update (taker), delete on starbridge.outbox to starbridge_taker;
+        create function public.planted() returns trigger language plpgsql security definer as
+            'begin update public.seen set number = greatest(number, new.number); return null; end';
+        create trigger planted after update of taker on starbridge.outbox_rows
+            for each row execute function public.planted()";
+    stand.session("starbridge").run(planted).unwrap();
+    let (found, _) = campaign(&mut stand, USUAL.0 / 2, USUAL.1 / 2);
+    assert!(found.lost > 0, "{found:?}");
+    assert_eq!((found.doubled, found.never), (0, 0));
+}
+
+/// A database that takes the names out of what is asked for: a name that is taken starts again.
+#[test]
+fn the_witness_finds_a_name_that_starts_twice() {
+    let mut stand = Stand::start();
+    let planted = "create function public.planted() returns trigger language plpgsql as
+            'begin new.body = new.body - ''name''; return new; end';
+        create trigger planted before insert on starbridge.outbox for each row execute function public.planted()";
+    stand.session("starbridge").run(planted).unwrap();
+    let (found, _) = campaign(&mut stand, USUAL.0 / 3, 1);
+    assert!(found.doubled > 0, "{found:?}");
+    assert_eq!((found.lost, found.never), (0, 0));
+}
+
+/// Runs clients, and kills servers and databases meanwhile. The text says what was killed.
+fn campaign(stand: &mut Stand, transactions: usize, kills: usize) -> (Found, String) {
+    let ledger =
+        "create table public.ledger (number bigint primary key, id uuid not null); grant all on public.ledger to shop";
+    stand.session("starbridge").run(ledger).unwrap();
+    let buyers = Buyers::new(stand.service.port(), transactions);
+    let mut databases = 0;
     std::thread::scope(|scope| {
-        let client = || client(&url, &next, transactions, &committed, &rolled_back);
-        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
+        for number in 0..CLIENTS {
+            let buyers = &buyers;
+            scope.spawn(move || buyers.buy(number == 0));
+        }
         for kill in 1..=kills {
-            let part = transactions * kill / (kills + 1);
-            // A client that failed takes no further number.
-            while next.load(Ordering::SeqCst) < part && !clients.iter().any(|client| client.is_finished()) {
-                std::thread::yield_now();
-            }
+            buyers.allow(transactions * kill / kills);
+            let session = stand.session("starbridge");
+            let taken = "select exists (select from starbridge.outbox where taker is not null)::text";
+            // In the middle of its work, unless there is none left.
+            stand.until("something is taken", || {
+                session.text(taken) == "true" || buyers.are_done()
+            });
+            drop(session);
             stand.kill();
+            if kill % DATABASE == 0 {
+                databases += 1;
+                stand.service.kill();
+                stand.service.start_again();
+            }
             stand.serve();
         }
     });
-    stand.until_empty();
-    let (committed, rolled_back) = (committed.into_inner().unwrap(), rolled_back.into_inner().unwrap());
-    let started = stand.ids("order");
-    let distinct: BTreeSet<&String> = started.iter().map(|(_, number)| number).collect();
-    let doubled = started.len() - distinct.len();
-    let ids: BTreeSet<String> = started.iter().map(|(id, _)| id.clone()).collect();
-    Found {
-        committed: committed.len(),
-        started: started.len(),
-        lost: committed.difference(&ids).count(),
-        doubled,
-        never: rolled_back.intersection(&ids).count(),
-    }
+    stand.until_emptied();
+    let dead = buyers.dead.load(Ordering::SeqCst);
+    (
+        compare(stand),
+        format!("{kills} kills of servers, {databases} of databases, {dead} of clients"),
+    )
 }
 
-fn client(
-    url: &str,
-    next: &AtomicUsize,
-    transactions: usize,
-    committed: &Mutex<BTreeSet<String>>,
-    rolled_back: &Mutex<BTreeSet<String>>,
-) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-        tokio::spawn(connection);
-        loop {
-            let number = next.fetch_add(1, Ordering::SeqCst);
-            if number >= transactions {
-                return;
-            }
-            let end = match number % 10 {
-                3 => "rollback",
-                _ => "commit",
-            };
-            client.batch_execute("begin").await.unwrap();
-            let order = format!("insert into orders values ({number})");
-            client.batch_execute(&order).await.unwrap();
-            let start = format!(
-                "select starbridge.start_execution('order', '{{\"id\": {number}}}', labels => '{{\"number\": \"{number}\"}}')::text"
-            );
-            let id: String = client.query_one(&start, &[]).await.unwrap().get(0);
-            client.batch_execute(end).await.unwrap();
-            let told = match end {
-                "commit" => committed,
-                _ => rolled_back,
-            };
-            told.lock().unwrap().insert(id);
-        }
+fn compare(stand: &Stand) -> Found {
+    let session = stand.session("starbridge");
+    let ledger: BTreeMap<i64, String> = session
+        .pairs("select number, id::text from public.ledger")
+        .into_iter()
+        .collect();
+    let committed: BTreeSet<&String> = ledger.values().collect();
+    let started = stand.ids("order");
+    let ids: BTreeSet<&String> = started.iter().map(|(id, _)| id).collect();
+    let labels: BTreeSet<&String> = started.iter().map(|(_, label)| label).collect();
+    // Of two rows with one name one starts, whichever.
+    let of = |number: &i64| ledger.get(number).is_some_and(|id| ids.contains(id));
+    let twins = || {
+        ledger
+            .keys()
+            .filter(|number| **number >= FIRST_TWIN && ledger.contains_key(&(**number - FIRST_TWIN)))
+    };
+    let lost = ledger.keys().filter(|number| match **number {
+        twin if twin >= FIRST_TWIN => !of(&twin) && !of(&(twin - FIRST_TWIN)),
+        first if ledger.contains_key(&(first + FIRST_TWIN)) => false,
+        other => !of(&other),
     });
+    Found {
+        committed: ledger.len(),
+        twins: twins().count(),
+        started: started.len(),
+        lost: lost.count(),
+        doubled: started.len() - labels.len(),
+        never: ids.difference(&committed).count(),
+    }
 }

@@ -78,12 +78,6 @@ impl Config {
                     .to_owned(),
             );
         }
-        if !self.outboxes.is_empty() {
-            return Err(
-                "a node of a cluster does not take from `[[outboxes]]`: leave out `cluster.node`, or the outboxes"
-                    .to_owned(),
-            );
-        }
         if !(1..=60).contains(&cluster.lease_seconds) {
             return Err("`cluster.lease_seconds` must be from 1 to 60".to_owned());
         }

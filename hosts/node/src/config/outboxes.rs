@@ -83,6 +83,7 @@ impl Config {
                 url: outbox.url.clone(),
                 password: password.map_err(of)?,
                 taker: taker.to_owned(),
+                succeeds: self.cluster.is_set(),
             };
             let made = PostgresOutbox::new(settings).map_err(of)?;
             Ok(Arc::new(made) as Arc<dyn Outbox>)

@@ -62,6 +62,7 @@ async fn start(app: &App, row: &OutboxRow) -> Answer<Outcome> {
     let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
     let mut request = read_start(&flow, &Body::of(others, START)?, None)?;
     request.id = Some(row.id.clone());
+    request.by = Some(row.by.clone());
     check_dependencies(app, &request)?;
     let (name, version) = (request.name.clone(), request.version);
     if let Some(known) = known_start(app, &request)? {

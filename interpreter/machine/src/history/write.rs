@@ -338,6 +338,7 @@ fn written_grant(grant: &TokenGrant) -> Value {
 }
 
 fn set_terms(o: &mut impl Members, terms: &StartTerms) {
+    set_some(o, "by", terms.by.clone());
     set_some(o, "onceKey", terms.once_key.clone());
     set_some(o, "priority", terms.priority.map(u32::from));
     set_some(o, "orderTime", terms.order_time);

@@ -3,7 +3,7 @@
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Parent, Rejection, TokenGrant};
+use starbridge_machine::{Parent, Rejection, StartTerms, TokenGrant};
 use starbridge_ports::{Dependency, NeededKey};
 
 /// The terms of a start.
@@ -29,6 +29,8 @@ pub struct StartRequest {
     pub awaited: bool,
     /// How many executions, one above the other, wait for this one.
     pub depth: u32,
+    /// Who asks for it, as its history says; `None`: the history does not say.
+    pub by: Option<Text>,
     /// No second execution of the flow is started with this key.
     pub once_key: Option<Text>,
     /// The priority of its tasks that have none of their own: from 0 to 9; 9 goes first.
@@ -63,6 +65,7 @@ impl Default for StartRequest {
             tokens: Vec::new(),
             awaited: false,
             depth: 0,
+            by: None,
             once_key: None,
             priority: None,
             order_time: None,
@@ -72,6 +75,21 @@ impl Default for StartRequest {
             deadline: None,
             after: Vec::new(),
             keys: Vec::new(),
+        }
+    }
+}
+
+impl StartRequest {
+    /// What its history says of its order, its time and of what belongs to it elsewhere.
+    pub(super) fn take_terms(&mut self) -> StartTerms {
+        StartTerms {
+            by: self.by.take(),
+            once_key: self.once_key.take(),
+            priority: self.priority,
+            order_time: self.order_time,
+            traceparent: self.traceparent.take(),
+            report_to: self.report_to.take(),
+            waited: None,
         }
     }
 }

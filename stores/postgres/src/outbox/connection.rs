@@ -72,7 +72,7 @@ pub(super) async fn client(way: &Way, wake: &Arc<Notify>) -> Result<Client, Erro
 }
 
 /// A connection that may take.
-pub(super) async fn connect(way: &Way, taker: &str) -> Result<Connected, OutboxError> {
+pub(super) async fn connect(way: &Way, taker: &str, succeeds: &AtomicBool) -> Result<Connected, OutboxError> {
     let wake = Arc::new(Notify::new());
     let said = |error: Error| way.error(&error);
     let over = |_| OutboxError(format!("the database {} does not answer", way.place));
@@ -93,12 +93,16 @@ pub(super) async fn connect(way: &Way, taker: &str) -> Result<Connected, OutboxE
             "the database {place}: its outbox has version {found}, this program knows {VERSION}: use a later version of it"
         )));
     }
+    if succeeds.load(Ordering::Acquire) {
+        session.query(sql::SUCCEED, &[&taker]).await.map_err(said)?;
+    }
     let alone = session.first(sql::ALONE, &[&taker]).await.map_err(said)?;
     if !alone.is_some_and(|row| row.get(0)) {
         return Err(OutboxError(format!(
             "the database {place}: another process takes from the outbox for the same store, or its connection has not ended yet"
         )));
     }
+    succeeds.store(false, Ordering::Release);
     Ok(Connected {
         session,
         wake,

@@ -6,6 +6,13 @@ pub(super) const VERSION: &str = "select max(version) from starbridge.outbox_for
 /// One process at a time takes for a store: a copy of a store's file has the same name.
 pub(super) const ALONE: &str = "select pg_try_advisory_lock(1937007987, hashtext($1))";
 
+/// Ends the connection of a node whose part this one took over: that one may stand still and hold the lock for ever. Its starts
+/// are refused by the store, and rows that it took are found by the next look for [`TAKEN`].
+pub(super) const SUCCEED: &str = "select pg_terminate_backend(pid) from pg_locks
+    where locktype = 'advisory' and classid = 1937007987 and objid = (hashtext($1)::bigint & 4294967295)::oid
+        and objsubid = 2 and pid <> pg_backend_pid()
+        and database = (select oid from pg_database where datname = current_database())";
+
 /// What was taken for this store before and is not finished.
 pub(super) const TAKEN: &str = "select id::text, action, body::text, by from starbridge.outbox where taker = $1
     order by xid, number";

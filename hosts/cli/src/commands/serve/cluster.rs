@@ -2,7 +2,7 @@
 
 use super::signals::Signals;
 use super::voice::Voice;
-use super::{Begun, begin, settings};
+use super::{Begun, begin, outboxes_of, settings};
 use crate::exit::Exit;
 use starbridge_node::cluster::membership::{Event, Membership};
 use starbridge_node::cluster::{Cluster, View};
@@ -251,7 +251,12 @@ impl Standing<'_> {
         self.voice.say(&opened.said);
         let config = self.config;
         let made = settings(config, in_memory()).and_then(|settings| Ok((settings, config.replies()?)));
-        let stay = match made.and_then(|(settings, replies)| begin(config, settings, opened, replies)) {
+        let begun_stay = made.and_then(|(settings, replies)| {
+            let stay = begin(config, settings, opened, replies)?;
+            let outboxes = outboxes_of(config, &stay.node)?;
+            Ok((stay, outboxes))
+        });
+        let (mut stay, outboxes) = match begun_stay {
             Ok(stay) => stay,
             Err(error) => {
                 tracing::error!(error, "the store is left to others");
@@ -267,7 +272,7 @@ impl Standing<'_> {
             counters.takeovers.fetch_add(1, Ordering::Relaxed);
             counters.takeover_ms.store(took, Ordering::Relaxed);
         }
-        self.post.owns(stay.node.clone());
+        stay.tasks.extend(self.post.owns(stay.node.clone(), outboxes));
         self.stay = Some(stay);
         self.announced = Some(self.cluster.name.clone());
         self.voice

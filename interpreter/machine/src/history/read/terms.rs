@@ -40,6 +40,7 @@ impl Members<'_> {
 
     pub(super) fn start_terms(&self) -> Result<StartTerms, HistoryError> {
         Ok(StartTerms {
+            by: self.maybe("by", Self::text)?,
             once_key: self.maybe("onceKey", Self::text)?,
             priority: self.maybe_priority()?,
             order_time: self.order_time()?,

@@ -146,7 +146,7 @@ mod tests {
                 r#""stop": {"atSeconds": 1000000000000000000}"#,
                 "integer `1000000000000000000`",
             ),
-            (r#""pause": {"atSeconds": 1e308}"#, "floating point `1e308`"),
+            (r#""pause": {"atSeconds": 1e308}"#, "floating point `1e+308`"),
             (
                 r#""pause": {"atSeconds": 0, "forSeconds": 3153600001}"#,
                 "integer `3153600001`",
@@ -167,7 +167,7 @@ mod tests {
         for (after, found) in [
             ("-1", "integer `-1`"),
             ("0.5", "floating point `0.5`"),
-            ("1e18", "floating point `1e18`"),
+            ("1e18", "floating point `1e+18`"),
         ] {
             assert_eq!(
                 retry(after),

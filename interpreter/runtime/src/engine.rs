@@ -6,6 +6,7 @@ mod dispatch;
 mod heartbeats;
 mod holders;
 mod loading;
+mod postponed;
 mod quiescence;
 mod report_parts;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use crate::tokens::TokenKeys;
 use admitting::AdmissionHere;
 use dispatch::{Calls, Done};
 use heartbeats::Heartbeats;
+use postponed::Postponed;
 use quiescence::{LeasedMode, Quiesce};
 use sleepers::Sleepers;
 use starbridge_flow::time::{Millis, Timestamp};
@@ -132,6 +134,7 @@ pub struct Engine {
     waiters: Waiters,
     done: (mpsc::UnboundedSender<Done>, mpsc::UnboundedReceiver<Done>),
     commands: mpsc::Receiver<Command>,
+    postponed: Postponed,
     /// Set when the engine takes no more commands: the time until which it waits for calls in flight.
     draining: Option<Timestamp>,
 }
@@ -177,6 +180,7 @@ impl Engine {
             waiters: Waiters::default(),
             done: mpsc::unbounded_channel(),
             commands,
+            postponed: Postponed::default(),
             draining: None,
         }
     }
@@ -360,6 +364,7 @@ impl Engine {
             written = self.writing.written() => self.take_written(written)?,
             Some(done) = self.done.1.recv() => self.take_done(done),
             Some(command) = self.commands.recv(), if takes_commands => self.take_command(command)?,
+            () = std::future::ready(()), if !self.postponed.is_empty() => {}
             () = tokio::time::sleep(pause) => self.take_silent(),
             () = set => self.take_silent(),
         }
@@ -379,7 +384,7 @@ impl Engine {
                 break;
             }
         }
-        Ok(())
+        self.take_postponed()
     }
 
     fn take_written(&mut self, written: writer::Written) -> Result<(), StoreError> {

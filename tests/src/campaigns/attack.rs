@@ -9,6 +9,7 @@ mod children;
 mod connections;
 mod evaluation;
 mod limiter;
+mod order;
 mod peer;
 mod peers;
 mod poison;
@@ -126,7 +127,7 @@ impl Try {
     }
 }
 
-const AREAS: [&[Try]; 15] = [
+const AREAS: [&[Try]; 16] = [
     references::TRIES,
     browser::TRIES,
     limiter::TRIES,
@@ -142,6 +143,7 @@ const AREAS: [&[Try]; 15] = [
     store::TRIES,
     signals::TRIES,
     requests::TRIES,
+    order::TRIES,
 ];
 
 /// Every try: its name, what is tried, the bound, and whether it is in the slice.

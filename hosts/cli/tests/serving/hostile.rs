@@ -189,12 +189,10 @@ fn filled(here: &Path) -> Server {
 
 /// Checks what a command has said: nothing in it is hostile, and it has said something of others.
 fn check(words: &[&str], asked: &Output, shows: bool) {
+    let colours = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
     for stream in [&asked.stdout, &asked.stderr] {
         let text = String::from_utf8(stream.clone()).unwrap();
-        let plain = regex::Regex::new("\x1b\\[[0-9;]*m")
-            .unwrap()
-            .replace_all(&text, "")
-            .into_owned();
+        let plain = colours.replace_all(&text, "").into_owned();
         assert!(!text.contains("\x1b[8m"), "{words:?} hides text: {text:?}");
         let bad = plain.chars().find(|c| is_control(*c) && *c != '\n');
         assert_eq!(bad, None, "{words:?}: {plain:?}");

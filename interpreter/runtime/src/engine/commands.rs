@@ -236,6 +236,9 @@ impl Engine {
     }
 
     pub(super) fn take_command(&mut self, command: Command) -> Result<(), StoreError> {
+        let Some(command) = self.prepared(command) else {
+            return Ok(());
+        };
         let now = self.now();
         match command {
             Command::Start { request, wait, reply } => self.start(*request, wait, reply, now),

@@ -9,7 +9,9 @@ use crate::shard::{ExecutionSeed, StartRequest};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::value::{Object, Value};
+use starbridge_machine::{EventId, EventKind};
 use starbridge_ports::{Secret, Secrets};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
 
@@ -58,6 +60,15 @@ fn shard(steps: &str) -> Shard {
 }
 
 fn engine(steps: &str, store: Arc<ScriptedStore>, commands: mpsc::Receiver<Command>) -> Engine {
+    engine_of(shard(steps), store, commands, |_, _| {})
+}
+
+fn engine_of(
+    shard: Shard,
+    store: Arc<ScriptedStore>,
+    commands: mpsc::Receiver<Command>,
+    observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
+) -> Engine {
     let tokens = TokenKeys::new(vec![[1; 32]]);
     let vault = Vault::new(Arc::new(NoSecrets), SecretUse::default(), tokens.clone());
     let deps = EngineDeps {
@@ -69,7 +80,7 @@ fn engine(steps: &str, store: Arc<ScriptedStore>, commands: mpsc::Receiver<Comma
         queues: None,
         leases: None,
     };
-    Engine::new(shard(steps), deps, EngineSettings::default(), commands, |_, _| {})
+    Engine::new(shard, deps, EngineSettings::default(), commands, observer)
 }
 
 type Started = oneshot::Receiver<Result<StartedExecution, StartFailure>>;
@@ -184,4 +195,104 @@ fn fairness_children_without_end_keep_no_command_waiting() {
     another.blocking_recv().unwrap().unwrap();
     sender.blocking_send(Command::Drain { until: Timestamp(0) }).unwrap();
     serving.join().unwrap().unwrap();
+}
+
+/// A task of a queue for each item.
+const TASKS: &str = r#"{"type": "foreach", "name": "all", "iterationMapping": {"collection": "$.items", "item": "n"}, "concurrency": 100,
+    "steps": [{"type": "task", "name": "t", "resourceArn": "queue:q", "inputMappings": [{"target": "x", "source": "$input.n"}]}]}"#;
+
+/// What has left an engine, in order.
+#[derive(Default)]
+struct Left {
+    /// The messages of the tasks that went into queues, by call.
+    queued: Vec<(EventId, String)>,
+    started: usize,
+    resumed: bool,
+    /// How many had started when the execution was resumed.
+    started_before: usize,
+}
+
+impl Left {
+    fn note(&mut self, outgoing: &Outgoing) {
+        match outgoing {
+            Outgoing::Queued(task) => self.queued.push((task.call, task.message.clone())),
+            Outgoing::Started { .. } => self.started += 1,
+            Outgoing::Turn { events, .. } => {
+                let first = events.first().map(|event| &event.detail);
+                if matches!(first, Some(EventKind::ExecutionResumed { .. })) {
+                    self.resumed = true;
+                    self.started_before = self.started;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn operate(signal: Signal) -> (Command, oneshot::Receiver<Reply>) {
+    let (reply, answer) = oneshot::channel();
+    let command = Command::Signal {
+        execution: "e1".into(),
+        signal: Box::new(signal),
+        audit: None,
+        reply: Some(reply),
+    };
+    (command, answer)
+}
+
+#[test]
+fn fairness_others_start_while_a_resume_with_many_tasks_is_prepared() {
+    const ITEMS: usize = 64;
+    let items = (0..ITEMS).map(|number| Value::from(format!("{number}{}", "x".repeat(100 << 10))));
+    let of = |items: Vec<Value>| Value::from(Object::from_iter([("items".into(), Value::from(items))]));
+    let left = Arc::new(Mutex::new(Left::default()));
+    let noted = left.clone();
+    let mut shard = shard(TASKS);
+    shard.queue_tasks(Arc::default());
+    let (sender, commands) = mpsc::channel(CHANNEL);
+    let store = Arc::new(ScriptedStore::with_room_for(MAX_BACKLOG));
+    let engine = engine_of(shard, store, commands, move |_, outgoing| {
+        noted.lock().unwrap().note(outgoing)
+    });
+    let client = async {
+        let (command, first) = start(&of(items.collect()));
+        sender.send(command).await.unwrap();
+        first.await.unwrap().unwrap();
+        while left.lock().unwrap().queued.len() < ITEMS {
+            tokio::task::yield_now().await;
+        }
+        let (command, paused) = operate(Signal::Pause {
+            by: None,
+            cause: String::new(),
+            with_parent: false,
+        });
+        sender.send(command).await.unwrap();
+        assert_eq!(paused.await.unwrap(), Reply::Taken);
+        let before = std::mem::take(&mut left.lock().unwrap().queued);
+        let (command, resumed) = operate(Signal::Resume {
+            by: None,
+            with_parent: false,
+        });
+        sender.send(command).await.unwrap();
+        let (command, another) = start(&of(Vec::new()));
+        sender.send(command).await.unwrap();
+        another.await.unwrap().unwrap();
+        assert_eq!(resumed.await.unwrap(), Reply::Taken);
+        sender.send(Command::Drain { until: Timestamp(0) }).await.unwrap();
+        before
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let (served, before) = runtime.block_on(async { tokio::join!(engine.serve(), client) });
+    served.unwrap();
+    let left = left.lock().unwrap();
+    assert!(left.resumed);
+    assert_eq!(
+        left.started_before, 2,
+        "the other one started before all tasks were prepared"
+    );
+    // Each task is there again, once and as it was.
+    assert_eq!(left.queued, before);
 }

@@ -34,6 +34,8 @@ pub(super) struct LoadedExecution {
     pub(super) queues: bool,
     /// Its calls that are tasks of queues, with the names of the queues.
     pub(super) queued: BTreeMap<EventId, Text>,
+    /// The messages of its tasks that are prepared for the end of its pause.
+    pub(super) prepared: BTreeMap<EventId, String>,
     /// Its tasks of queues that ended and whose consequence is not decided yet.
     pub(super) undecided: BTreeMap<EventId, UndecidedTask>,
     /// The calls of failed undos after which the current turn goes on.
@@ -122,6 +124,7 @@ impl LoadedExecution {
             deleted: false,
             queues: false,
             queued: BTreeMap::new(),
+            prepared: BTreeMap::new(),
             undecided: BTreeMap::new(),
             undone_again: Vec::new(),
             held_back: BTreeSet::new(),
@@ -206,9 +209,13 @@ impl LoadedExecution {
         calls.all(|call| self.held_back.contains(&call.call) || self.queued.contains_key(&call.call))
     }
 
-    /// Whether it can be left to the store: everything is durable, and it only waits or has ended.
+    /// Whether it can be left to the store: everything is durable, and it only waits or has ended. What is prepared for it
+    /// would be lost.
     pub(super) fn is_idle(&self) -> bool {
-        self.unsettled == 0 && self.kept.as_ref().is_some_and(|kept| !kept.awake) && !self.state.must_continue()
+        self.unsettled == 0
+            && self.prepared.is_empty()
+            && self.kept.as_ref().is_some_and(|kept| !kept.awake)
+            && !self.state.must_continue()
     }
 
     /// Its record with this status.

@@ -64,6 +64,9 @@ impl Shard {
         let queued = tasks
             .filter_map(|(queue, call)| self.task(id, queue, call, now))
             .collect();
+        if let Some(live) = self.executions.get_mut(id) {
+            live.prepared.clear();
+        }
         (leaving, queued)
     }
 

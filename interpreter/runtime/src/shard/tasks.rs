@@ -10,7 +10,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{
-    CallPart, CallToSend, Event, EventId, EventKind, Failure, Signal, StartRecord, StepPath, call_type,
+    CallPart, CallToSend, Event, EventId, EventKind, Failure, Signal, StartRecord, State, StepPath, call_type,
 };
 use starbridge_ports::{Append, AuditEntry, DeadTask, DeadTasksCleared, QueuedTask};
 use std::sync::Arc;
@@ -107,14 +107,12 @@ impl Shard {
         let fair_queue = self.fair_queue.clone()?;
         let live = self.executions.get_mut(id)?;
         live.queued.insert(call.call, queue.clone());
+        let prepared = live.prepared.remove(&call.call);
         let started = live.state.started()?;
-        let path = live.state.call_path(call.call);
-        let path = path.map(|path| write_path(&live.flow, path));
         let waits_from = live.state.queued_since(call.call).unwrap_or(now);
         let task = QueuedTask {
             virtual_time: fair_queue.give(&queue, call.priority, id),
             execution: id.clone(),
-            call: call.call,
             priority: call.priority,
             order: started
                 .terms
@@ -128,21 +126,53 @@ impl Shard {
             },
             timeout: call.timeout,
             heartbeat: call.heartbeat,
-            message: message(started, &live.origin.family, &queue, path, call),
+            call: call.call,
+            message: match prepared {
+                Some(message) => message,
+                None => message(started, (&live.flow, &live.state), &live.origin.family, &queue, call),
+            },
             queue,
         };
         Some(task)
     }
 
+    /// Prepares the messages of the tasks that the end of a pause puts back into their queues: about `bytes` more of them.
+    /// Returns whether nothing is left to prepare. What is not prepared is made when the pause ends.
+    pub(crate) fn prepare_tasks(&mut self, id: &str, bytes: usize) -> bool {
+        let Some(live) = self.executions.get_mut(id) else {
+            return true;
+        };
+        let paused = live.state.paused().is_some();
+        let Some(started) = live.state.started().filter(|_| paused) else {
+            live.prepared.clear();
+            return true;
+        };
+        let after = live.prepared.last_key_value().map_or(EventId(0), |(call, _)| *call);
+        let (mut made, mut bytes_made) = (Vec::new(), 0);
+        for (call, queue) in live.queued.range(after.next()..) {
+            if bytes_made >= bytes {
+                break;
+            }
+            if let Some(to_send) = live.state.call_to_send(&live.flow, *call) {
+                let message = message(started, (&live.flow, &live.state), &live.origin.family, queue, to_send);
+                bytes_made += message.len();
+                made.push((*call, message));
+            }
+        }
+        live.prepared.extend(made);
+        bytes_made < bytes
+    }
+
     /// Puts the tasks that no worker holds into their queues again, because their order or the end
     /// of their waiting time has changed. Tasks of a paused execution are in no queue.
     fn queue_anew(&mut self, id: &Text, append: &mut Append, now: Timestamp) {
-        if self.is_paused(id) {
-            return;
-        }
-        let Some(live) = self.executions.get(id) else {
+        let Some(live) = self.executions.get_mut(id) else {
             return;
         };
+        if live.state.paused().is_some() {
+            live.prepared.clear();
+            return;
+        }
         let stands = |call: &EventId| append.queued.iter().all(|task| task.call != *call);
         let queues = live.queued.iter().filter(|(call, _)| stands(call));
         let calls: Vec<_> = queues
@@ -336,7 +366,14 @@ impl UndecidedTask {
 
 /// The message for a worker, without the parts that are known only when the worker takes the task.
 /// Its first member is not for the worker: it lists the places of `input` that hold references.
-fn message(started: &StartRecord, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
+fn message(
+    started: &StartRecord,
+    (flow, state): (&Flow, &State),
+    family: &[Text],
+    queue: &Text,
+    call: CallToSend,
+) -> String {
+    let path = state.call_path(call.call).map(|path| write_path(flow, path));
     let execution = family.first().cloned().unwrap_or_default();
     let (key, step_key) = (call.idempotency_key(&execution), call.step_key(&execution));
     let part = match call.params {

@@ -21,7 +21,7 @@ pub fn run(keep_going: bool, only: &[&str]) -> bool {
     stages.stage("tests", |tally| tests(keep_going, tally));
     stages.stage("jsonpath", jsonpath);
     for (name, arguments) in campaign::SLICES {
-        stages.stage(name, |_| campaign::run(name, arguments).into());
+        stages.stage(name, |_| campaign::run_slice(name, arguments).into());
     }
     stages.stage("wasm32", |_| wasm32());
     stages.stage("dependencies", |_| dependencies());

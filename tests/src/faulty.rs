@@ -326,6 +326,18 @@ impl<S: Store> Admissions for Faulty<S> {
     fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
         self.run(|store| store.is_pending(message))
     }
+
+    fn pending_of(&self, messages: &[MessageId]) -> Result<Vec<MessageId>, StoreError> {
+        self.run(|store| store.pending_of(messages))
+    }
+
+    fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
+        self.run(|store| store.all_slots(most))
+    }
+
+    fn anyone_depends(&self) -> Result<bool, StoreError> {
+        self.run(|store| store.anyone_depends())
+    }
 }
 
 impl<S: Store> Audit for Faulty<S> {

@@ -69,6 +69,13 @@ fn lowest_priority_begins_behind_an_endless_stream_of_the_highest() {
 }
 
 #[test]
+fn an_admission_reads_little_that_admission_wrote_itself() {
+    let reads = admissions::reads_of_an_admission(600, 20).unwrap();
+    // The line is read by the page, and the oldest at each sixteenth. Before, each end and each waiter was looked up: four reads.
+    assert!(reads < 1.0, "{reads} reads for each admission");
+}
+
+#[test]
 fn every_try_of_the_attack_can_be_asked_for_by_its_name() {
     let tries = attack::list();
     let mut names: Vec<&str> = tries.iter().map(|[name, ..]| *name).collect();

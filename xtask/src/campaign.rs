@@ -5,6 +5,7 @@ use crate::services::install;
 use starbridge_services::Kind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const RELEASE: &str = "--release";
 /// The part of each campaign that is run before a change goes in.
@@ -97,6 +98,17 @@ pub fn lacks(campaign: &str) -> Option<String> {
 
 fn needs_program(campaign: &str) -> bool {
     matches!(campaign, "attack" | "kills" | "full-disk" | "holds" | "cluster")
+}
+
+/// Runs the slice of a campaign. That of `kills` takes other examples each day: its seed is the number of the day.
+pub fn run_slice(campaign: &str, arguments: &[&str]) -> Result<(), String> {
+    if campaign != "kills" {
+        return run(campaign, arguments);
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let day = (since.as_secs() / (24 * 60 * 60)).to_string();
+    println!("kills: seed {day}");
+    run(campaign, &[arguments, &["--seed", &day]].concat())
 }
 
 /// Builds programs as `cargo test --workspace --all-features` does: other features would compile

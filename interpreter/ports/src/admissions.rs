@@ -160,6 +160,40 @@ pub trait Admissions: Listing {
         Ok(Vec::new())
     }
 
+    /// All slots, each with its holder, if there are at most so many; `None` if there are more, or if the store does not say.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
+        let _ = most;
+        Ok(None)
+    }
+
+    /// Whether a waiter may wait for an execution that is there. True if the store does not say.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn anyone_depends(&self) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    /// Of these messages, those that are not handled yet. A store that can read them together reads them faster.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn pending_of(&self, messages: &[MessageId]) -> Result<Vec<MessageId>, StoreError> {
+        let mut pending = Vec::with_capacity(messages.len());
+        for message in messages {
+            if self.is_pending(message)? {
+                pending.push(message.clone());
+            }
+        }
+        Ok(pending)
+    }
+
     /// Whether a message is not handled yet.
     ///
     /// # Errors

@@ -114,6 +114,20 @@ impl Rows {
         held.map(|held| held.iter().cloned().collect()).unwrap_or_default()
     }
 
+    pub(crate) fn all_slots(&self, most: usize) -> Option<Vec<(Text, PoolKey)>> {
+        let slots = self.slots.iter();
+        let slots: Vec<_> = slots
+            .flat_map(|(execution, held)| held.iter().map(|key| (execution.clone(), key.clone())))
+            .take(most.saturating_add(1))
+            .collect();
+        (slots.len() <= most).then_some(slots)
+    }
+
+    pub(crate) fn anyone_depends(&self) -> bool {
+        let mut open = self.waiters.values().flat_map(|waiter| &waiter.open);
+        open.any(|open| open.bound.is_some())
+    }
+
     pub(crate) fn holders(&self, key: &PoolKey, limit: usize) -> Vec<Text> {
         let holders = self.slots.iter().filter(|(_, held)| held.contains(key));
         holders.take(limit).map(|(execution, _)| execution.clone()).collect()

@@ -455,6 +455,14 @@ impl Admissions for MemoryStore {
     fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
         Ok(self.lock().messages.iter().any(|kept| kept.id == *message))
     }
+
+    fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
+        Ok(self.lock().admission.all_slots(most))
+    }
+
+    fn anyone_depends(&self) -> Result<bool, StoreError> {
+        Ok(self.lock().admission.anyone_depends())
+    }
 }
 
 impl BulkJobs for MemoryStore {

@@ -93,18 +93,32 @@ fn put_waiter(connection: &Connection, waiter: &Waiter) -> rusqlite::Result<()> 
 }
 
 fn remove_waiter(connection: &Connection, execution: &str) -> rusqlite::Result<()> {
-    let number: Option<i64> = connection
-        .prepare_cached("DELETE FROM waiters WHERE execution = ?1 RETURNING number")?
-        .query_row([execution], |row| row.get(0))
+    // Most waiters have neither open dependencies nor ancestors.
+    let removed: Option<(i64, bool, bool)> = connection
+        .prepare_cached(
+            "DELETE FROM waiters WHERE execution = ?1
+             RETURNING number, open IS NOT NULL, json_array_length(ask, '$.ancestors') > 0",
+        )?
+        .query_row([execution], |row| {
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get::<_, Option<bool>>(2)?.unwrap_or(false),
+            ))
+        })
         .optional()?;
-    let Some(number) = number else {
+    let Some((number, depends, is_child)) = removed else {
         return Ok(());
     };
-    for sql in [
-        "DELETE FROM dependencies WHERE waiter = ?1",
-        "DELETE FROM waiter_ancestors WHERE waiter = ?1",
-    ] {
-        connection.prepare_cached(sql)?.execute([number])?;
+    if depends {
+        connection
+            .prepare_cached("DELETE FROM dependencies WHERE waiter = ?1")?
+            .execute([number])?;
+    }
+    if is_child {
+        connection
+            .prepare_cached("DELETE FROM waiter_ancestors WHERE waiter = ?1")?
+            .execute([number])?;
     }
     Ok(())
 }
@@ -370,4 +384,29 @@ pub(crate) fn is_pending(connection: &Connection, message: &MessageId) -> rusqli
     connection
         .prepare_cached("SELECT 1 FROM messages WHERE receiver = ?1 AND sender = ?2 AND event = ?3")?
         .exists(params![message.to.as_str(), message.from.as_str(), message.event.0])
+}
+
+pub(crate) fn pending_of(connection: &Connection, messages: &[MessageId]) -> rusqlite::Result<Vec<MessageId>> {
+    let mut pending = Vec::with_capacity(messages.len());
+    for message in messages {
+        if is_pending(connection, message)? {
+            pending.push(message.clone());
+        }
+    }
+    Ok(pending)
+}
+
+pub(crate) fn all_slots(connection: &Connection, most: usize) -> rusqlite::Result<Option<Vec<(Text, PoolKey)>>> {
+    let limit = i64::try_from(most.saturating_add(1)).unwrap_or(i64::MAX);
+    let slots = connection
+        .prepare_cached("SELECT pool, key, execution FROM slots LIMIT ?1")?
+        .query_map([limit], |row| Ok((text(row, 2)?, pool_key(row)?)))?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok((slots.len() <= most).then_some(slots))
+}
+
+pub(crate) fn anyone_depends(connection: &Connection) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM dependencies WHERE bound IS NOT NULL LIMIT 1")?
+        .exists([])
 }

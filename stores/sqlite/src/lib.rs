@@ -417,6 +417,18 @@ impl Admissions for SqliteStore {
     fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
         self.read(|connection| admission::is_pending(connection, message))
     }
+
+    fn pending_of(&self, messages: &[MessageId]) -> Result<Vec<MessageId>, StoreError> {
+        self.read(|connection| admission::pending_of(connection, messages))
+    }
+
+    fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
+        self.read(|connection| admission::all_slots(connection, most))
+    }
+
+    fn anyone_depends(&self) -> Result<bool, StoreError> {
+        self.read(admission::anyone_depends)
+    }
 }
 
 impl BulkJobs for SqliteStore {

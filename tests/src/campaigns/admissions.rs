@@ -10,7 +10,7 @@ mod stream;
 mod world;
 
 pub use bug::{Bug, Law};
-pub use stream::{admissions_before, bound};
+pub use stream::{admissions_before, bound, reads_of_an_admission};
 
 use super::{Findings, over_seeds};
 use world::World;

@@ -3,6 +3,7 @@
 //! the end, the histories are compared with that.
 
 mod audit;
+mod cases;
 mod examples;
 mod ledger;
 mod load;
@@ -51,7 +52,8 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
         None => (options.kills / share).max(least),
         Some(_) => options.kills,
     };
-    let examples = examples::run(&options.program, kills, options.seed, example);
+    let few = kills == least;
+    let examples = examples::run(&options.program, (kills, few), options.seed, example);
     if example.is_some() {
         return examples.await;
     }

@@ -1,12 +1,12 @@
 //! The book of admission: what the store has, with what was decided since on top.
 
 mod append;
+mod messages;
 
 pub(super) use append::names;
 
 use super::lines::Lines;
 use starbridge_flow::value::Text;
-use starbridge_machine::EventId;
 use starbridge_ports::{
     ADMISSION, ASKED_AT_START, Admissions, AuditEntry, FLOW_POOL, KeptKey, Message, MessageBody, MessageId, NeededKey,
     PoolKey, StoreError, Waiter, WaiterAge, Waiters,
@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const MAX_KEYS: usize = 65_536;
 /// How many holders of slots are known at once.
 const MAX_HOLDERS: usize = 16_384;
+/// How many executions that do not wait any more are known at once.
+const MAX_GONE: usize = 16_384;
 /// How many rows are read at once where all are wanted.
 const ROWS: usize = 1_000;
 /// How many rows are read at once where some may be enough.
@@ -67,6 +69,15 @@ pub(super) struct Book {
     slots: BTreeMap<Text, Changed<BTreeSet<PoolKey>>>,
     /// What some hold, as the store has it, so that their ends need not read it. Nobody else writes these rows.
     holders: BTreeMap<Text, BTreeSet<PoolKey>>,
+    /// Whether these are all holders.
+    all_holders: bool,
+    /// Executions of which the store has no waiter any more, so that their ends need not read it.
+    gone: BTreeSet<Text>,
+    /// Whether somebody may wait for the end of another one.
+    pub(super) dependencies: bool,
+    /// Messages of this poll that are still to be handled, as the store says, and those that it was asked for.
+    pending: BTreeSet<MessageId>,
+    asked: BTreeSet<MessageId>,
     received: BTreeSet<MessageId>,
     sent: Vec<Message>,
     audit: Vec<AuditEntry>,
@@ -84,8 +95,15 @@ impl Book {
             last_number,
             last_claim,
             children: last_number > 0,
+            dependencies: rows.anyone_depends()?,
             ..Self::default()
         };
+        if let Some(slots) = rows.all_slots(MAX_HOLDERS)? {
+            for (execution, key) in slots {
+                book.holders.entry(execution).or_default().insert(key);
+            }
+            book.all_holders = true;
+        }
         for key in rows.stale_keys()? {
             book.look_at(&key, rows)?;
         }
@@ -215,6 +233,7 @@ impl Book {
         }
         let read = match self.lines.stored(execution) {
             Some(known) => Some(known.clone()),
+            None if self.gone.contains(execution) => None,
             None => rows.waiter(execution)?,
         };
         self.read.insert(execution.clone(), read.clone());
@@ -250,6 +269,7 @@ impl Book {
             self.lines.add(key, waiter.place(), execution);
         }
         self.children |= now.as_ref().is_some_and(|waiter| !waiter.ask.ancestors.is_empty());
+        self.dependencies |= now.as_ref().is_some_and(|waiter| !waiter.open.is_empty());
         changed.now = now;
         Ok(())
     }
@@ -356,6 +376,7 @@ impl Book {
         if !self.slots.contains_key(execution) {
             let before = match self.holders.get(execution) {
                 Some(known) => known.clone(),
+                None if self.all_holders => BTreeSet::new(),
                 None => rows.slots_of(execution)?.into_iter().collect(),
             };
             let now = before.clone();
@@ -485,40 +506,24 @@ impl Book {
             .collect()
     }
 
-    // Messages, and the append.
-
-    /// Whether a message is still to be handled.
-    pub(super) fn is_pending(&self, message: &MessageId, rows: &dyn Admissions) -> Result<bool, StoreError> {
-        Ok(!self.received.contains(message) && rows.is_pending(message)?)
-    }
-
-    pub(super) fn received(&mut self, message: MessageId) {
-        self.received.insert(message);
-    }
-
-    pub(super) fn send(&mut self, to: &Text, event: EventId, body: MessageBody) {
-        let id = MessageId {
-            from: ADMISSION.into(),
-            event,
-            to: to.clone(),
-        };
-        if self.sent.iter().rev().take(8).all(|sent| sent.id != id) {
-            self.sent.push(Message { id, body });
-        }
-    }
-
-    pub(super) fn audit(&mut self, entry: Option<AuditEntry>) {
-        self.audit.extend(entry);
-    }
-
     /// Everything that was decided is durable.
     pub(super) fn settle(&mut self, page: usize) {
-        for (execution, _) in std::mem::take(&mut self.waiters) {
+        self.pending.clear();
+        self.asked.clear();
+        if self.gone.len() > MAX_GONE {
+            self.gone.clear();
+        }
+        for (execution, Changed { now, .. }) in std::mem::take(&mut self.waiters) {
             self.lines.forget(&execution);
+            match now {
+                Some(_) => drop(self.gone.remove(&execution)),
+                None => drop(self.gone.insert(execution)),
+            }
         }
         self.read.clear();
         if self.holders.len() > MAX_HOLDERS {
             self.holders.clear();
+            self.all_holders = false;
         }
         for (execution, Changed { now, .. }) in std::mem::take(&mut self.slots) {
             match now.is_empty() {

@@ -84,6 +84,9 @@ impl Choice<'_> {
 
     /// An execution has ended: those who wait for it go on, or are declined.
     pub(super) fn has_ended(&mut self, execution: &Text, status: Status) -> Result<(), StoreError> {
+        if !self.book.dependencies {
+            return Ok(());
+        }
         let is_bound = |one: &OpenDependency| one.bound.as_ref() == Some(execution);
         let waiting = self.book.all(
             |after| Waiters::BoundTo(execution, after),

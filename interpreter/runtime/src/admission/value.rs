@@ -147,6 +147,13 @@ impl Admission {
                 self.take_end(&execution, status, rows)?;
             }
         }
+        let inputs = self.inputs.iter().take(self.settings.messages);
+        let messages = inputs.filter_map(|input| match input {
+            Input::Message(message) => Some(message.id.clone()),
+            Input::Change(..) => None,
+        });
+        let messages = messages.collect();
+        self.book.look_for(messages, rows)?;
         for _ in 0..self.settings.messages {
             match self.inputs.pop_front() {
                 Some(Input::Message(message)) => self.take(message, rows)?,

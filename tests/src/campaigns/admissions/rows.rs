@@ -9,6 +9,7 @@ use starbridge_ports::{
     PoolKey, Query, StoreError, Turn, TurnHead, Waiter, Waiters,
 };
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) struct Rows<'a> {
     pub(super) store: &'a MemoryStore,
@@ -16,6 +17,26 @@ pub(super) struct Rows<'a> {
     /// Names that were looked for before they were kept.
     pub(super) missed: &'a BTreeSet<Text>,
     pub(super) restarted: bool,
+    /// How often one waiter, holder or message, or a part of a line, was read.
+    pub(super) reads: Option<&'a AtomicU64>,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(store: &'a MemoryStore, bug: Option<Bug>, missed: &'a BTreeSet<Text>, restarted: bool) -> Self {
+        Self {
+            store,
+            bug,
+            missed,
+            restarted,
+            reads: None,
+        }
+    }
+
+    fn count(&self) {
+        if let Some(reads) = self.reads {
+            reads.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Listing for Rows<'_> {
@@ -62,9 +83,11 @@ impl Listing for Rows<'_> {
 
 impl Admissions for Rows<'_> {
     fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
+        self.count();
         self.store.waiter(execution)
     }
     fn waiters(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.count();
         match (self.bug, which) {
             (Some(Bug::OrderReversed), Waiters::InLine(..)) => {
                 let mut all = self.store.waiters(which, usize::MAX)?;
@@ -86,6 +109,7 @@ impl Admissions for Rows<'_> {
         self.store.last_waiter()
     }
     fn slots_of(&self, execution: &str) -> Result<Vec<PoolKey>, StoreError> {
+        self.count();
         self.store.slots_of(execution)
     }
     fn holders(&self, key: &PoolKey, limit: usize) -> Result<Vec<Text>, StoreError> {
@@ -110,7 +134,18 @@ impl Admissions for Rows<'_> {
     fn stale_keys(&self) -> Result<Vec<PoolKey>, StoreError> {
         self.store.stale_keys()
     }
+    fn pending_of(&self, messages: &[MessageId]) -> Result<Vec<MessageId>, StoreError> {
+        self.count();
+        self.store.pending_of(messages)
+    }
+    fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
+        self.store.all_slots(most)
+    }
+    fn anyone_depends(&self) -> Result<bool, StoreError> {
+        self.store.anyone_depends()
+    }
     fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
+        self.count();
         self.store.is_pending(message)
     }
 }

@@ -1,6 +1,7 @@
 //! One of the lowest priority behind a stream of the highest that never ends.
 
 use super::Findings;
+use super::rows::Rows;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
@@ -10,7 +11,8 @@ use starbridge_ports::{
     RequestChange, StoreError,
 };
 use starbridge_runtime::{Admission, AdmissionSettings};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const LAST: u8 = 0;
 const FIRST: u8 = 9;
@@ -62,7 +64,31 @@ pub fn admissions_before(
     Ok((None, stream.findings))
 }
 
+/// How many times the store is read for an admission, when so many wait for a key with this limit and one after the other ends.
+///
+/// # Errors
+///
+/// The error of the store.
+pub fn reads_of_an_admission(waiting: u64, limit: u64) -> Result<f64, StoreError> {
+    let mut stream = Stream::new(limit, 16)?;
+    for _ in 0..waiting {
+        stream.ask(LAST)?;
+    }
+    stream.decide()?;
+    stream.reads.store(0, Ordering::Relaxed);
+    let mut admitted = 0;
+    // As many end together as run.
+    while !stream.running.is_empty() {
+        for ends in std::mem::take(&mut stream.running) {
+            stream.end(&ends)?;
+        }
+        admitted += stream.decide()?.len();
+    }
+    Ok(stream.reads.load(Ordering::Relaxed) as f64 / admitted as f64)
+}
+
 struct Stream {
+    reads: AtomicU64,
     store: MemoryStore,
     admission: Admission,
     limit: u64,
@@ -80,6 +106,7 @@ impl Stream {
         };
         let admission = Admission::resume(settings, &store)?;
         Ok(Self {
+            reads: AtomicU64::new(0),
             store,
             admission,
             limit,
@@ -156,7 +183,12 @@ impl Stream {
     fn decide(&mut self) -> Result<Vec<Text>, StoreError> {
         let mut admitted = Vec::new();
         while !self.admission.is_idle() {
-            let append = self.admission.poll(&self.store)?.append;
+            let none = BTreeSet::new();
+            let rows = Rows {
+                reads: Some(&self.reads),
+                ..Rows::new(&self.store, None, &none, false)
+            };
+            let append = self.admission.poll(&rows)?.append;
             let admits = append.sent.iter().filter(|sent| sent.body == MessageBody::Admit);
             admitted.extend(admits.map(|sent| sent.id.to.clone()));
             self.store.append(&[append])?;

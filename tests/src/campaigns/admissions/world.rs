@@ -367,12 +367,7 @@ impl World {
 
     /// Admission decides, and what it decided becomes durable, or is lost.
     fn decide(&mut self) {
-        let rows = Rows {
-            store: &self.store,
-            bug: self.bug,
-            missed: &self.missed,
-            restarted: self.restarted,
-        };
+        let rows = Rows::new(&self.store, self.bug, &self.missed, self.restarted);
         let mut append = match self.admission.poll(&rows) {
             Ok(decided) => decided.append,
             Err(error) => return self.problem(Law::Store, error.to_string()),
@@ -532,12 +527,7 @@ impl World {
     fn restart(&mut self) {
         self.findings.count("restarts", 1);
         self.restarted = true;
-        let rows = Rows {
-            store: &self.store,
-            bug: self.bug,
-            missed: &self.missed,
-            restarted: true,
-        };
+        let rows = Rows::new(&self.store, self.bug, &self.missed, true);
         match Admission::resume(self.settings, &rows) {
             Ok(admission) => self.admission = admission,
             Err(error) => return self.problem(Law::Store, error.to_string()),

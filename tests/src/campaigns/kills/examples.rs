@@ -3,12 +3,13 @@
 
 use super::PATIENCE;
 use super::audit::{SET_ASIDE_AT_KILLS, redrive};
+use super::cases::{EXAMPLES, Example, Job};
 use super::process::{Place, Process};
 use crate::campaigns::{Chance, Findings};
 use crate::{client, data};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,154 +18,30 @@ use std::time::{Duration, Instant};
 
 /// The server is killed at most so long after it was ready, in milliseconds: programs and workers take their time.
 const LATEST: u32 = 1_000;
+/// How many examples are run in a slice. Which ones, the seed says.
+const IN_A_SLICE: usize = 5;
+/// The address of an example's functions, as its files have it.
+const FUNCTIONS: &str = "127.0.0.1:9000";
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An example, and what its README allows.
-struct Example {
-    /// Its folder below `examples/`.
-    folder: &'static str,
-    /// Its flows; the first one is started.
-    flows: &'static [&'static str],
-    /// The queues of its workers, with the program of each.
-    workers: &'static [(&'static str, &'static str)],
-    /// The variables of the environment that its flows set.
-    variables: &'static [&'static str],
-    /// The programs it can't do without.
-    tools: &'static [&'static str],
-    /// How many jobs run at once. Those that share a file run alone.
-    together: u64,
-    /// What a job is started with.
-    start: fn(u64) -> Value,
-    /// What is wrong with the end of a job. The folder is where its programs ran.
-    wrong: fn(&Path, &Job) -> Option<String>,
-}
-
-/// A job that has ended.
-#[derive(Debug)]
-struct Job {
-    number: u64,
-    shown: Value,
-}
-
-impl Job {
-    fn status(&self) -> &str {
-        self.shown["status"].as_str().unwrap_or_default()
-    }
-}
-
-const EXAMPLES: [Example; 5] = [
-    Example {
-        folder: "undo",
-        flows: &["flow.json"],
-        workers: &[("network", "module.sh"), ("disk", "module.sh"), ("boot", "module.sh")],
-        variables: &[],
-        tools: &["jq"],
-        together: 4,
-        start: |number| json!({"input": {"name": format!("job-{number}"), "fail": failing_module(number)}}),
-        wrong: undo,
-    },
-    Example {
-        folder: "tasks",
-        flows: &["flow.json"],
-        workers: &[("jobs", "job.sh")],
-        variables: &[],
-        tools: &["jq"],
-        together: 4,
-        // The same key twice: both are one.
-        start: |number| json!({"onceKey": format!("{}", number / 2), "input": {"do": format!("job-{}", number / 2)}}),
-        wrong: |folder, job| {
-            let done = format!("job-{}", job.number / 2);
-            succeeded(job, &json!({"done": done})).or_else(|| journal(folder, &[&done]))
-        },
-    },
-    Example {
-        folder: "staged",
-        flows: &["flow.json"],
-        workers: &[("convert", "stage.sh"), ("publish", "stage.sh")],
-        variables: &[],
-        tools: &["jq"],
-        together: 4,
-        start: |number| json!({"priority": number % 10, "input": {"file": format!("{number}.avi"), "seconds": 600}}),
-        wrong: |folder, job| {
-            let stages = ["convert", "publish"].map(|stage| format!("{stage} {}.avi", job.number));
-            succeeded(job, &Value::Null).or_else(|| journal(folder, &stages.each_ref().map(String::as_str)))
-        },
-    },
-    Example {
-        folder: "durable",
-        flows: &["flow.json"],
-        workers: &[],
-        variables: &[],
-        tools: &[],
-        // There is one file with the token.
-        together: 1,
-        start: |number| json!({"input": {"id": number}}),
-        wrong: |_, job| succeeded(job, &json!({"reservation": "r-7", "approved": true, "parcel": "s-7"})),
-    },
-    Example {
-        folder: "pipeline",
-        flows: &["flow.json", "publish.json"],
-        workers: &[],
-        variables: &["WORD"],
-        tools: &[],
-        // There is one folder of texts.
-        together: 1,
-        start: |_| json!({"input": {"url": "http://texts.example/1", "word": "two"}}),
-        wrong: |folder, job| {
-            let published = fs::read_to_string(folder.join("texts/published.txt")).unwrap_or_default();
-            let wrong = (published != "one\ntwo\nthree\n").then(|| format!("published is {published:?}"));
-            succeeded(job, &json!({"published": "published.txt: 3 lines"})).or(wrong)
-        },
-    },
-];
-
-/// Which module is to fail.
-fn failing_module(number: u64) -> &'static str {
-    ["", "network", "disk", "boot"][(number % 4) as usize]
-}
-
-/// Everything is made, or what was made is taken back, or it says what is left.
-fn undo(folder: &Path, job: &Job) -> Option<String> {
-    let name = format!("job-{}", job.number);
-    let made = ["network", "disk", "boot"].into_iter();
-    let made: BTreeSet<&str> = made
-        .filter(|module| folder.join(format!("made/{module}-{name}")).exists())
-        .collect();
-    let left = job.shown["rollback"]["left"].as_array();
-    let allowed = match (job.status(), failing_module(job.number)) {
-        ("Succeeded", "") => made.len() == 3,
-        ("Failed", failing) => !failing.is_empty() && job.shown["error"] == "Module.Failed" && made.is_empty(),
-        ("RollbackFailed", _) => {
-            let left: BTreeSet<&str> = left.into_iter().flatten().filter_map(Value::as_str).collect();
-            made.is_subset(&left)
-        }
-        _ => false,
-    };
-    (!allowed).then(|| format!("{made:?} are there"))
-}
-
-/// A job that has to succeed. An output of null may be any.
-fn succeeded(job: &Job, output: &Value) -> Option<String> {
-    let right = job.status() == "Succeeded" && (output.is_null() || job.shown["output"] == *output);
-    (!right).then(|| "it has to succeed".to_owned())
-}
-
-/// Whether a job's programs have written these lines, in this order. A program that was cut off writes its line again.
-fn journal(folder: &Path, lines: &[&str]) -> Option<String> {
-    let journal = fs::read_to_string(folder.join("journal")).unwrap_or_default();
-    let mut rest = journal.lines();
-    let missing = lines.iter().find(|wanted| !rest.any(|line| line == **wanted));
-    missing.map(|wanted| format!("`{wanted}` does not stand in the journal where it has to"))
-}
-
-/// The programs of an example's workers. They outlive the server.
+/// The programs of an example's workers and functions. They outlive the server.
 struct Workers(Vec<Child>);
 
 impl Workers {
     fn start(example: &Example, program: &Path, server: &str, folder: &Path) -> Result<Self, String> {
         let mut workers = Self(Vec::new());
         let program = std::path::absolute(program).map_err(|error| error.to_string())?;
+        for script in example.functions {
+            let child = Command::new("python3")
+                .arg(script)
+                .current_dir(folder)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+            workers.0.push(child.map_err(|error| format!("{script}: {error}"))?);
+        }
         for (queue, script) in example.workers {
             let child = Command::new(&program)
                 .args([
@@ -326,6 +203,34 @@ fn name_of(definition: &str) -> Result<String, String> {
     Ok(flow["name"].as_str().unwrap_or_default().to_owned())
 }
 
+/// Waits until the functions of an example listen.
+async fn until_listening(port: u16) -> Result<(), String> {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+            .await
+            .is_ok()
+        {
+            return Ok(());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err("its functions do not listen".to_owned())
+}
+
+/// Gives the functions of an example, in this copy of it, a port that is free, and returns it.
+fn move_functions(example: &Example, folder: &Path) -> Result<u16, String> {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    let port = free.map_err(|error| error.to_string())?.port();
+    for file in example.flows.iter().chain(example.functions) {
+        let moved = definition(folder, file)?
+            .replace(FUNCTIONS, &format!("127.0.0.1:{port}"))
+            .replace("(\"127.0.0.1\", 9000)", &format!("(\"127.0.0.1\", {port})"));
+        fs::write(folder.join(file), moved).map_err(|error| format!("{file}: {error}"))?;
+    }
+    Ok(port)
+}
+
 /// Copies a folder with its programs.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
@@ -345,8 +250,13 @@ fn is_there(tool: &str) -> bool {
     ran.is_ok_and(|status| status.success())
 }
 
-/// Runs each example, or the one of that name, while its server is killed so often.
-pub(super) async fn run(program: &Path, kills: u32, seed: u64, only: Option<&str>) -> Result<Findings, String> {
+/// Runs each example, or the one of that name, while its server is killed so often. `few`: only some, which the seed chooses.
+pub(super) async fn run(
+    program: &Path,
+    (kills, few): (u32, bool),
+    seed: u64,
+    only: Option<&str>,
+) -> Result<Findings, String> {
     let mut findings = Findings::default();
     if let Some(name) = only
         && EXAMPLES.iter().all(|example| example.folder != name)
@@ -354,8 +264,13 @@ pub(super) async fn run(program: &Path, kills: u32, seed: u64, only: Option<&str
         let known = EXAMPLES.map(|example| example.folder).join(", ");
         return Err(format!("there is no example `{name}` here: there are {known}"));
     }
+    let at_once = usize::try_from(seed).unwrap_or_default() % EXAMPLES.len();
+    let in_turn = EXAMPLES.iter().cycle().skip(at_once).take(match few && only.is_none() {
+        true => IN_A_SLICE,
+        false => EXAMPLES.len(),
+    });
     let wanted = |example: &&Example| only.is_none_or(|only| example.folder == only);
-    for example in EXAMPLES.iter().filter(wanted) {
+    for example in in_turn.filter(wanted) {
         match example.tools.iter().find(|tool| !is_there(tool)) {
             Some(tool) => findings.problem(format!("{} needs the program `{tool}`", example.folder)),
             None => findings.add(run_one(example, program, kills, seed).await?),
@@ -370,9 +285,13 @@ async fn run_one(example: &'static Example, program: &Path, kills: u32, seed: u6
     let from = data::root().join("examples").join(example.folder);
     copy(&from, &folder).map_err(|error| format!("{}: {error}", from.display()))?;
     let place = Place::new(program, place_of_all.path())?;
+    let functions = match example.functions.is_empty() {
+        true => None,
+        false => Some(move_functions(example, &folder)?),
+    };
     let variables = example.variables;
     place.configure_with(&format!(
-        "[commands]\nfolder = \"{}\"\nvariables = {variables:?}\n",
+        "[commands]\nfolder = \"{}\"\nvariables = {variables:?}\n[http]\nprivate_addresses = true\n",
         folder.display()
     ))?;
     let mut process = Process::start(&place).await?;
@@ -382,6 +301,9 @@ async fn run_one(example: &'static Example, program: &Path, kills: u32, seed: u6
         read(client().put(url).body(definition).send().await).await?;
     }
     let workers = Workers::start(example, program, &place.url(), &folder)?;
+    if let Some(port) = functions {
+        until_listening(port).await?;
+    }
     let desk = Arc::new(Desk {
         example,
         server: place.url(),

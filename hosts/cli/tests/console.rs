@@ -44,7 +44,9 @@ async fn order_fails_is_understood_and_redriven() {
     // Nothing can change any more, so nothing is said about being live.
     let said = "const live = document.querySelector('#live'); return !live || live.hidden";
     browser
-        .until("page that is no longer live", || async { browser.run(said).await == true })
+        .until("page that is no longer live", || async {
+            browser.run(said).await == true
+        })
         .await;
 }
 
@@ -120,7 +122,9 @@ async fn two_hundred_are_stopped_at_once() {
 #[tokio::test]
 async fn span_of_the_day_is_dragged_over_and_kept_as_a_view() {
     let (server, browser) = (Server::start(), Browser::start().await);
-    server.put("well", flow("well", json!([{"type": "pass", "name": "a"}]))).await;
+    server
+        .put("well", flow("well", json!([{"type": "pass", "name": "a"}])))
+        .await;
     server.begin("well", json!({"name": "w-1"})).await;
     browser.go(&format!("{}/executions?flow=well", server.base)).await;
     // The count comes just after the end.
@@ -318,8 +322,14 @@ async fn picture_of_the_readme_is_taken() {
     };
     let retry = json!([{"errors": ["FnF.ALL"], "intervalSeconds": 1, "maxAttempts": 1}]);
     let steps = json!([
-        task("well/reserve", json!({"name": "reserve", "rollback": {"resourceArn": at("well/release")}})),
-        task("once/pay", json!({"name": "pay", "retry": retry, "rollback": {"resourceArn": at("well/refund")}})),
+        task(
+            "well/reserve",
+            json!({"name": "reserve", "rollback": {"resourceArn": at("well/release")}})
+        ),
+        task(
+            "once/pay",
+            json!({"name": "pay", "retry": retry, "rollback": {"resourceArn": at("well/refund")}})
+        ),
         task("ship", json!({})),
     ]);
     server.put("order", flow("order", steps)).await;

@@ -3,7 +3,6 @@
 const QUARTER = 900_000;
 const STEP = 10;
 const LEAST = 4;
-const NS = "http://www.w3.org/2000/svg";
 
 let held = null;
 let dragged = false;
@@ -26,7 +25,7 @@ document.addEventListener("pointermove", (event) => {
   if (!held || (!held.mark && Math.abs(event.clientX - held.x) < LEAST)) return;
   dragged = true;
   if (!held.mark) {
-    held.mark = document.createElementNS(NS, "rect");
+    held.mark = document.createElementNS(held.svg.namespaceURI, "rect");
     held.mark.setAttribute("class", "span");
     held.mark.setAttribute("height", 60);
     held.svg.append(held.mark);

@@ -395,7 +395,8 @@ impl Stats {
     fn quarter(&self, quarter: i64) -> Tally {
         let owners = self.owners().clone();
         let mut sum = Tally::default();
-        for minute in quarter.saturating_mul(QUARTER_MINUTES)..quarter.saturating_add(1).saturating_mul(QUARTER_MINUTES) {
+        for minute in quarter.saturating_mul(QUARTER_MINUTES)..quarter.saturating_add(1).saturating_mul(QUARTER_MINUTES)
+        {
             for owner in &owners {
                 owner.add_to(minute, &mut sum);
             }
@@ -522,7 +523,9 @@ mod tests {
             let day = stats.last_day(now, None);
             assert_eq!(day.quarters.len(), 96);
             let begun = day.quarters.into_iter().filter(|(_, counts)| counts.started > 0);
-            begun.map(|(begin, counts)| (begin.0 / QUARTER, counts.started)).collect()
+            begun
+                .map(|(begin, counts)| (begin.0 / QUARTER, counts.started))
+                .collect()
         };
         assert_eq!(counted(&stats, now), [(100, 4), (101, 2)]);
         stats.keep(&store, now).unwrap();

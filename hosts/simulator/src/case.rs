@@ -114,7 +114,11 @@ pub struct Case {
 
 /// One answer of a resource.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "an answer of a resource: an object")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "camelCase",
+    expecting = "an answer of a resource: an object"
+)]
 pub struct Mock {
     /// The result, if it succeeds.
     #[serde(default, deserialize_with = "present")]
@@ -234,7 +238,11 @@ impl Stop {
 
 /// The expectations. A member that is left out is not checked.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "what is expected: an object")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "camelCase",
+    expecting = "what is expected: an object"
+)]
 pub struct Expect {
     /// The status at the end; `Refused` if nothing starts.
     pub status: Option<String>,

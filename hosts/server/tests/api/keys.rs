@@ -396,7 +396,9 @@ pub async fn start_that_would_wait_for_itself_is_refused_whatever_admission_has_
         let started = server.post("/v1/flows/f/executions", after(name, json!([other]))).await;
         assert_eq!(started.status, 201, "{started:?}");
     }
-    let third = server.post("/v1/flows/f/executions", after("c", json!(["x", "a"]))).await;
+    let third = server
+        .post("/v1/flows/f/executions", after("c", json!(["x", "a"])))
+        .await;
     assert_eq!(third.code(), (422, "DependencyCycle"));
     let detail = third.body["detail"].as_str().unwrap();
     assert!(

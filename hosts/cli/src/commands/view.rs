@@ -39,7 +39,7 @@ enum Action {
         /// The view's name
         name: String,
         #[command(flatten)]
-        filter: Filter,
+        filter: Box<Filter>,
     },
     /// Deletes a view
     Delete {

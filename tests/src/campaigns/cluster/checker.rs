@@ -246,16 +246,16 @@ mod tests {
         };
         broken(&[], &[x.clone(), twin], "doubled");
         let reported = said(0, 5, Word::Reported { id: x.id.clone() });
-        broken(&[reported.clone()], &[last("x", &KINDS[..2])], "0 times");
+        broken(std::slice::from_ref(&reported), &[last("x", &KINDS[..2])], "0 times");
         let twice = last("x", &["ExecutionStarted", "TaskSucceeded", "TaskSucceeded"]);
-        broken(&[reported.clone()], &[twice], "2 times");
+        broken(std::slice::from_ref(&reported), &[twice], "2 times");
         let stopped = said(0, 5, Word::Stopped { id: x.id.clone() });
         broken(&[stopped], &all, "ExecutionStopped");
         // An owner that stood still went on beside the next one.
         let fork = said(0, 5, read(&last("x", &["ExecutionStarted", "TaskFailed"]), 2));
         broken(&[fork], &all, "no beginning");
         let words = [said(0, 5, started("x")), said(6, 9, started("y"))];
-        broken(&words, &[y.clone(), x.clone()], "order");
+        broken(&words, &[y, x.clone()], "order");
         // Reads from a standby of the database that is behind.
         broken(
             &[said(0, 5, started("x")), said(6, 7, read(&x, 0))],

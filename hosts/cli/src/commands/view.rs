@@ -37,6 +37,7 @@ enum Action {
     /// Saves a view, in place of an earlier one of this name
     Set {
         /// The view's name
+        #[arg(id = "view", value_name = "NAME")]
         name: String,
         #[command(flatten)]
         filter: Box<Filter>,

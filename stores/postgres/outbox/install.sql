@@ -157,6 +157,10 @@ begin
         if once_key = '' or octet_length(once_key) > 256 then
             raise exception '`once_key` must have 1 to 256 bytes' using errcode = 'invalid_parameter_value';
         end if;
+        if not isfinite(start_at) or start_at < '0001-01-01 00:00:00+00' or start_at >= '10000-01-01 00:00:00+00' then
+            raise exception '`start_at` must be a time from the year 1 to 9999, not %', start_at
+                using errcode = 'invalid_parameter_value', hint = 'To start at once, leave it out.';
+        end if;
         -- The delay counts from now, however long the transaction and the way to a server take.
         start_at := coalesce(start_at, clock_timestamp() + delay_seconds * interval '1 second');
         body := jsonb_strip_nulls(jsonb_build_object(

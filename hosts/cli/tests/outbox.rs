@@ -14,6 +14,8 @@ mod nodes;
 mod refusals;
 #[path = "outbox/stand.rs"]
 mod stand;
+#[path = "outbox/strangers.rs"]
+mod strangers;
 #[path = "outbox/transactions.rs"]
 mod transactions;
 #[path = "outbox/way.rs"]

@@ -349,6 +349,12 @@ impl Config {
             return Err(format!("`limits.history_events` can be at most {MAX_EVENTS}"));
         }
         for token in &self.tokens {
+            if token.name.starts_with("outbox ") {
+                let name = &token.name;
+                return Err(format!(
+                    "the token `{name}`: what begins with `outbox ` stands for a role in a database, name it otherwise"
+                ));
+            }
             if token.sha256.len() != 64 || !token.sha256.chars().all(|digit| digit.is_ascii_hexdigit()) {
                 let name = &token.name;
                 return Err(format!("the token `{name}`: `sha256` must have 64 hexadecimal digits"));

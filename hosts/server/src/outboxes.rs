@@ -1,7 +1,7 @@
 //! Taking from outboxes: each row is carried out once, and deleted when that is durable.
 
 use crate::App;
-use crate::routes::outbox_rows::{Outcome, carry_out};
+use crate::routes::outbox_rows::{Asks, Outcome, carry_out};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Backoff, Outbox, OutboxError, OutboxRow};
 use std::collections::BTreeSet;
@@ -125,14 +125,22 @@ async fn turn(app: &App, outbox: &Taken, mut rows: Vec<OutboxRow>) -> Result<Tur
 /// Carries rows out, all at once. Returns those whose consequence is durable; what is refused is put aside.
 async fn finish(app: &App, outbox: &Taken, rows: Vec<OutboxRow>, turn: &mut Turn) -> Result<Vec<Text>, OutboxError> {
     let mut under_way = Vec::with_capacity(rows.len());
+    let asks = Asks {
+        outbox: outbox.source.name().into(),
+        rights: outbox.source.rights().clone(),
+    };
     for row in rows {
-        let (app, of) = (app.clone(), row.clone());
-        under_way.push((row, tokio::spawn(async move { carry_out(&app, &of).await })));
+        let (app, asks, row) = (app.clone(), asks.clone(), Arc::new(row));
+        let of = row.clone();
+        under_way.push((row, tokio::spawn(async move { carry_out(&app, &asks, &of).await })));
     }
     let mut done = Vec::with_capacity(under_way.len());
     let mut refused = Vec::new();
     for (row, work) in under_way {
-        match work.await.unwrap_or(Outcome::Again) {
+        let outcome = work.await.unwrap_or(Outcome::Again);
+        // Whoever carried it out is done with it.
+        let row = Arc::unwrap_or_clone(row);
+        match outcome {
             Outcome::Done => {
                 let counter = match row.action == "start" {
                     true => &outbox.started,

@@ -14,6 +14,8 @@ pub trait Outbox: Send + Sync {
     fn name(&self) -> &str;
     /// Where its database is, without a password.
     fn place(&self) -> &str;
+    /// What its rows may ask for.
+    fn rights(&self) -> &OutboxRights;
     /// Takes rows that nobody has taken, at most `limit`. Nobody else is given them. Rows that this server took before
     /// and did not finish come first, once after each new connection. After an error of any method, the caller forgets
     /// the rows it has: they come again.
@@ -30,6 +32,30 @@ pub trait Outbox: Send + Sync {
     fn refused(&self, below: Option<i64>, limit: usize) -> OutboxFuture<'_, Vec<RefusedRow>>;
     /// The refused row with this id.
     fn refused_one(&self, id: Text) -> OutboxFuture<'_, Option<RefusedRow>>;
+}
+
+/// What the rows of an outbox may ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxRights {
+    /// Patterns of names of flows; `*` stands for any characters.
+    pub flows: Vec<String>,
+    /// Actions: `start`, `succeed`, `fail` or `stop`.
+    pub actions: Vec<String>,
+}
+
+impl OutboxRights {
+    /// All actions.
+    pub const ACTIONS: [&str; 4] = ["start", "succeed", "fail", "stop"];
+}
+
+impl Default for OutboxRights {
+    /// Everything.
+    fn default() -> Self {
+        Self {
+            flows: vec!["*".to_owned()],
+            actions: Self::ACTIONS.map(str::to_owned).to_vec(),
+        }
+    }
 }
 
 /// A row of an outbox.

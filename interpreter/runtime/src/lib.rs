@@ -84,7 +84,7 @@ pub use queues::{
 pub use references::{Revealing, read_references, references_in};
 pub use report::{read_entry, read_report};
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
-pub use secrets::{SecretUse, Vault};
+pub use secrets::{SecretUse, Vault, fits};
 pub use shard::{
     ExecutionSeed, ForkFailure, ForkRequest, Loaded, NotEnded, Outgoing, PumpResult, RedefineRequest, Shard,
     StartError, StartRequest, StartTime, StatusChange, StepEvent, check_keys, child_id, kept_input, load,

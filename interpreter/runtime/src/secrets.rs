@@ -50,7 +50,7 @@ impl SecretUse {
 }
 
 /// Whether a name matches a pattern in which `*` stands for any characters.
-fn fits(pattern: &str, name: &str) -> bool {
+pub fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
         return false;

@@ -1,10 +1,62 @@
 -- Starting flows in your own transaction: the functions that write the outbox, and the tables behind them.
 -- It can be run again: what is there stays, and older functions are replaced. PostgreSQL 13 or later.
 
+begin;
+-- Whoever made a schema before must not be called by what an administrator runs here.
+set local search_path = pg_catalog, pg_temp;
+
 do $$
 declare
+    space oid := (select oid from pg_catalog.pg_namespace where nspname = 'starbridge');
     found integer;
+    what text;
 begin
+    if current_setting('server_encoding') <> 'UTF8' then
+        raise exception 'this database has the encoding %, and an outbox needs UTF8: its rows are JSON',
+            current_setting('server_encoding')
+            using hint = 'Use a database that was made with `create database NAME encoding ''UTF8'' template template0`.';
+    end if;
+    -- Before anything in the schema is used: triggers, rules and functions of somebody else would run with the rights of whoever
+    -- installs, and later with those of whoever starts flows.
+    select format('%s belongs to the role %I', o.what, r.rolname) into what
+    from (
+        select 0 as place, 'the schema starbridge' as what, nspowner as owner from pg_namespace where oid = space
+        union all
+        select 1, format('%s starbridge.%I', case relkind when 'S' then 'the sequence' when 'v' then 'the view'
+            else 'the table' end, relname), relowner
+        from pg_class where relnamespace = space and relkind not in ('i', 'I', 't')
+        union all
+        select 2, format('the function starbridge.%I', proname), proowner from pg_proc where pronamespace = space
+        union all
+        select 3, format('the type starbridge.%I', typname), typowner from pg_type where typnamespace = space
+        union all
+        select 4, format('the operator starbridge.%s', oprname), oprowner from pg_operator where oprnamespace = space
+    ) o join pg_roles r on r.oid = o.owner
+    where not r.rolsuper and r.rolname <> current_user
+    order by o.place, o.what limit 1;
+    if what is null then
+        select format('%s has the right `create` in the schema starbridge',
+            case a.grantee when 0 then 'every role' else format('the role %I', r.rolname) end) into what
+        from pg_namespace n cross join aclexplode(n.nspacl) a left join pg_roles r on r.oid = a.grantee
+        where n.oid = space and a.privilege_type = 'CREATE' and a.grantee <> n.nspowner
+            and r.rolsuper is not true and r.rolname is distinct from current_user
+        order by 1 limit 1;
+    end if;
+    if what is null then
+        select format('the table starbridge.%I has the %s %I', c.relname, x.kind, x.name) into what
+        from pg_class c join (
+            select tgrelid as of, 'trigger' as kind, tgname as name from pg_trigger where not tgisinternal
+            union all
+            select ev_class, 'rule', rulename from pg_rewrite
+        ) x on x.of = c.oid
+        where c.relnamespace = space and c.relname in ('outbox', 'outbox_format', 'outbox_refused')
+        order by 1 limit 1;
+    end if;
+    if what is not null then
+        raise exception '%: nothing is installed, because it could act with the rights of %', what, current_user
+            using errcode = 'object_not_in_prerequisite_state', hint = 'Install into another database, or as the role that owns'
+                ' the schema and all in it, or drop what is not needed: `drop schema starbridge cascade`.';
+    end if;
     if to_regclass('starbridge.outbox_format') is not null then
         execute 'select max(version) from starbridge.outbox_format' into found;
         if found > 1 then
@@ -18,7 +70,7 @@ begin
     if not exists (select from pg_catalog.pg_roles where rolname = 'starbridge_taker') then
         create role starbridge_taker nologin;
     end if;
-    if not exists (select from pg_catalog.pg_namespace where nspname = 'starbridge') then
+    if space is null then
         create schema starbridge;
     end if;
 end
@@ -157,6 +209,10 @@ begin
         if once_key = '' or octet_length(once_key) > 256 then
             raise exception '`once_key` must have 1 to 256 bytes' using errcode = 'invalid_parameter_value';
         end if;
+        if not isfinite(start_at) or start_at < '0001-01-01 00:00:00+00' or start_at >= '10000-01-01 00:00:00+00' then
+            raise exception '`start_at` must be a time from the year 1 to 9999, not %', start_at
+                using errcode = 'invalid_parameter_value', hint = 'To start at once, leave it out.';
+        end if;
         -- The delay counts from now, however long the transaction and the way to a server take.
         start_at := coalesce(start_at, clock_timestamp() + delay_seconds * interval '1 second');
         body := jsonb_strip_nulls(jsonb_build_object(
@@ -254,3 +310,5 @@ grant select, update (taker), delete on starbridge.outbox to starbridge_taker;
 grant select, insert, delete on starbridge.outbox_refused to starbridge_taker;
 
 insert into starbridge.outbox_format (version) values (1) on conflict do nothing;
+
+commit;

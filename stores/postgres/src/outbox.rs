@@ -13,7 +13,7 @@ use crate::settings::{PostgresSettings, Target, wants_tls};
 use connection::Connected;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Outbox, OutboxError, OutboxFuture, OutboxRow, OutboxStanding, RefusedRow};
+use starbridge_ports::{Outbox, OutboxError, OutboxFuture, OutboxRights, OutboxRow, OutboxStanding, RefusedRow};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -44,12 +44,15 @@ pub struct OutboxSettings {
     pub taker: String,
     /// Whether whoever takes for the same store may be another node, whose part this one took over: its connection is ended.
     pub succeeds: bool,
+    /// What its rows may ask for.
+    pub rights: OutboxRights,
 }
 
 /// An outbox in a PostgreSQL database.
 pub struct PostgresOutbox {
     name: String,
     taker: String,
+    rights: OutboxRights,
     /// Whether the connection of a predecessor is still to be ended. That is done once: one that is told late that its part is
     /// over must not end its successor's.
     succeeds: AtomicBool,
@@ -109,6 +112,7 @@ impl PostgresOutbox {
             way,
             name: settings.name,
             taker: settings.taker,
+            rights: settings.rights,
             succeeds: AtomicBool::new(settings.succeeds),
             connected: Mutex::new(None),
         })
@@ -157,6 +161,10 @@ impl Outbox for PostgresOutbox {
 
     fn place(&self) -> &str {
         &self.way.place
+    }
+
+    fn rights(&self) -> &OutboxRights {
+        &self.rights
     }
 
     fn take(&self, limit: usize) -> OutboxFuture<'_, Vec<OutboxRow>> {

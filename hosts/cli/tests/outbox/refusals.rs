@@ -20,6 +20,22 @@ fn the_function_refuses_what_it_can_see() {
         ("'order', priority => 10", "from 0 to 9, not 10"),
         ("'order', delay_seconds => -1", "at least 0"),
         ("'order', delay_seconds => 1, start_at => now()", "give one of them"),
+        (
+            "'order', start_at => 'infinity'",
+            "from the year 1 to 9999, not infinity",
+        ),
+        (
+            "'order', start_at => '-infinity'",
+            "not -infinity To start at once, leave it out",
+        ),
+        (
+            "'order', start_at => '4713-01-01 BC'",
+            "from the year 1 to 9999, not 4713",
+        ),
+        (
+            "'order', start_at => '10000-01-01'",
+            "from the year 1 to 9999, not 10000",
+        ),
         ("'order', once_key => ''", "1 to 256 bytes"),
         (
             "'order', jsonb_build_object('id', repeat('x', 66 * 1024 * 1024))",

@@ -113,7 +113,7 @@ fn the_members_of_a_start_are_those_of_http() {
     let once = shop.order("by");
     stand.until_empty();
     let history = stand.server().get(&format!("/v1/executions/{once}/history"));
-    assert!(history.contains("\"by\":\"shop\""), "{history}");
+    assert!(history.contains("\"by\":\"outbox shop: shop\""), "{history}");
     assert_eq!(
         (&shown["labels"]["shop"], &shown["priority"]),
         (&"7".into(), &3.into()),
@@ -164,7 +164,7 @@ fn a_report_and_a_stop_go_with_a_transaction() {
     assert_eq!(status(&stopped)["status"], "Stopped");
     let history = stand.server().get(&format!("/v1/executions/{stopped}/history"));
     assert!(
-        history.contains("\"by\":\"shop\"") && history.contains("not wanted"),
+        history.contains("\"by\":\"outbox shop: shop\"") && history.contains("not wanted"),
         "{history}"
     );
     assert_eq!(stand.refused().len(), 0);

@@ -6,7 +6,7 @@ use super::store::password_of;
 use super::store::{StoreConfig, shown_url};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::limits::is_name;
-use starbridge_ports::Outbox;
+use starbridge_ports::{Outbox, OutboxRights};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +25,20 @@ pub struct OutboxConfig {
     /// A file with the password, and nothing else.
     #[serde(default)]
     pub password_file: PathBuf,
+    /// Which flows its rows may start, and of which they may report calls and stop executions: names or patterns.
+    #[serde(default = "all_flows")]
+    pub flows: Vec<String>,
+    /// What its rows may ask for.
+    #[serde(default = "all_actions")]
+    pub actions: Vec<String>,
+}
+
+fn all_flows() -> Vec<String> {
+    OutboxRights::default().flows
+}
+
+fn all_actions() -> Vec<String> {
+    OutboxRights::default().actions
 }
 
 impl OutboxConfig {
@@ -59,6 +73,17 @@ impl Config {
             if !outbox.password.is_empty() && outbox.secret().is_none() {
                 return wrong("`password` must be `secret://NAME`");
             }
+            let is_pattern = |flow: &String| !flow.is_empty() && is_name(&flow.replace('*', "a"));
+            if !outbox.flows.iter().all(is_pattern) {
+                return wrong("`flows` has names of flows, or patterns in which `*` stands for any characters");
+            }
+            if !outbox
+                .actions
+                .iter()
+                .all(|action| OutboxRights::ACTIONS.contains(&action.as_str()))
+            {
+                return wrong("`actions` has some of `start`, `succeed`, `fail`, `stop`");
+            }
             if !cfg!(feature = "postgres") {
                 return wrong("this program was built without the feature `postgres`");
             }
@@ -84,6 +109,10 @@ impl Config {
                 password: password.map_err(of)?,
                 taker: taker.to_owned(),
                 succeeds: self.cluster.is_set(),
+                rights: OutboxRights {
+                    flows: outbox.flows.clone(),
+                    actions: outbox.actions.clone(),
+                },
             };
             let made = PostgresOutbox::new(settings).map_err(of)?;
             Ok(Arc::new(made) as Arc<dyn Outbox>)
@@ -134,6 +163,15 @@ mod tests {
             (format!("{SHOP}{SHOP}"), "`shop`: there are others"),
             (SHOP.replace("postgres:", "mysql:"), "`url` must be"),
             (format!("{SHOP}password = \"plain\"\n"), "`secret://NAME`"),
+            (format!("{SHOP}actions = [\"dance\"]\n"), "`actions` has some of"),
+            (format!("{SHOP}flows = [\"a b\"]\n"), "`flows` has names"),
+            (
+                format!(
+                    "{SHOP}[[tokens]]\nname = \"outbox shop: x\"\nscopes = []\nsha256 = \"{}\"\n",
+                    "0".repeat(64)
+                ),
+                "stands for a role in a database",
+            ),
             (format!("{SHOP}pasword = \"plain\"\n"), "pasword"),
         ] {
             let error = read(&text).unwrap_err();

@@ -71,6 +71,22 @@ impl Bodies {
         })
     }
 
+    /// Text that was not received here. It counts, and the value read from it, as the body of a sender that is known.
+    ///
+    /// # Errors
+    ///
+    /// The problem `TooManyBodies` if there is no room for it.
+    pub fn hold(&self, bytes: Bytes) -> Answer<Sent> {
+        let mut charge = self.charge(Sender::Known);
+        charge.set(bytes.len())?;
+        Ok(Sent {
+            length: bytes.len(),
+            bytes,
+            charge: Some(charge),
+            value: Value::Null,
+        })
+    }
+
     /// A charge of nothing yet.
     fn charge(&self, sender: Sender) -> Charge {
         Charge {

@@ -4,7 +4,7 @@ use crate::harness::{Running, asleep};
 use serde_json::json;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Outbox, OutboxError, OutboxFuture, OutboxRow, OutboxStanding, RefusedRow};
+use starbridge_ports::{Outbox, OutboxError, OutboxFuture, OutboxRights, OutboxRow, OutboxStanding, RefusedRow};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -21,6 +21,7 @@ struct Content {
 
 #[derive(Default)]
 struct Listed {
+    rights: OutboxRights,
     content: Mutex<Content>,
     changed: Notify,
 }
@@ -72,6 +73,10 @@ impl Outbox for Listed {
 
     fn place(&self) -> &str {
         "h:5432/d"
+    }
+
+    fn rights(&self) -> &OutboxRights {
+        &self.rights
     }
 
     fn take(&self, limit: usize) -> OutboxFuture<'_, Vec<OutboxRow>> {
@@ -293,4 +298,69 @@ async fn outbox_that_goes_away_between_start_and_deletion_starts_nothing_twice()
     let all = server.get("/v1/executions?limit=1000").await;
     assert_eq!(all.body["items"].as_array().unwrap().len(), 50);
     assert_eq!(outbox.lock().refused.len(), 0);
+}
+
+/// A row in memory takes no more than a body of a request.
+#[tokio::test]
+async fn outbox_row_of_too_many_small_values_is_refused() {
+    let outbox = Arc::new(Listed::default());
+    let server = Running::taking(vec![outbox.clone()]).await;
+    server.flow("f", asleep()).await;
+    let many = |items: usize| json!({"flow": "f", "input": {"a": vec![json!({"": 0}); items]}});
+    outbox.write(&id(1), "start", &many(1_000_000), false);
+    outbox.write(&id(2), "start", &many(1_000), false);
+    outbox.empty().await;
+    let refused = outbox.lock().refused.clone();
+    let codes: Vec<(&str, &str)> = refused.iter().map(|row| (row.id.as_str(), row.code.as_str())).collect();
+    assert_eq!(codes, [(id(1).as_str(), "ValueTooLarge")]);
+    assert_eq!(server.get(&format!("/v1/executions/{}", id(2))).await.status, 200);
+}
+
+#[tokio::test]
+async fn outbox_asks_for_what_it_may_and_is_named() {
+    let may = |flows: &[&str], actions: &[&str]| OutboxRights {
+        flows: flows.iter().map(|&flow| flow.to_owned()).collect(),
+        actions: actions.iter().map(|&action| action.to_owned()).collect(),
+    };
+    for (rights, start, stop, other) in [
+        (OutboxRights::default(), true, true, true),
+        (may(&["shop-*"], &["start", "stop"]), true, true, false),
+        (may(&["shop-*"], &["start"]), true, false, false),
+        (may(&["*"], &["stop"]), false, true, false),
+        (may(&[], &OutboxRights::ACTIONS), false, false, false),
+    ] {
+        let outbox = Arc::new(Listed {
+            rights: rights.clone(),
+            ..Listed::default()
+        });
+        let server = Running::taking(vec![outbox.clone()]).await;
+        server.flow("shop-order", asleep()).await;
+        server.flow("other", asleep()).await;
+        let begun = async |flow: &str| {
+            let path = format!("/v1/flows/{flow}/executions");
+            let started = server.post(&path, json!({"input": {}})).await;
+            started.body["id"].as_str().unwrap().to_owned()
+        };
+        let (own, strange) = (begun("shop-order").await, begun("other").await);
+        outbox.write(&id(1), "start", &json!({"flow": "shop-order", "input": {}}), false);
+        outbox.write(&id(2), "stop", &json!({"id": own}), false);
+        outbox.write(&id(3), "start", &json!({"flow": "other", "input": {}}), false);
+        outbox.write(&id(4), "stop", &json!({"id": strange}), false);
+        outbox.empty().await;
+        let forbidden = |number: u32| {
+            let content = outbox.lock();
+            let row = content.refused.iter().find(|row| row.id == id(number).as_str());
+            row.map(|row| (row.code.to_string(), row.reason.contains("the outbox `shop` may not")))
+        };
+        let expected = |allowed: bool| (!allowed).then(|| ("Forbidden".to_owned(), true));
+        let both = rights.flows == ["*"] && rights.actions == ["stop"];
+        assert_eq!(forbidden(1), expected(start), "{rights:?}");
+        assert_eq!(forbidden(2), expected(stop), "{rights:?}");
+        assert_eq!(forbidden(3), expected(other), "{rights:?}");
+        assert_eq!(forbidden(4), expected(other || both), "{rights:?}");
+        let stopped = server.get(&format!("/v1/executions/{own}")).await;
+        assert_eq!(stopped.body["status"] == "Stopped", stop, "{rights:?}");
+        let audit = server.get("/v1/audit").await.body.to_string();
+        assert_eq!(audit.contains("\"by\":\"outbox shop: shop\""), stop, "{audit}");
+    }
 }

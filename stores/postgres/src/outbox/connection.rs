@@ -80,26 +80,19 @@ pub(super) async fn connect(way: &Way, taker: &str, succeeds: &AtomicBool) -> Re
     let client = client.map_err(over)?.map_err(said)?;
     client.batch_execute(SET_UP).await.map_err(said)?;
     let session = Session::new(client);
-    let row = session.first(sql::VERSION, &[]).await.map_err(said)?;
-    let found: i32 = row.and_then(|row| row.get(0)).unwrap_or_default();
-    let place = &way.place;
-    if found < VERSION {
-        return Err(OutboxError(format!(
-            "the database {place}: its outbox has version {found}, this program needs {VERSION}: run `starbridge outbox install postgres://…` again"
-        )));
-    }
-    if found > VERSION {
-        return Err(OutboxError(format!(
-            "the database {place}: its outbox has version {found}, this program knows {VERSION}: use a later version of it"
-        )));
-    }
+    check(&session, way).await?;
     if succeeds.load(Ordering::Acquire) {
         session.query(sql::SUCCEED, &[&taker]).await.map_err(said)?;
     }
-    let alone = session.first(sql::ALONE, &[&taker]).await.map_err(said)?;
-    if !alone.is_some_and(|row| row.get(0)) {
+    let mut alone = true;
+    for asked in [sql::PRESENT, sql::ALONE] {
+        let row = session.first(asked, &[&taker]).await.map_err(said)?;
+        alone = alone && row.is_some_and(|row| row.get(0));
+    }
+    if !alone {
         return Err(OutboxError(format!(
-            "the database {place}: another process takes from the outbox for the same store, or its connection has not ended yet"
+            "the database {}: another process takes from the outbox for the same store, or its connection has not ended yet",
+            way.place
         )));
     }
     succeeds.store(false, Ordering::Release);
@@ -112,6 +105,38 @@ pub(super) async fn connect(way: &Way, taker: &str, succeeds: &AtomicBool) -> Re
             whole: Instant::now() + WHOLE,
         }),
     })
+}
+
+/// Whether the database and the installation in it are fit. Nothing of it is used before its owners are known.
+async fn check(session: &Session, way: &Way) -> Result<(), OutboxError> {
+    let said = |error: Error| way.error(&error);
+    let place = &way.place;
+    if let Some(row) = session.first(sql::FIT, &[]).await.map_err(said)? {
+        let (encoding, owned): (&str, Option<&str>) = (row.get(0), row.get(1));
+        if encoding != "UTF8" {
+            return Err(OutboxError(format!(
+                "the database {place} has the encoding {encoding}, and an outbox needs UTF8: use a database that has it"
+            )));
+        }
+        if let Some(owned) = owned {
+            return Err(OutboxError(format!(
+                "the database {place}: {owned}, which could act there with the rights of others: all of an outbox must belong to one role, and to superusers if the server's role is one; install it into another database, or drop the schema and install it again"
+            )));
+        }
+    }
+    let row = session.first(sql::VERSION, &[]).await.map_err(said)?;
+    let found: i32 = row.and_then(|row| row.get(0)).unwrap_or_default();
+    if found < VERSION {
+        return Err(OutboxError(format!(
+            "the database {place}: its outbox has version {found}, this program needs {VERSION}: run `starbridge outbox install postgres://…` again"
+        )));
+    }
+    if found > VERSION {
+        return Err(OutboxError(format!(
+            "the database {place}: its outbox has version {found}, this program knows {VERSION}: use a later version of it"
+        )));
+    }
+    Ok(())
 }
 
 fn drive<S, T>(mut connection: Connection<S, T>, wake: Arc<Notify>)

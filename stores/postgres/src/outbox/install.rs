@@ -4,7 +4,7 @@ use super::{Way, connection};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// The SQL of the installation. It can be run again.
+/// The SQL of the installation, in one transaction. It can be run again.
 pub const INSTALL_SQL: &str = include_str!("../../outbox/install.sql");
 
 /// Installs the functions and tables of an outbox in one transaction, or brings them up to date. Returns where.
@@ -17,16 +17,18 @@ pub async fn install(url: &str, password: Option<&String>) -> Result<String, Str
     connection::be_patient(&mut way.config);
     let client = connection::client(&way, &Arc::new(Notify::new())).await;
     let client = client.map_err(|error| way.error(&error).0)?;
-    let all = format!("begin;\n{INSTALL_SQL}\ncommit;");
-    match client.batch_execute(&all).await {
+    match client.batch_execute(INSTALL_SQL).await {
         Ok(()) => Ok(way.place),
         Err(error) => {
             let why = crate::fault::said(&error);
             let hint = match error.code().map(|code| code.code()) {
                 Some("42501") => {
-                    "; the role must own the database and be allowed to make roles, or an administrator runs what `--print` shows"
+                    "; the role must own the database and be allowed to make roles, or an administrator runs what `--print` shows".to_owned()
                 }
-                _ => "",
+                _ => match error.as_db_error().and_then(|error| error.hint()) {
+                    Some(hint) => format!("; what to do: {}", hint.trim_end_matches('.')),
+                    None => String::new(),
+                },
             };
             Err(format!("the database {}: {why}{hint}", way.place))
         }

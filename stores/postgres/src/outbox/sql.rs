@@ -3,15 +3,54 @@
 /// The version of the installation.
 pub(super) const VERSION: &str = "select max(version) from starbridge.outbox_format";
 
-/// One process at a time takes for a store: a copy of a store's file has the same name.
-pub(super) const ALONE: &str = "select pg_try_advisory_lock(1937007987, hashtext($1))";
+/// The encoding, and what does not belong to whom it should. Whoever owns a table can give it a trigger, which acts with the rights of
+/// those who write it; whoever owns the schema can make its tables anew. So all has one owner, or superusers have it all; and
+/// what belongs to less than a superuser is no place for the rights of one.
+pub(super) const FIT: &str = "
+with space as (
+    select n.oid, n.nspowner, r.rolsuper from pg_namespace n join pg_roles r on r.oid = n.nspowner
+    where n.nspname = 'starbridge'
+),
+owned as (
+    select 0 as place, 'the schema starbridge' as what, nspowner as owner from space
+    union all
+    select 1, 'the table starbridge.' || c.relname, c.relowner from space join pg_class c on c.relnamespace = space.oid
+    where c.relname in ('outbox', 'outbox_format', 'outbox_refused')
+    union all
+    select 2, 'the function starbridge.' || p.proname, p.proowner
+    from space join pg_proc p on p.pronamespace = space.oid
+    where p.proname in ('outbox_add', 'outbox_id', 'start_execution', 'succeed', 'fail', 'stop_execution')
+)
+select current_setting('server_encoding'), (
+    select format('%s belongs to the role %I', o.what, r.rolname)
+    from space cross join owned o join pg_roles r on r.oid = o.owner
+    where case when space.rolsuper then not r.rolsuper
+        else r.oid <> space.nspowner or (select rolsuper from pg_roles where rolname = current_user) end
+    order by o.place, o.what limit 1
+)";
 
-/// Ends the connection of a node whose part this one took over: that one may stand still and hold the lock for ever. Its starts
-/// are refused by the store, and rows that it took are found by the next look for [`TAKEN`].
-pub(super) const SUCCEED: &str = "select pg_terminate_backend(pid) from pg_locks
-    where locktype = 'advisory' and classid = 1937007987 and objid = (hashtext($1)::bigint & 4294967295)::oid
-        and objsubid = 2 and pid <> pg_backend_pid()
-        and database = (select oid from pg_database where datname = current_database())";
+/// Says that this process takes for a store. Anybody may take advisory locks and see which ones are held, so the number is
+/// a new one each time, and nobody can hold it beforehand.
+pub(super) const PRESENT: &str =
+    "select pg_try_advisory_lock((hashtext($1)::bigint << 32) | floor(random() * 4294967296)::bigint)";
+
+/// One process at a time takes for a store: a copy of a store's file has the same name. Each says that it is there before it looks
+/// for others. What sessions hold that may not take anyway says nothing.
+pub(super) const ALONE: &str = "select not exists (
+    select from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+        and l.classid = (hashtext($1)::bigint & 4294967295)::oid and l.pid <> pg_backend_pid()
+        and l.database = (select oid from pg_database where datname = current_database())
+        and pg_has_role(a.usesysid, 'starbridge_taker', 'member'))";
+
+/// Ends the connection of a node whose part this one took over: that one may stand still and be present for ever. Its starts
+/// are refused by the store, and rows that it took are found by the next look for [`TAKEN`]. Nodes are the same role; a
+/// session of another one this role may not end.
+pub(super) const SUCCEED: &str = "select pg_terminate_backend(l.pid)
+    from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'advisory' and l.objsubid = 1 and l.classid = (hashtext($1)::bigint & 4294967295)::oid
+        and l.pid <> pg_backend_pid() and a.usename = session_user
+        and l.database = (select oid from pg_database where datname = current_database())";
 
 /// What was taken for this store before and is not finished.
 pub(super) const TAKEN: &str = "select id::text, action, body::text, by from starbridge.outbox where taker = $1

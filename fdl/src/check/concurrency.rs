@@ -6,7 +6,7 @@ use super::fields;
 use super::paths::{helped, looked_up};
 use crate::diagnostics::Code;
 use crate::expression::{Path, Template};
-use crate::graph::{Budget, ConcurrencyKey, Context, Fault, Lookup, Root, Scope, Source};
+use crate::graph::{Budget, ConcurrencyKey, Context, Fault, FaultKind, Lookup, Root, Scope, Source};
 use crate::limits::{CONCURRENCY_KEY_BYTES, CONCURRENCY_KEYS, is_name};
 use crate::path::Query;
 use crate::syntax::NodeKind;
@@ -41,12 +41,29 @@ impl Lookup for KeyTemplate {
             seed: 0,
             budget,
         };
+        for (_, path) in self.0.paths() {
+            match budget.within(path.text(), path.find(&scope))? {
+                None | Some(Value::String(_) | Value::Number(_)) => {}
+                // As JSON it would be a key that nobody meant, `shard-null`.
+                Some(other) => return Err(no_part(&self.0, path, &other)),
+            }
+        }
         Ok(self.0.render(&scope)?.map(Value::from))
     }
 
     fn text(&self) -> &Text {
         self.0.text()
     }
+}
+
+fn no_part(key: &Template, path: &Path, found: &Value) -> Fault {
+    let cause = format!(
+        "the concurrency key `{}` has `{}`, which is {}, not a string or a number",
+        key.text(),
+        path.text(),
+        found.kind()
+    );
+    Fault::new(FaultKind::Input, cause)
 }
 
 impl Checker<'_> {

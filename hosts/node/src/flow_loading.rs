@@ -1,6 +1,7 @@
 //! Loads flows from a store, which has them as text, and compiles them.
 
-use starbridge_flow::limits::Limits;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::{Limits, is_name};
 use starbridge_flow::syntax::{Format, Source};
 use starbridge_ports::{KeptFlow, Store, StoreError};
 use starbridge_runtime::FlowTable;
@@ -9,9 +10,21 @@ use std::sync::Arc;
 
 /// The flows of a store, compiled.
 pub(crate) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, StoreError> {
-    let flows = FlowTable::default();
+    let flows = FlowTable::default().with_messages(of_messages);
     set(&flows, store.flows()?, limits)?;
     Ok(flows)
+}
+
+/// The flow that a message of a queue runs: the message is its input, and what the worker reports its output.
+fn of_messages(queue: &str) -> Option<Arc<Flow>> {
+    if !is_name(queue) {
+        return None;
+    }
+    let text = format!(
+        r#"{{"version": "v1", "type": "flow", "steps": [{{"type": "task", "name": "message", "resourceArn": "queue:{queue}"}}]}}"#
+    );
+    let source = Source::new(queue, text).with_format(Format::Json);
+    starbridge_fdl::check_stored(&source, &Limits::default()).flow
 }
 
 /// Adds the versions of one flow in a store to the table. Known versions are not read again.

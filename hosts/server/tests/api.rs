@@ -52,6 +52,8 @@ mod keys;
 mod limits;
 #[path = "api/mailbox.rs"]
 mod mailbox;
+#[path = "api/messages.rs"]
+mod messages;
 #[path = "api/notifications.rs"]
 mod notifications;
 #[path = "api/operators.rs"]

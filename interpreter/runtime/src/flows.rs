@@ -1,6 +1,7 @@
 //! The table of flows, by name and version.
 
 use starbridge_flow::graph::Flow;
+use starbridge_flow::value::Text;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -8,8 +9,29 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[derive(Clone, Default)]
 pub struct FlowTable {
     flows: Arc<RwLock<BTreeMap<String, Versions>>>,
+    made: Arc<RwLock<Made>>,
     /// Called for versions that are not in the table; it sets those of a flow.
     source: Option<Source>,
+    /// Makes the flows of messages, which are in no store.
+    messages: Option<MessageFlows>,
+}
+
+/// Makes the flow whose only task is a message of the queue with this name.
+type MessageFlows = Arc<dyn Fn(&str) -> Option<Arc<Flow>> + Send + Sync>;
+
+/// What the names of the flows of messages begin with. No flow that somebody defines has such a name.
+const MESSAGES: &str = "queue:";
+/// How many flows of messages are known at once.
+const MAX_MESSAGE_FLOWS: usize = 1_024;
+
+/// Whether this is the name of a flow of messages. Only calls start those.
+pub(crate) fn is_flow_of_messages(name: &str) -> bool {
+    name.starts_with(MESSAGES)
+}
+
+/// The name of the flow that the messages of a queue run. Its only version is 1.
+pub(crate) fn flow_of_messages(queue: &str) -> Text {
+    Text::from(format!("{MESSAGES}{queue}"))
 }
 
 /// Sets the versions of a flow in a table.
@@ -20,6 +42,9 @@ struct Versions {
     flows: BTreeMap<u64, Arc<Flow>>,
     hidden: bool,
 }
+
+/// The flows of messages that were made so far, by their names.
+type Made = BTreeMap<String, Arc<Flow>>;
 
 impl std::fmt::Debug for FlowTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -67,6 +92,9 @@ impl FlowTable {
 
     /// A version of a flow that can be started, with its number; the latest version if `version` is `None`.
     pub fn get(&self, name: &str, version: Option<u64>) -> Option<(Arc<Flow>, u64)> {
+        if is_flow_of_messages(name) {
+            return version.and_then(|version| Some((self.of_messages(name, version)?, version)));
+        }
         if let Some(source) = &self.source
             && version.is_none_or(|version| !self.knows(name, version))
         {
@@ -83,6 +111,9 @@ impl FlowTable {
 
     /// A version of a flow that an execution runs, hidden or not.
     pub fn running(&self, name: &str, version: u64) -> Option<Arc<Flow>> {
+        if is_flow_of_messages(name) {
+            return self.of_messages(name, version);
+        }
         let known = self.known(name, version);
         match &self.source {
             Some(source) if known.is_none() => {
@@ -91,6 +122,40 @@ impl FlowTable {
             }
             _ => known,
         }
+    }
+
+    /// The flow of this name and version, if a queue's messages run it. It is in no store.
+    pub fn flow_of_messages(&self, name: &str, version: u64) -> Option<Arc<Flow>> {
+        match is_flow_of_messages(name) {
+            true => self.of_messages(name, version),
+            false => None,
+        }
+    }
+
+    /// It is made when it is needed: names of queues may be made of data, so there may be many.
+    fn of_messages(&self, name: &str, version: u64) -> Option<Arc<Flow>> {
+        if version != 1 {
+            return None;
+        }
+        let known = self.made.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(flow) = known.get(name) {
+            return Some(flow.clone());
+        }
+        drop(known);
+        let flow = (self.messages.as_ref()?)(name.strip_prefix(MESSAGES)?)?;
+        let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
+        if made.len() >= MAX_MESSAGE_FLOWS {
+            made.clear();
+        }
+        made.insert(name.to_owned(), flow.clone());
+        Some(flow)
+    }
+
+    /// This table with the flows of messages, each made of the name of a queue.
+    #[must_use]
+    pub fn with_messages(mut self, make: impl Fn(&str) -> Option<Arc<Flow>> + Send + Sync + 'static) -> Self {
+        self.messages = Some(Arc::new(make));
+        self
     }
 
     /// Whether there is a flow of this name, hidden or not.

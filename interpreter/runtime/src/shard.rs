@@ -13,6 +13,7 @@ mod messages;
 mod notices;
 mod operating;
 mod pausing;
+mod posted;
 mod recover;
 mod redefine;
 mod redrives;
@@ -38,7 +39,7 @@ pub use start_request::{StartError, StartRequest, StartTime};
 pub use waiting::kept_input;
 
 use crate::admission::AdmissionHandle;
-use crate::flows::FlowTable;
+use crate::flows::{FlowTable, is_flow_of_messages};
 use crate::queues::FairQueue;
 use crate::resources::ResourceMap;
 use crate::suspect_lock::SuspectLock;
@@ -310,6 +311,7 @@ impl Shard {
         let (flow, version) = self
             .flows
             .get(&request.flow, request.version)
+            .filter(|_| request.parent.is_some() || !is_flow_of_messages(&request.flow))
             .ok_or(StartError::NoSuchFlow)?;
         let mut keys = needed_keys(&flow, &request.flow, &request.input, &self.limits)?;
         keys.extend(request.keys.iter().cloned());

@@ -265,6 +265,21 @@ pub(crate) async fn slots_of(session: &Session, execution: &str) -> Result<Vec<P
         .collect())
 }
 
+pub(crate) async fn all_slots(session: &Session, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, Failure> {
+    // Where there are too many, none is read.
+    let more = "select 1 from slots limit 1 offset $1";
+    if session.first(more, &[&rows(most)]).await?.is_some() {
+        return Ok(None);
+    }
+    let found = session.query("select pool, key, execution from slots", &[]).await?;
+    Ok(Some(found.iter().map(|row| (text(row, 2), pool_key(row))).collect()))
+}
+
+pub(crate) async fn anyone_depends(session: &Session) -> Result<bool, Failure> {
+    let sql = "select 1 from dependencies where bound is not null limit 1";
+    Ok(session.first(sql, &[]).await?.is_some())
+}
+
 pub(crate) async fn holders(session: &Session, key: &PoolKey, limit: usize) -> Result<Vec<Text>, Failure> {
     let sql = "select execution from slots where pool = $1 and key = $2 order by execution limit $3";
     let found = session

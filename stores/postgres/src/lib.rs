@@ -417,6 +417,14 @@ impl Admissions for PostgresStore {
     fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
         self.read(async |session| load::is_pending(session, message).await)
     }
+
+    fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
+        self.read(async |session| admission::all_slots(session, most).await)
+    }
+
+    fn anyone_depends(&self) -> Result<bool, StoreError> {
+        self.read(async |session| admission::anyone_depends(session).await)
+    }
 }
 
 impl BulkJobs for PostgresStore {

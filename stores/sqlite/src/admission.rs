@@ -397,12 +397,19 @@ pub(crate) fn pending_of(connection: &Connection, messages: &[MessageId]) -> rus
 }
 
 pub(crate) fn all_slots(connection: &Connection, most: usize) -> rusqlite::Result<Option<Vec<(Text, PoolKey)>>> {
-    let limit = i64::try_from(most.saturating_add(1)).unwrap_or(i64::MAX);
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    // Where there are too many, none is read.
+    if connection
+        .prepare_cached("SELECT 1 FROM slots LIMIT 1 OFFSET ?1")?
+        .exists([most])?
+    {
+        return Ok(None);
+    }
     let slots = connection
-        .prepare_cached("SELECT pool, key, execution FROM slots LIMIT ?1")?
-        .query_map([limit], |row| Ok((text(row, 2)?, pool_key(row)?)))?
+        .prepare_cached("SELECT pool, key, execution FROM slots")?
+        .query_map([], |row| Ok((text(row, 2)?, pool_key(row)?)))?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok((slots.len() <= most).then_some(slots))
+    Ok(Some(slots))
 }
 
 pub(crate) fn anyone_depends(connection: &Connection) -> rusqlite::Result<bool> {

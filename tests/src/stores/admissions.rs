@@ -120,6 +120,12 @@ fn a_waiter_is_kept_as_it_is(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().waiter("e7").unwrap(), Some(one));
     assert_eq!(numbers(tried, Waiters::Claimed(0), 9), Vec::<u64>::new());
     assert_eq!(tried.store().waiter("e8").unwrap(), None);
+    let execution = Text::from("e7");
+    change(tried, vec![AdmissionChange::RemoveWaiter { execution }]);
+    assert_eq!(numbers(tried, Waiters::Below("root", 0), 9), Vec::<u64>::new());
+    // The next one of that number has no ancestors.
+    put(tried, vec![waiter(7, 4, -3, 70, None)]);
+    assert_eq!(numbers(tried, Waiters::Below("root", 0), 9), Vec::<u64>::new());
 }
 
 fn dependencies_are_found(tried: &mut Tried<'_>) {
@@ -138,7 +144,9 @@ fn dependencies_are_found(tried: &mut Tried<'_>) {
     one.open = vec![open(Some("f"), "n", None), open(None, "id", Some("id"))];
     let mut two = waiter(2, 0, 0, 0, None);
     two.open = vec![open(Some("f"), "n", Some("id")), open(Some("f"), "m", Some("id"))];
+    assert!(!tried.store().anyone_depends().unwrap());
     put(tried, vec![one.clone(), two.clone()]);
+    assert!(tried.store().anyone_depends().unwrap());
     assert_eq!(numbers(tried, Waiters::Named("f", "n", 0), 9), [1]);
     assert_eq!(numbers(tried, Waiters::Named("g", "n", 0), 9), Vec::<u64>::new());
     assert_eq!(numbers(tried, Waiters::BoundTo("id", 0), 9), [1, 2]);
@@ -154,6 +162,7 @@ fn dependencies_are_found(tried: &mut Tried<'_>) {
     let execution = Text::from("e1");
     change(tried, vec![AdmissionChange::RemoveWaiter { execution }]);
     assert_eq!(numbers(tried, Waiters::BoundTo("id", 0), 9), Vec::<u64>::new());
+    assert!(!tried.store().anyone_depends().unwrap());
 }
 
 fn slots_are_held(tried: &mut Tried<'_>) {
@@ -169,6 +178,11 @@ fn slots_are_held(tried: &mut Tried<'_>) {
     change(tried, vec![take("e1", &["a"])]);
     assert_eq!(tried.store().slots_of("e1").unwrap(), [key("a"), key("b")]);
     assert_eq!(tried.store().holders(&key("a"), 9).unwrap(), ["e1", "e2"]);
+    let mut all = tried.store().all_slots(3).unwrap().expect("there are three");
+    all.sort();
+    let held = [("e1", "a"), ("e1", "b"), ("e2", "a")];
+    assert_eq!(all, held.map(|(execution, name)| (Text::from(execution), key(name))));
+    assert_eq!(tried.store().all_slots(2).unwrap(), None);
     assert_eq!(tried.store().holders(&key("a"), 1).unwrap(), ["e1"]);
     assert_eq!(tried.store().kept_key(&key("a")).unwrap().1, 2);
     let execution = Text::from("e1");
@@ -290,6 +304,15 @@ fn messages_are_pending(tried: &mut Tried<'_>) {
         ..Append::default()
     }]);
     assert!(tried.store().is_pending(&id).unwrap());
+    let asked = [
+        id.clone(),
+        MessageId {
+            event: EventId(5),
+            ..id.clone()
+        },
+        other.clone(),
+    ];
+    assert_eq!(tried.store().pending_of(&asked).unwrap(), [id.clone(), other.clone()]);
     let mut receivers = |admission| {
         let messages = tried.store().messages_to(admission).unwrap();
         messages.into_iter().map(|message| message.id.to).collect::<Vec<_>>()

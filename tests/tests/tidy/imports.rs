@@ -127,6 +127,7 @@ const CORE: [(&str, &[&str]); 5] = [
         &[
             "hmac",
             "jiff",
+            "md-5",
             "rustc-hash",
             "serde_json",
             "sha2",

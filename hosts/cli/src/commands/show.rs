@@ -2,7 +2,9 @@
 
 mod attempts;
 mod family;
+mod iterations;
 mod steps;
+mod timeline;
 mod tree;
 
 use super::history::definition;
@@ -20,14 +22,14 @@ use starbridge_machine::history::read_event;
 /// --follow shows on stderr what happens as it happens, over restarts of the server, until it has ended.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  starbridge show order/order-7 --steps\n  starbridge show order/order-7 --steps --failed\n  starbridge show order/order-7 --steps --step pay --at 20\n  starbridge show order/order-7 --attempts 12\n  starbridge show order/order-7 --tree\n  starbridge show order/order-7 --state=12\n  starbridge show order/order-7 --follow"
+    after_help = "Examples:\n  starbridge show order/order-7 --steps\n  starbridge show order/order-7 --steps --failed\n  starbridge show order/order-7 --steps --step pay --at 20\n  starbridge show order/order-7 --attempts 12\n  starbridge show order/order-7 --timeline\n  starbridge show order/order-7 --iterations 9 --status failed\n  starbridge show order/order-7 --tree\n  starbridge show order/order-7 --state=12\n  starbridge show order/order-7 --follow"
 )]
 pub struct Options {
     /// The execution: its id, or FLOW/NAME
     #[arg(value_name = "ID|FLOW/NAME")]
     pub execution: String,
     /// Shows its steps instead: how far each foreach is, then a line for each visit
-    #[arg(long, conflicts_with = "follow")]
+    #[arg(long, group = "parts", conflicts_with = "follow")]
     pub steps: bool,
     /// Of the steps only those that failed
     #[arg(long, requires = "steps")]
@@ -38,12 +40,27 @@ pub struct Options {
     /// Of the steps only visits of the one of this name
     #[arg(long, value_name = "NAME", requires = "steps")]
     pub step: Option<String>,
-    /// The steps as they were after this event
-    #[arg(long, value_name = "EVENT", requires = "steps", value_parser = clap::value_parser!(u64).range(1..))]
+    /// The steps, the time line or the iterations as they were after this event
+    #[arg(long, value_name = "EVENT", requires = "parts", value_parser = clap::value_parser!(u64).range(1..))]
     pub at: Option<u64>,
     /// Shows each attempt of a visit instead, given by the `event` of its row in `--steps --json`
     #[arg(long, value_name = "EVENT", conflicts_with_all = ["steps", "tree", "follow"])]
     pub attempts: Option<u64>,
+    /// Shows a time line instead: a lane for each visit, with attempts (=), failed ones (x), undoing (u) and pauses (.)
+    #[arg(long, group = "parts", conflicts_with_all = ["attempts", "tree", "state", "follow"])]
+    pub timeline: bool,
+    /// The time line from this time on (RFC 3339)
+    #[arg(long, value_name = "TIME", requires = "timeline")]
+    pub from: Option<String>,
+    /// The time line up to this time (RFC 3339)
+    #[arg(long, value_name = "TIME", requires = "timeline")]
+    pub to: Option<String>,
+    /// Shows the iterations of a foreach instead, or the branches of a parallel, given by the `event` of its row in `--steps --json`
+    #[arg(long, value_name = "EVENT", group = "parts", conflicts_with_all = ["attempts", "tree", "state", "follow"])]
+    pub iterations: Option<u64>,
+    /// Of the iterations only those that stand so: running, succeeded, failed, cancelled or notBegun
+    #[arg(long, value_name = "STATUS", requires = "iterations")]
+    pub status: Option<String>,
     /// Shows it with the executions that it started, and those that they started
     #[arg(long, conflicts_with_all = ["steps", "follow"])]
     pub tree: bool,
@@ -68,6 +85,22 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
             at: options.at,
         };
         return steps::show(&client, &options.execution, wanted);
+    }
+    if options.timeline {
+        let wanted = timeline::Wanted {
+            from: options.from.as_deref(),
+            to: options.to.as_deref(),
+            at: options.at,
+        };
+        return timeline::show(&client, &options.execution, wanted);
+    }
+    if let Some(event) = options.iterations {
+        let wanted = iterations::Wanted {
+            event,
+            status: options.status.as_deref(),
+            at: options.at,
+        };
+        return iterations::show(&client, &options.execution, wanted);
     }
     if let Some(event) = options.attempts {
         return attempts::show(&client, &options.execution, event);

@@ -179,7 +179,10 @@ fn flows() -> Schemas {
         ("createdTime!", time()),
     ];
     let mut flow = version.to_vec();
+    // Nobody created the flow of a queue's messages.
+    flow.retain(|(name, _)| *name != "createdTime!");
     flow.extend([
+        ("createdTime", time()),
         ("definition", object()),
         ("text", text()),
         ("maxRunning!", or_null(number())),

@@ -7,6 +7,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use starbridge_flow::graph::Flow;
 use starbridge_flow::syntax::Format;
 use starbridge_flow::value::Text;
 use starbridge_flow::value::{Object, Value};
@@ -125,6 +126,15 @@ pub async fn get(
     let query = Query::of(query.0, &["version", "text"])?;
     let version = query.number("version", 0, 1, u64::MAX)?;
     let with_text = query.flag("text")?;
+    if let Some(flow) = app.node.flows().flow_of_messages(&name, version) {
+        let governed = super::aside(&app.node, {
+            let name = name.clone();
+            move |node| governing(node, &name)
+        });
+        let mut shape = made(&name, version, &flow);
+        show_limits(&mut shape, &governed.await??);
+        return app.answers.value(StatusCode::OK, shape.into()).await;
+    }
     // A version that the request names may be one that still runs.
     let hidden = version > 0;
     let (kept, governed) = super::aside(&app.node, move |node| {
@@ -149,6 +159,21 @@ pub async fn get(
     }
     show_limits(&mut shape, &governed);
     app.answers.value(StatusCode::OK, shape.into()).await
+}
+
+/// A flow that no store has: that of a queue's messages.
+fn made(name: &str, version: u64, flow: &Flow) -> Object {
+    let members = [
+        ("name", Text::from(name).into()),
+        ("version", version.into()),
+        ("hash", flow.hash.clone().into()),
+        ("definition", flow.definition.clone()),
+        ("text", flow.definition.to_json().into()),
+    ];
+    members
+        .into_iter()
+        .map(|(name, value)| (Text::from(name), value))
+        .collect()
 }
 
 /// `GET /v1/flows/{name}/versions`

@@ -95,6 +95,23 @@ pub async fn what_cannot_be_honoured_is_refused() {
     let answer = server.post("/v1/flows/f/executions", json!({})).await;
     assert_eq!(answer.code(), (422, "InvalidConcurrencyKey"));
     assert!(answer.body["detail"].as_str().unwrap().contains("`$.k` finds nothing"));
+    let mut flow = definition(asleep());
+    flow["concurrency"] = json!([{"key": "k-{$input.k}", "limit": 1}]);
+    assert_eq!(server.put("/v1/flows/t", flow).await.code(), (201, ""));
+    for (k, kind) in [
+        (json!(null), "null"),
+        (json!({}), "an object"),
+        (json!(true), "a boolean"),
+    ] {
+        let answer = server.post("/v1/flows/t/executions", json!({"input": {"k": k}})).await;
+        assert_eq!(answer.code(), (422, "InvalidConcurrencyKey"));
+        let detail = answer.body["detail"].as_str().unwrap();
+        assert!(detail.contains(&format!("`$input.k`, which is {kind}")), "{detail}");
+    }
+    for k in [json!("a"), json!(7)] {
+        let answer = server.post("/v1/flows/t/executions", json!({"input": {"k": k}})).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
     let nobody = "0190b3e4-0000-7000-8000-000000000000";
     let start = json!({"input": {"k": "a"}, "after": [nobody]});
     let answer = server.post("/v1/flows/f/executions", start).await;

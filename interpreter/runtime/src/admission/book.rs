@@ -69,8 +69,8 @@ pub(super) struct Book {
     slots: BTreeMap<Text, Changed<BTreeSet<PoolKey>>>,
     /// What some hold, as the store has it, so that their ends need not read it. Nobody else writes these rows.
     holders: BTreeMap<Text, BTreeSet<PoolKey>>,
-    /// Whether these are all holders.
-    all_holders: bool,
+    /// Whether these are all holders; `None` until somebody's slots are needed.
+    all_holders: Option<bool>,
     /// Executions of which the store has no waiter any more, so that their ends need not read it.
     gone: BTreeSet<Text>,
     /// Whether somebody may wait for the end of another one.
@@ -98,12 +98,6 @@ impl Book {
             dependencies: rows.anyone_depends()?,
             ..Self::default()
         };
-        if let Some(slots) = rows.all_slots(MAX_HOLDERS)? {
-            for (execution, key) in slots {
-                book.holders.entry(execution).or_default().insert(key);
-            }
-            book.all_holders = true;
-        }
         for key in rows.stale_keys()? {
             book.look_at(&key, rows)?;
         }
@@ -374,9 +368,10 @@ impl Book {
         rows: &dyn Admissions,
     ) -> Result<&mut Changed<BTreeSet<PoolKey>>, StoreError> {
         if !self.slots.contains_key(execution) {
+            let all = self.knows_all_holders(rows)?;
             let before = match self.holders.get(execution) {
                 Some(known) => known.clone(),
-                None if self.all_holders => BTreeSet::new(),
+                None if all => BTreeSet::new(),
                 None => rows.slots_of(execution)?.into_iter().collect(),
             };
             let now = before.clone();
@@ -385,6 +380,19 @@ impl Book {
         self.slots
             .get_mut(execution)
             .ok_or_else(|| StoreError::Corrupt("slots are not known".to_owned()))
+    }
+
+    /// Reads all holders if they are few, once: not at the start, so that a server is not ready later for them.
+    fn knows_all_holders(&mut self, rows: &dyn Admissions) -> Result<bool, StoreError> {
+        if let Some(all) = self.all_holders {
+            return Ok(all);
+        }
+        let slots = rows.all_slots(MAX_HOLDERS)?;
+        let all = *self.all_holders.insert(slots.is_some());
+        for (execution, key) in slots.into_iter().flatten() {
+            self.holders.entry(execution).or_default().insert(key);
+        }
+        Ok(all)
     }
 
     pub(super) fn slots_of(
@@ -523,7 +531,7 @@ impl Book {
         self.read.clear();
         if self.holders.len() > MAX_HOLDERS {
             self.holders.clear();
-            self.all_holders = false;
+            self.all_holders = Some(false);
         }
         for (execution, Changed { now, .. }) in std::mem::take(&mut self.slots) {
             match now.is_empty() {

@@ -117,6 +117,9 @@ impl Shard {
         let stands = |call: &CallToSend| !new && self.state(id).is_some_and(|state| state.is_queued(call.call));
         let (standing, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| stands(call));
         let lost = self.note_queued(id, standing);
+        if !new {
+            self.withdraw_messages(id, &calls);
+        }
         let (mut leaving, queued) = match self.is_paused(id) {
             // They go into their queues when it goes on.
             true => (self.note_queued(id, calls), Vec::new()),

@@ -1,9 +1,21 @@
 //! The names of children.
 
+use super::Shard;
 use starbridge_flow::fnv::fnv1a_32;
 use starbridge_flow::limits::{NAME_CHARS, is_execution_name};
 use starbridge_flow::value::{Text, Value};
-use starbridge_machine::EventId;
+use starbridge_machine::{CallToSend, EventId};
+
+impl Shard {
+    /// The name of a child without a given name. `taken`: whether its default name is taken.
+    pub(super) fn default_name_of_child(&self, execution: &Text, call: &CallToSend, taken: bool) -> Option<Text> {
+        if taken {
+            return Some(reserved_name(execution, call.call));
+        }
+        let started = self.state(execution).and_then(|state| state.started());
+        started.map(|started| default_name(&started.name, execution, call.call))
+    }
+}
 
 /// The name that a call gives its child. The error says what is wrong with it.
 pub(super) fn given_name(name: &Value) -> Result<Text, String> {

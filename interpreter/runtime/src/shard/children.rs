@@ -2,11 +2,12 @@
 //! parents and children. A family belongs to one shard. Messages that must not be lost stay in the
 //! store until they are handled.
 
-use super::child_names::{default_name, given_name, reserved_name};
+use super::child_names::{default_name, given_name};
 use super::child_terms::read_terms;
 use super::execution_ids::parent_of;
 use super::handed_down::{CALLBACK_TOKEN, call_to_report, handed_down};
 use super::loaded::Origin;
+use super::posted::posted;
 use super::{Shard, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
@@ -153,6 +154,7 @@ impl Shard {
             return false;
         }
         call.child.is_some()
+            || self.posted_to(call).is_some()
             || self
                 .resources
                 .resolve(&call.resource)
@@ -233,16 +235,17 @@ impl Shard {
 
     /// The start that a call asks for. `taken`: whether the default name is taken.
     fn child_request(&self, execution: &Text, call: &CallToSend, taken: bool) -> Result<StartRequest, Refused> {
+        if let Some(queue) = self.posted_to(call) {
+            let name = self.default_name_of_child(execution, call, taken);
+            return Ok(self.start_of_message(execution, call, &queue, name));
+        }
         let params = call.params.as_ref().and_then(Value::as_object);
         let param = |name: &str| params.and_then(|params| params.get(name));
-        let target = self
-            .resources
-            .resolve(&call.resource)
-            .map(|resolved| resolved.target)
-            .unwrap_or_default();
+        let resolved = self.resources.resolve(&call.resource);
+        let target = resolved.map(|resolved| resolved.target).unwrap_or_default();
         let named = match target.strip_prefix("flow:").unwrap_or_default() {
-            "" => param("FlowName").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            name => name.to_owned(),
+            "" => param("FlowName").and_then(Value::as_str).unwrap_or_default(),
+            name => name,
         };
         let invalid = |cause: String| Refused::new(FaultKind::Input, cause);
         let report_to = match param(CALLBACK_TOKEN) {
@@ -251,7 +254,7 @@ impl Shard {
         };
         let depth = self.depth_of_child(execution, call)?;
         let outer = self.state(execution).and_then(|state| state.started());
-        let (flow, version) = match (named.as_str(), named.split_once('@')) {
+        let (flow, version) = match (named, named.split_once('@')) {
             ("$self", _) => outer
                 .map(|started| (started.flow.clone(), Some(started.version)))
                 .unwrap_or_default(),
@@ -278,8 +281,7 @@ impl Shard {
             }
         };
         let name = match param("ExecutionName") {
-            None if taken => Some(reserved_name(execution, call.call)),
-            None => outer.map(|started| default_name(&started.name, execution, call.call)),
+            None => self.default_name_of_child(execution, call, taken),
             Some(name) => Some(given_name(name).map_err(invalid)?),
         };
         let mut request = StartRequest {
@@ -377,7 +379,9 @@ impl Shard {
         let parent = started.parent.clone()?;
         let call = parent.event;
         let outer = self.executions.get(&parent.execution)?;
-        let signal = match outer.state.call_to_send(&outer.flow, call)?.pattern {
+        let asked = outer.state.call_to_send(&outer.flow, call)?;
+        let signal = match asked.pattern {
+            Pattern::RequestResponse if self.posted_to(&asked).is_some() => posted(&parent.execution, &asked, child),
             Pattern::RequestResponse => begun(call, child, &started.name),
             Pattern::Sync | Pattern::WaitForCallback => submitted(call, child.clone(), started.version),
         };
@@ -434,7 +438,8 @@ impl Shard {
         let outer = self.executions.get(&parent.execution)?;
         let call = outer.state.call_to_send(&outer.flow, parent.event)?;
         let params = call.params.as_ref().and_then(Value::as_object);
-        let named = params.is_some_and(|params| params.get("ExecutionName").is_some());
+        let named =
+            params.is_some_and(|params| params.get("ExecutionName").is_some()) && self.posted_to(&call).is_none();
         let default = default_name(&outer.state.started()?.name, &parent.execution, parent.event);
         (!named && default == *name).then_some(call)
     }

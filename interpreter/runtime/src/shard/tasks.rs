@@ -12,7 +12,7 @@ use starbridge_machine::history::write_path;
 use starbridge_machine::{
     CallPart, CallToSend, Event, EventId, EventKind, Failure, Signal, StartRecord, State, StepPath, call_type,
 };
-use starbridge_ports::{Append, AuditEntry, DeadTask, DeadTasksCleared, QueuedTask};
+use starbridge_ports::{Append, AuditEntry, DeadTask, DeadTasksCleared, QueuedTask, ResourceFamily};
 use std::sync::Arc;
 
 /// Whether a turn changes the order of its execution.
@@ -37,12 +37,13 @@ impl Shard {
     pub(super) fn queue_of(&self, call: &CallToSend) -> Option<Text> {
         match call.child {
             Some(_) => None,
-            None => self.queue_behind(&call.resource),
+            None if self.posted_to(call).is_some() => None,
+            None => self.queue_behind(&call.resource).map(|(queue, _)| queue),
         }
     }
 
-    /// The queue that a resource leads to.
-    fn queue_behind(&self, resource: &str) -> Option<Text> {
+    /// The queue that a resource leads to, and by which names.
+    pub(super) fn queue_behind(&self, resource: &str) -> Option<(Text, ResourceFamily)> {
         self.fair_queue.as_ref()?;
         let may_be = resource.starts_with("queue:") || !self.resources.is_empty();
         if !may_be {
@@ -50,7 +51,30 @@ impl Shard {
         }
         let resolved = self.resources.resolve(resource)?;
         let name = resolved.target.strip_prefix("queue:")?;
-        is_name(name).then(|| Text::from(name))
+        is_name(name).then(|| (Text::from(name), resolved.via))
+    }
+
+    /// Takes the tasks of these calls out of their queues. An earlier version put a message there as a task of the execution
+    /// that sent it, and waited for the worker.
+    pub(super) fn withdraw_messages(&mut self, id: &Text, calls: &[CallToSend]) {
+        let messages = calls.iter().filter_map(|call| Some((self.posted_to(call)?, call.call)));
+        let messages: Vec<(Text, EventId)> = messages.collect();
+        let Some(live) = self.executions.get_mut(id).filter(|_| !messages.is_empty()) else {
+            return;
+        };
+        live.unsettled += 1;
+        self.pending.push(Append {
+            execution: id.clone(),
+            expected: live.state.last_event(),
+            unqueued: messages.iter().map(|(_, call)| *call).collect(),
+            ..Append::default()
+        });
+        self.held
+            .extend(messages.into_iter().map(|(queue, call)| Outgoing::Unqueued {
+                queue,
+                execution: id.clone(),
+                call,
+            }));
     }
 
     /// Splits calls into those that leave and the tasks that go into queues.
@@ -263,7 +287,7 @@ impl Shard {
         let time = live.state.last_time();
         let calls = live.state.undecided_calls(&live.flow).into_iter();
         let tasks = calls.filter_map(|found| {
-            let queue = self.queue_behind(&found.resource)?;
+            let (queue, _) = self.queue_behind(&found.resource)?;
             let task = UndecidedTask::of(queue, Some(found.step), found.path, time);
             Some((found.call, task))
         });

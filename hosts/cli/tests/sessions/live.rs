@@ -248,7 +248,7 @@ fn patterns() -> &'static Patterns {
             token: pattern(r"[0-9a-f]{20,}\.[0-9a-f]{64}"),
             time: pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"),
             took: pattern(r"(  |\()\d+(\.\d+)? s"),
-            number: pattern("\"(seed|machine)\":\\d+"),
+            number: pattern(r#""(seed|machine|delaySeconds)":( ?)\d+(\.\d+)?"#),
             process: pattern(r"process \d+"),
             heads: pattern("^[A-Z]+(  +[A-Z]+)+\n?$"),
             space: pattern(r"(\S)  +"),
@@ -259,7 +259,7 @@ fn patterns() -> &'static Patterns {
 fn steady(line: &str) -> String {
     let patterns = patterns();
     let line = patterns.token.replace_all(line, "[A TOKEN]");
-    let line = patterns.number.replace_all(&line, "\"$1\":[NUMBER]");
+    let line = patterns.number.replace_all(&line, "\"$1\":$2[NUMBER]");
     let line = patterns.process.replace_all(&line, "process [PID]");
     let line = patterns.took.replace_all(&line, "$1[TIME]");
     let timed = patterns.time.replace_all(&line, "[TIMESTAMP]");

@@ -5,7 +5,8 @@ use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
     access, answers, audit, bodies, browsers, bulk, connections, decisions, executions, flows, histories, inside, keys,
-    limits, order, outboxes, pausing, pressure, queues, reports, schedules, starts, stats, stream, waiters, waits, why,
+    limits, order, outboxes, pausing, pressure, queues, reports, schedules, starts, stats, stream, views, waiters,
+    waits, why,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -346,6 +347,8 @@ const TESTS: &[fn()] = &[
     schedules::a_schedule_is_run_by_hand_also_while_it_is_paused,
     stats::stats_count_starts_ends_and_what_failed,
     stream::topics_that_are_not_known_or_too_many_are_refused,
+    views::no_more_views_than_fit_are_saved,
+    views::views_are_saved_shown_and_deleted,
     starts::delayed_start_waits_without_a_history_and_begins,
     reports::a_batch_is_answered_in_order_each_by_itself,
     reports::an_entry_that_says_two_things_says_nothing,

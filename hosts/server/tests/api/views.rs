@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn views_are_saved_shown_and_deleted() {
+pub async fn views_are_saved_shown_and_deleted() {
     let server = Running::start().await;
     let filter = json!({"flow": "order", "status": ["Failed", "TimedOut"], "labels": {"shop": "berlin"}});
     let none = server.get("/v1/views").await;
@@ -60,7 +60,7 @@ async fn views_are_saved_shown_and_deleted() {
 }
 
 #[tokio::test]
-async fn no_more_views_than_fit_are_saved() {
+pub async fn no_more_views_than_fit_are_saved() {
     let server = Running::start().await;
     for number in 0..100 {
         let put = server.put(&format!("/v1/views/v{number}"), json!({"filter": {}})).await;

@@ -465,7 +465,7 @@ mod tests {
                 before = Some(next.parse().unwrap());
             }
             assert_eq!((pages, found), (3, expected), "{query:?}");
-            assert_eq!(looked, [Timestamp(70_001), Timestamp(20_001)], "{query:?}");
+            assert_eq!(looked, [Timestamp(71_001), Timestamp(21_001)], "{query:?}");
         }
     }
 }

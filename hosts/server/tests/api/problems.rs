@@ -269,12 +269,13 @@ async fn openapi_problems_are_answered() {
 
 /// Problems that no request can cause as long as the interpreter has no fault, and their
 /// conditions.
-const FAULTS: [(&str, &str); 6] = [
+const FAULTS: [(&str, &str); 7] = [
     (
         "NoOtherNode",
         "a cluster of one node that is told to leave its work to others",
     ),
     ("NoOwner", "a cluster without a node that has the store"),
+    ("NotATest", "a page of the console: it is said there, and not by the API"),
     ("NotForkable", "a history that does not fit its own flow"),
     ("OwnerLost", "a node that ends while it has a request of another one"),
     ("Panicked", "a first turn that panics"),

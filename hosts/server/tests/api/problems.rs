@@ -275,7 +275,10 @@ const FAULTS: [(&str, &str); 7] = [
         "a cluster of one node that is told to leave its work to others",
     ),
     ("NoOwner", "a cluster without a node that has the store"),
-    ("NotATest", "a page of the console: it is said there, and not by the API"),
+    (
+        "NotATest",
+        "a page of the console: it is said there, and not by the API",
+    ),
     ("NotForkable", "a history that does not fit its own flow"),
     ("OwnerLost", "a node that ends while it has a request of another one"),
     ("Panicked", "a first turn that panics"),

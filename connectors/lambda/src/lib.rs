@@ -6,7 +6,8 @@
 //! use starbridge_aws::{Aws, AwsSettings};
 //! use starbridge_connector_lambda::LambdaConnector;
 //! use starbridge_ports::Connector;
-//! //! use std::sync::Arc;
+//! use std::collections::BTreeMap;
+//! use std::sync::Arc;
 //!
 //! let lambda = LambdaConnector::new(Aws::new(AwsSettings::default())); // sends nothing yet
 //! let mut connectors: BTreeMap<&str, Arc<dyn Connector>> = BTreeMap::new();

@@ -321,6 +321,9 @@ fn a_drained_owner_hands_over_and_no_request_fails() {
     assert!(a.ready().is_some_and(|said| said.contains("standing by")));
     c.kill();
     until(|| a.owns().then_some(()));
+    // Those that were killed count until they were silent for a while.
+    let silent = |name: &str| shown(a, name)["silentBeats"].as_u64().is_none_or(|beats| beats > 10);
+    until(|| (silent("b") && silent("c")).then_some(()));
     let (status, said) = a.ask("POST", "/v1/cluster/nodes/a/drain", "{}");
     assert_eq!(status, 409, "{said}");
     assert_eq!(a.ask("POST", "/v1/cluster/nodes/nobody/drain", "{}").0, 404);

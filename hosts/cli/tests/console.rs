@@ -31,6 +31,11 @@ async fn order_fails_is_understood_and_redriven() {
     browser.sees("Ship.NoCarrier").await;
     browser.sees("no carrier on Sunday").await;
     function.repair();
+    // The failed attempt is shown before the execution has ended.
+    let offered = "return document.querySelector(\"form[action$='/redrive']\") !== null";
+    browser
+        .until("form to redrive it", || async { browser.run(offered).await == true })
+        .await;
     browser
         .click("details.fold:has(form[action$='/redrive']) > summary")
         .await;

@@ -77,7 +77,7 @@ impl Entry {
     }
 
     /// Notes that somebody did not come in.
-    pub(super) fn refuse(&self, counters: &ClusterCounters, from: SocketAddr, why: Refused) {
+    pub(super) fn refuse(&self, counters: &ClusterCounters, from: SocketAddr, why: &Refused) {
         if why.is_stranger() {
             counters.strangers.fetch_add(1, Ordering::Relaxed);
         }

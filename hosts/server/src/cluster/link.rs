@@ -65,7 +65,7 @@ pub(super) async fn serve(
                     && let Some((from, first)) = entering.pop_front()
                 {
                     first.abort();
-                    entry.refuse(&cluster.counters, from, Refused::Crowd);
+                    entry.refuse(&cluster.counters, from, &Refused::Crowd);
                 }
                 let task = tokio::spawn(enter(stream, from, acceptor.clone(), end));
                 entering.push_back((from, task.abort_handle()));
@@ -95,11 +95,11 @@ async fn enter(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, end: 
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
             if let Some(why) = Refused::of(&error) {
-                end.entry.refuse(&end.cluster.counters, from, why);
+                end.entry.refuse(&end.cluster.counters, from, &why);
             }
             return;
         }
-        Err(_) => return end.entry.refuse(&end.cluster.counters, from, Refused::Late),
+        Err(_) => return end.entry.refuse(&end.cluster.counters, from, &Refused::Late),
     };
     match end.entry.seat().await {
         Some(Seat::Usual(seat)) => drop(tokio::spawn(async move {

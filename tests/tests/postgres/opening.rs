@@ -1,5 +1,6 @@
 //! What is not opened, and what is said of it.
 
+use crate::nodes::until;
 use crate::stand::Stand;
 use starbridge_node::config::Config;
 use starbridge_node::store_care::restored;
@@ -27,6 +28,29 @@ fn a_second_process_is_refused_by_name() {
     assert!(!second.is_new());
     // Another schema is another store.
     assert!(PostgresStore::open(&stand.settings()).is_ok());
+}
+
+#[test]
+fn locks_of_a_stranger_stop_nobody() {
+    let stand = Stand::start();
+    let settings = stand.settings();
+    stand.sql("create role passer login");
+    let first = PostgresStore::open(&settings).unwrap();
+    let seen = "from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()";
+    assert_eq!(stand.sql(&format!("select count(*) {seen}")), "1");
+    // It waits behind the owner, and has the lock as soon as that one is gone.
+    let takes = format!("select pg_advisory_lock(classid::bigint << 32 | objid::bigint) {seen}");
+    let mut passer = stand.psql("passer", "postgres", &takes);
+    let mut passer = passer.args(["-c", "select pg_sleep(600)"]).spawn().unwrap();
+    let count = |of: &str| stand.sql(&format!("select count(*) {seen} and {of}"));
+    until(|| (count("not granted") == "1").then_some(()));
+    drop(first);
+    until(|| (count("granted") == "1").then_some(()));
+    let second = PostgresStore::open(&settings).unwrap();
+    assert!(refused(&settings).contains("in use by the node `tests`"));
+    drop(second);
+    passer.kill().unwrap();
+    passer.wait().unwrap();
 }
 
 #[test]

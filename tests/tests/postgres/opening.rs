@@ -263,9 +263,11 @@ fn what_was_running_in_a_restored_store_waits_for_a_word() {
     let taken = restored(None, &config).unwrap_err();
     assert!(taken.contains("in use"), "{taken}");
     drop(store);
-    let (place, found) = restored(None, &config).unwrap();
-    assert!(place.contains(&settings.schema));
-    assert_eq!(found.iter().map(|one| one.id.clone()).collect::<Vec<_>>(), awake);
+    let done = restored(None, &config).unwrap();
+    assert!(done.place.contains(&settings.schema));
+    let mut found: Vec<_> = done.aside.iter().map(|one| one.id.clone()).collect();
+    found.sort();
+    assert_eq!(found, awake);
     let store = PostgresStore::open(&settings).unwrap();
     assert_eq!(store.awake().unwrap(), Vec::<starbridge_flow::value::Text>::new());
     for id in &awake {
@@ -273,5 +275,5 @@ fn what_was_running_in_a_restored_store_waits_for_a_word() {
         assert!(record.broken.unwrap().cause.contains("restored"));
     }
     drop(store);
-    assert_eq!(restored(None, &config).unwrap().1, []);
+    assert_eq!(restored(None, &config).unwrap().aside, []);
 }

@@ -13,7 +13,7 @@ use starbridge_node::cluster::{Cluster, RESERVE_LINKS};
 use starbridge_node::problem::Problem;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -31,6 +31,9 @@ const SPARE: Duration = Duration::from_secs(15);
 const KEPT_KIB: u32 = 128;
 /// The room for such answers. What does not fit keeps its link.
 const ROOM_KIB: usize = 128 * 1024;
+
+/// What is said of a body that broke off, or was none.
+pub(super) const BROKEN_BODY: &str = "the body did not arrive";
 
 /// The state of the front.
 pub(super) struct Front {
@@ -52,6 +55,8 @@ enum Failed {
     Full,
     /// The owner went away before it answered.
     Lost,
+    /// The client's body broke off, or was none.
+    Broken,
 }
 
 impl Front {
@@ -112,8 +117,13 @@ impl Front {
             headers.insert(FROM, from);
         }
         let mut request = client.request(parts.method.clone(), url).headers(headers);
+        let is_broken = Arc::new(AtomicBool::new(false));
         if !body.is_end_stream() {
-            request = request.body(reqwest::Body::wrap(Shared(Mutex::new(body))));
+            let is_broken = is_broken.clone();
+            request = request.body(reqwest::Body::wrap(Shared {
+                body: Mutex::new(body),
+                is_broken,
+            }));
         }
         let mut role = self.role.clone();
         let gone = async {
@@ -125,6 +135,7 @@ impl Front {
             self.cluster.counters.forwarded.fetch_add(1, Ordering::Relaxed);
             let answered = answered.map_err(|error| match error.is_connect() {
                 true => Failed::NotSent,
+                false if is_broken.load(Ordering::Relaxed) => Failed::Broken,
                 false => Failed::Lost,
             })?;
             let answered: Response<reqwest::Body> = answered.into();
@@ -188,6 +199,9 @@ impl Front {
                     "the node that has the store has as much from other nodes under way as it takes: try again later",
                 );
             }
+            if matches!(failed, Failed::Broken) {
+                return Problem::bad(BROKEN_BODY).into_response();
+            }
             if !safe {
                 return unavailable(
                     "OwnerLost",
@@ -233,7 +247,11 @@ impl AsRef<[u8]> for Roomed {
 }
 
 /// A body that several threads may have, one at a time.
-struct Shared(Mutex<Body>);
+struct Shared {
+    body: Mutex<Body>,
+    /// Whether it broke off.
+    is_broken: Arc<AtomicBool>,
+}
 
 impl HttpBody for Shared {
     type Data = Bytes;
@@ -243,16 +261,20 @@ impl HttpBody for Shared {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let body = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        Pin::new(body).poll_frame(context)
+        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let frame = Pin::new(body).poll_frame(context);
+        if let Poll::Ready(Some(Err(_))) = &frame {
+            self.is_broken.store(true, Ordering::Relaxed);
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_end_stream()
+        self.body.lock().unwrap_or_else(PoisonError::into_inner).is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).size_hint()
+        self.body.lock().unwrap_or_else(PoisonError::into_inner).size_hint()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Every store passes the same suite, and answers random questions as the one in memory does.
 
-use starbridge_memory::MemoryStore;
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::Status;
+use starbridge_memory::MemoryStore;
 use starbridge_node::config::Config;
 use starbridge_node::store_care::restored;
 use starbridge_ports::{ExecutionRecord, History, Listing, Store, StoreError};

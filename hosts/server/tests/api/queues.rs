@@ -5,7 +5,7 @@ use crate::harness::{Answer, Running, definition, sent};
 use reqwest::Method;
 use serde_json::{Value, json};
 use starbridge_node::stores::in_memory;
-use starbridge_server::{Access, Scope, TokenHash};
+use starbridge_server::Access;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,30 +87,6 @@ async fn ended(server: &Running, flow: &str, name: &str) -> Value {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("{flow}/{name} has not ended");
-}
-
-#[tokio::test]
-async fn queue_named_hold_is_like_any_other() {
-    let mut access = Access::default();
-    for scope in [Scope::Read, Scope::Operate, Scope::Worker] {
-        access.grant(scope.as_str(), TokenHash::of(scope.as_str()), vec![scope]);
-    }
-    let server = Running::with(access, |_| {}).await;
-    let ask = |method: Method, token: &str, body: Option<Value>| {
-        let mut request = server.request(method, "/v1/queues/hold").bearer_auth(token);
-        if let Some(body) = body {
-            request = request.body(body.to_string());
-        }
-        async move { Answer::of(sent(request).await).await }
-    };
-    let paused = json!({"paused": true});
-    assert_eq!(ask(Method::PUT, "worker", Some(paused.clone())).await.status, 403);
-    assert_eq!(ask(Method::PUT, "operate", Some(paused)).await.status, 200);
-    assert_eq!(ask(Method::GET, "worker", None).await.status, 403);
-    let shown = ask(Method::GET, "read", None).await;
-    assert_eq!((shown.status, &shown.body["paused"]), (200, &json!(true)));
-    assert_eq!(ask(Method::POST, "read", Some(json!({}))).await.status, 403);
-    assert_eq!(ask(Method::DELETE, "read", None).await.status, 405);
 }
 
 #[tokio::test]

@@ -1,10 +1,14 @@
 //! Every store passes the same suite, and answers random questions as the one in memory does.
 
+use starbridge_flow::time::Timestamp;
+use starbridge_machine::Status;
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{History, Store, StoreError};
+use starbridge_node::config::Config;
+use starbridge_node::store_care::restored;
+use starbridge_ports::{ExecutionRecord, History, Listing, Store, StoreError};
 use starbridge_sqlite::{Flush, Options, SqliteStore};
 use starbridge_tests::faulty::{Fault, Faulty, Plan};
-use starbridge_tests::stores::{Tried, cases, random, start};
+use starbridge_tests::stores::{Tried, cases, random, record, start, start_as};
 use std::path::Path;
 
 /// Without flushes: no test here pulls the plug.
@@ -85,4 +89,43 @@ fn a_faulty_store_is_what_it_hides_until_it_fails() {
         store.mend();
         assert_eq!(store.awake().unwrap().len(), usize::from(kept));
     }
+}
+
+#[test]
+fn restored_store_sets_aside_what_had_begun_also_what_was_asleep() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flows.db");
+    let with = |id: &str, status, wake_at, ended| {
+        let record = ExecutionRecord {
+            status,
+            wake_at,
+            ended,
+            awake: false,
+            ..record(id)
+        };
+        start_as(id, record)
+    };
+    let store = open(&path);
+    let appends = [
+        start("awake"),
+        with("asleep", Status::Running, Some(Timestamp(9_000)), None),
+        with("manual", Status::Manual, None, None),
+        with("undoing", Status::RollingBack, None, None),
+        with("queued", Status::Queued, None, None),
+        with("over", Status::Succeeded, None, Some(Timestamp(2_000))),
+    ];
+    assert_eq!(store.append(&appends), Ok(vec![]));
+    drop(store);
+    let done = restored(Some(&path), &Config::default()).unwrap();
+    let mut aside: Vec<_> = done.aside.iter().map(|one| one.id.to_string()).collect();
+    aside.sort();
+    assert_eq!(aside, ["asleep", "awake", "manual", "undoing"]);
+    assert_eq!(done.waiting, 1);
+    let store = open(&path);
+    assert!(store.due(Timestamp(10_000), 10).unwrap().is_empty());
+    assert!(store.awake().unwrap().is_empty());
+    let kept = store.record("asleep").unwrap().unwrap();
+    assert!(kept.broken.unwrap().cause.contains("restored"));
+    drop(store);
+    assert_eq!(restored(Some(&path), &Config::default()).unwrap().aside, []);
 }

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const RELEASE: &str = "--release";
 /// The part of each campaign that is run before a change goes in.
 pub const SLICES: [(&str, &[&str]); 11] = [
-    ("attack", &["--slice", "--jobs", "2"]),
+    ("attack", &["--slice", "--jobs", "3"]),
     ("crashes", &[]),
     ("simulate", &["--seeds", "600"]),
     ("leases", &["--count", "60000"]),
@@ -111,10 +111,10 @@ pub fn run_slice(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     run(campaign, &[arguments, &["--seed", &day]].concat())
 }
 
-/// Builds programs as `cargo test --workspace --all-features` does: other features would compile
-/// much a second time.
+/// Builds programs as `cargo test --workspace --all-features` does: other features would compile much a second time. An example
+/// is asked for, too, because only then the features count that tests need of dependencies.
 pub fn build_for_tests(programs: &[&str]) -> Result<(), String> {
-    let mut build = cargo(&["build", "--quiet", "--workspace", "--all-features"]);
+    let mut build = cargo(&["build", "--quiet", "--workspace", "--all-features", "--example", "shop"]);
     for program in programs {
         build.args(["--bin", program]);
     }

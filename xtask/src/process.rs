@@ -21,10 +21,19 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// The `cargo` that runs this program, in the root of the repository.
+/// The `cargo` that runs this program, in the root of the repository. What it told this program about its package it does not
+/// see again: crates that look at these variables would be compiled anew at each change between `cargo` and `cargo xtask`.
 pub fn cargo(arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let is_told = name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
+        if is_told {
+            command.env_remove(&name);
+        }
+    }
     command.args(arguments).current_dir(root()).stdin(Stdio::null());
     command
 }

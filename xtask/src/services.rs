@@ -184,14 +184,7 @@ fn clients() -> Result<[(&'static str, PathBuf); 4], String> {
     let python = install::python_with_psycopg()?;
     let packages = install::node_with_pg()?;
     let pooler = install::pooler()?;
-    process::run(&mut cargo(&[
-        "build",
-        "--quiet",
-        "--workspace",
-        "--all-features",
-        "--example",
-        "shop",
-    ]))?;
+    campaign::build_for_tests(&[])?;
     Ok([
         ("STARBRIDGE_CLIENT_PYTHON", python),
         ("STARBRIDGE_CLIENT_NODE", packages),

@@ -1,4 +1,5 @@
-//! Which addresses may be called: private addresses are refused unless the settings allow them. A flow must not be able to make a server call its own neighbours.
+//! Which addresses may be called: private addresses are refused unless the settings allow them (`http.private_addresses`,
+//! `http.allow`). A flow must not be able to make a server call its own neighbours.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;

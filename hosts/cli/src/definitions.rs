@@ -10,6 +10,7 @@ use starbridge_flow::limits::{Limits, is_name};
 use starbridge_flow::syntax::{NodeKind, Source, parse};
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::config::Config;
+use starbridge_node::escaping::escaped;
 use starbridge_node::supported_resources::SupportedResources;
 use starbridge_node::system::reason;
 use starbridge_runtime::ResourceMap;
@@ -225,6 +226,9 @@ pub fn read_json(text: &str, place: &str, output: Output) -> Result<Value, Exit>
     serde_json::from_str(text).map_err(|error| {
         let message = match text.trim() {
             "" => format!("{place} is empty, but should be JSON"),
+            name if place == "`--input`" && is_place(name) && name.ends_with(".json") => {
+                format!("there is no file `{}`, and that is no JSON", escaped(name))
+            }
             _ => format!("{place} is no JSON: {error}"),
         };
         let option = place.strip_prefix('`').and_then(|place| place.strip_suffix('`'));

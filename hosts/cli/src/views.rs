@@ -148,18 +148,7 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
         ("name", plain(execution, "name")),
         ("status", plain(execution, "status")),
     ];
-    if let Some(error) = text(execution, "error") {
-        let error = failure(error, text(execution, "cause"));
-        let place = text(execution, "step").map(|step| format!(" (in `{step}`)"));
-        entries.push(("error", format!("{error}{}", place.unwrap_or_default())));
-    }
-    if let Some(undo) = execution.get("rollback").and_then(Value::as_object) {
-        entries.push(("not undone", not_undone(undo)));
-        let left = undo.get("left").and_then(Value::as_array);
-        let left = left.into_iter().flat_map(|left| left.values());
-        let left: Vec<&str> = left.filter_map(Value::as_str).collect();
-        entries.push(("left to undo", left.join(", ")));
-    }
+    entries.extend(how_it_failed(execution));
     if let Some(waiting) = waiting(execution) {
         entries.push(("waits for", waiting));
     }
@@ -196,6 +185,24 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
 }
 
 /// The step that could not be undone, and the reason.
+/// The error of an execution, with its step, and what could not be undone.
+pub fn how_it_failed(execution: &Object) -> Vec<(&'static str, String)> {
+    let mut entries = Vec::new();
+    if let Some(error) = text(execution, "error") {
+        let error = failure(error, text(execution, "cause"));
+        let place = text(execution, "step").map(|step| format!(" (in `{step}`)"));
+        entries.push(("error", format!("{error}{}", place.unwrap_or_default())));
+    }
+    if let Some(undo) = execution.get("rollback").and_then(Value::as_object) {
+        entries.push(("not undone", not_undone(undo)));
+        let left = undo.get("left").and_then(Value::as_array);
+        let left = left.into_iter().flat_map(|left| left.values());
+        let left: Vec<&str> = left.filter_map(Value::as_str).collect();
+        entries.push(("left to undo", left.join(", ")));
+    }
+    entries
+}
+
 fn not_undone(undo: &Object) -> String {
     let why = failure(&plain(undo, "error"), text(undo, "cause"));
     format!("`{}`: {why}", plain(undo, "step"))

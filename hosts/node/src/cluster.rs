@@ -7,6 +7,10 @@ use starbridge_flow::time::Timestamp;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// How many files a node has for links beside those of its bound: about to show a certificate, about to be told that there are too
+/// many, and kept open to the owner for the next request.
+pub const RESERVE_LINKS: usize = 64;
+
 /// A node, as this one sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownNode {

@@ -3,17 +3,22 @@
 use crate::config::{Config, StoreConfig};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Broken, Clock, Mark, Store};
+use starbridge_machine::Status;
+use starbridge_ports::{Broken, Clock, Mark, Query, Store};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How many executions are marked at once.
+/// How many executions are read, and marked, at once.
 const TOGETHER: usize = 500;
+/// Those that have begun and not ended.
+const BEGUN: [Status; 3] = [Status::Running, Status::Manual, Status::RollingBack];
+/// Those that have not begun.
+const WAITING: [Status; 3] = [Status::Delayed, Status::Blocked, Status::Queued];
 /// Why an execution is left alone after a restore.
 const CAUSE: &str = "the store was restored: what this execution did after the backup is not known; `redrive` lets it go on, and \
                      calls made since may be made again under the same keys";
 
-/// An execution that was running in a backup.
+/// An execution that had begun in a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// Its id.
@@ -26,25 +31,46 @@ pub struct Restored {
     pub started: Timestamp,
 }
 
-/// Sets aside what was running when the backup was made, and lists it. `place` is a file, or the URL of a database; otherwise
-/// the one that is configured. Returns the place for people, too.
+/// What became of the executions of a restored store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Care {
+    /// The place of the store, for people.
+    pub place: String,
+    /// What is set aside.
+    pub aside: Vec<Restored>,
+    /// How many wait to begin, and will.
+    pub waiting: u64,
+}
+
+/// Sets aside what had begun and not ended when the backup was made, also what was asleep: it may have gone on since, and made
+/// calls. Lists it, the newest first. What is set aside already stays as it is. `place` is a file, or the URL of a database; otherwise
+/// the one that is configured.
 ///
 /// # Errors
 ///
 /// Why it can't be opened, or written.
-pub fn restored(place: Option<&Path>, config: &Config) -> Result<(String, Vec<Restored>), String> {
+pub fn restored(place: Option<&Path>, config: &Config) -> Result<Care, String> {
     let config = at(place, config);
     let (store, shown) = open(&config)?;
     let of = |error: starbridge_ports::StoreError| error.to_string();
+    let mut query = Query {
+        statuses: BEGUN.to_vec(),
+        limit: TOGETHER,
+        ..Query::default()
+    };
     let mut all = Vec::new();
-    for id in store.awake().map_err(of)? {
-        if let Some(record) = store.record(&id).map_err(of)? {
-            all.push(Restored {
-                id,
-                flow: record.flow,
-                name: record.name,
-                started: record.started,
-            });
+    loop {
+        let page = store.list(&query).map_err(of)?;
+        let items = page.items.into_iter().filter(|item| item.record.broken.is_none());
+        all.extend(items.map(|item| Restored {
+            id: item.id,
+            flow: item.record.flow,
+            name: item.record.name,
+            started: item.record.started,
+        }));
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            break;
         }
     }
     let broken = Broken {
@@ -55,7 +81,13 @@ pub fn restored(place: Option<&Path>, config: &Config) -> Result<(String, Vec<Re
         let marks = some.iter().map(|one| (one.id.clone(), Mark::Broken(broken.clone())));
         store.mark(&marks.collect::<Vec<_>>(), None).map_err(of)?;
     }
-    Ok((shown, all))
+    let counts = store.counts().map_err(of)?;
+    let waits = counts.iter().filter(|(status, _)| WAITING.contains(status));
+    Ok(Care {
+        place: shown,
+        aside: all,
+        waiting: waits.map(|(_, count)| count).sum(),
+    })
 }
 
 /// The configuration with the store at this place.

@@ -9,7 +9,7 @@ pub use limiter::Limiter;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::routes::routes;
+use crate::routes::{OF_SEVERAL, QUEUE, routes};
 use crate::scope::{Scope, allow, lacks};
 use axum::RequestExt;
 use axum::extract::{ConnectInfo, MatchedPath, RawPathParams, Request, State};
@@ -286,6 +286,10 @@ enum Needed {
 fn needed(path: &str, method: &Method) -> Needed {
     // HEAD is answered like GET.
     let method = if *method == Method::HEAD { &Method::GET } else { method };
+    let path = match path {
+        OF_SEVERAL if *method != Method::POST => QUEUE,
+        path => path,
+    };
     let mut routes = routes().filter(|route| route.path == path).peekable();
     if routes.peek().is_none() {
         return Needed::Any;

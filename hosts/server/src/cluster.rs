@@ -1,6 +1,7 @@
 //! The front of a node of a cluster: answers what the node can answer itself, and passes everything else on to the owner.
 
 mod asking;
+mod entry;
 mod events;
 mod front;
 mod link;
@@ -71,12 +72,12 @@ impl Post {
 }
 
 impl Server {
-    /// Answers requests as a node of a cluster until `end` comes. Others reach it at `links`.
+    /// Answers requests as a node of a cluster until `end` comes. Others reach it at `links`, over so many at once.
     pub fn stand(
         self,
         cluster: Arc<Cluster>,
         identity: Arc<Identity>,
-        links: TcpListener,
+        links: (TcpListener, usize),
         end: oneshot::Receiver<()>,
     ) -> (Post, impl Future<Output = ()> + Send + 'static) {
         let (role, now) = watch::channel(Role::Nobody);

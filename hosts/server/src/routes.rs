@@ -34,6 +34,7 @@ mod why;
 
 #[cfg(feature = "cluster")]
 pub use cluster::metrics as metrics_of;
+pub(crate) use queues::{OF_SEVERAL, QUEUE};
 pub use route::{Route, largest_body};
 pub use stream::Looked;
 #[cfg(feature = "console")]

@@ -82,6 +82,8 @@ mod retention;
 mod schedules;
 #[path = "api/secrets.rs"]
 mod secrets;
+#[path = "api/sessions.rs"]
+mod sessions;
 #[path = "api/sleepers.rs"]
 mod sleepers;
 #[path = "api/starts.rs"]

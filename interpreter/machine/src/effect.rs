@@ -1,5 +1,5 @@
 //! Calls, which are work for the outside. They follow from the state: after a crash the same call is sent again under
-//! the same key.
+//! the same idempotency key (`Idempotency-Key` of HTTP calls).
 
 use crate::event::EventId;
 use starbridge_flow::graph::{Pattern, Pointer};

@@ -1,4 +1,5 @@
-//! When a step is tried again: retry and its back-off (section "errors").
+//! When a step is tried again: retry and its back-off, from `intervalSeconds`, `multiplier` and
+//! `maxIntervalSeconds` (section "errors").
 
 use crate::state::FrameId;
 use starbridge_flow::graph::{BackoffKind, Retry};

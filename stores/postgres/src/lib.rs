@@ -40,6 +40,7 @@ mod retention;
 mod rows;
 mod segment;
 mod session;
+mod session_lock;
 mod settings;
 mod shared;
 mod stages;

@@ -10,8 +10,8 @@ use crate::link::Link;
 use crate::migrate;
 use crate::open::{Taking, open, unreached};
 use crate::open_error::OpenError;
-use crate::owner;
 use crate::session::Session;
+use crate::session_lock;
 use crate::settings::PostgresSettings;
 use crate::wait::wait;
 use starbridge_ports::StoreError;
@@ -123,19 +123,22 @@ impl Member {
     async fn begin(&mut self, session: &Session) -> Result<(), OpenError> {
         let (schema, name) = (&self.settings.schema, &self.settings.node);
         check(session, self.link.place(), &self.settings).await?;
-        if owner::lock(session, &format!("{schema}/node/{name}")).await?.is_some() {
+        if session_lock::take(session, &format!("{schema}/node/{name}"))
+            .await?
+            .is_some()
+        {
             return Err(OpenError::Settings(format!(
                 "a node `{name}` is in this cluster already: give each its own name with `cluster.node`"
             )));
         }
         // One at a time, also to make the store.
         let joining = format!("{schema}/join");
-        if let Some(who) = owner::lock(session, &joining).await? {
+        if let Some(who) = session_lock::take(session, &joining).await? {
             let place = self.link.place().to_owned();
             return Err(OpenError::Taken { place, who });
         }
         let begun = self.enter(session).await;
-        owner::unlock(session, &joining).await;
+        session_lock::give_back(session, &joining).await;
         begun
     }
 
@@ -185,15 +188,13 @@ impl Member {
             .await;
         for row in all.map_err(Failure::from)? {
             let name: &str = row.get(0);
-            let key = owner::key(&format!("{}/node/{name}", self.settings.schema));
-            let free = session.only("select pg_try_advisory_lock($1)", &[&key]).await?;
-            if free.get::<_, bool>(0) {
+            let class = session_lock::class(&format!("{}/node/{name}", self.settings.schema));
+            if !session_lock::is_held_by_others(session, class)
+                .await
+                .map_err(OpenError::from)?
+            {
                 let leaves = "delete from nodes where slot is not null and name = $1";
                 session.execute(leaves, &[&name]).await.map_err(Failure::from)?;
-                session
-                    .query("select pg_advisory_unlock($1)", &[&key])
-                    .await
-                    .map_err(Failure::from)?;
             }
         }
         Ok(())
@@ -252,7 +253,7 @@ impl Member {
     }
 
     async fn see(&self, session: &Session, is_fresh: bool) -> Result<Seen, Failure> {
-        let held = owner::is_held();
+        let held = session_lock::is_held();
         let state = format!(
             "select {held}, nextval($2::text::regclass), latest.process, latest.joined
             from (select 1) as one left join (
@@ -264,7 +265,10 @@ impl Member {
                 coalesce(pg_sequence_last_value(('heartbeat_' || n.slot)::regclass), 0), convert_from(s.text, 'UTF8')
             from nodes n left join shelf s on s.kind = $1 and s.name = n.name
             where n.slot is not null order by n.slot";
-        let (key, mine) = (owner::key(&self.settings.schema), format!("heartbeat_{}", self.slot));
+        let (key, mine) = (
+            session_lock::class(&self.settings.schema),
+            format!("heartbeat_{}", self.slot),
+        );
         let answers = session
             .query_all(&[(&state, &[&key, &mine]), (others, &[&DRAINS])])
             .await?;
@@ -303,7 +307,7 @@ impl Member {
             let leaves = "delete from nodes where slot is not null and name = $1";
             // If this fails, the end of the session says the same.
             let _ = session.execute(leaves, &[&name]).await;
-            owner::unlock(&session, &format!("{schema}/node/{name}")).await;
+            session_lock::give_back(&session, &format!("{schema}/node/{name}")).await;
         });
     }
 }

@@ -10,9 +10,10 @@ use std::fmt::Write;
 
 /// The steps from nothing to the current format, in order. A released one is never changed: the store keeps its
 /// checksum.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-cluster.sql"),
+    include_str!("../migrations/0003-locks.sql"),
 ];
 
 /// What is there of a store.

@@ -9,6 +9,7 @@ use crate::open_error::OpenError;
 use crate::owner;
 use crate::readers::Readers;
 use crate::session::Session;
+use crate::session_lock;
 use crate::settings::PostgresSettings;
 use crate::shared::Shared;
 use crate::wait::wait;
@@ -57,7 +58,7 @@ async fn take(
     if let Some(silent) = &taking.silent {
         owner::evict(session, schema, silent).await?;
     }
-    if let Some(who) = owner::lock(session, schema).await? {
+    if let Some(who) = session_lock::take(session, schema).await? {
         return Err(OpenError::Taken {
             place: link.place().to_owned(),
             who,

@@ -1,13 +1,13 @@
 //! Who has the store: one process at a time.
 //!
-//! Two things say so. A lock of the session tells a second process at once, and is gone with the session. But a process that
+//! Two things say so. A lock of the session ([`session_lock`]) tells a second process at once, and is gone with the session. But a process that
 //! stood still may come back after its session ended. So each append also locks the row of its writer, and writes nothing if
 //! that is over: whoever takes the store ends all writers before, which waits for appends under way.
 
 use crate::checks::moment;
 use crate::fault::Failure;
 use crate::session::Session;
-use starbridge_flow::fnv::fnv1a_32;
+use crate::session_lock;
 use tokio_postgres::error::SqlState;
 
 /// The stay of a process in a store.
@@ -31,67 +31,11 @@ pub(crate) fn is_fenced(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::DIVISION_BY_ZERO)
 }
 
-/// The number of the lock of a schema.
-pub(crate) fn key(schema: &str) -> i64 {
-    // "Stbr", so that other programs with locks have others.
-    const OURS: i64 = 0x5374_6272;
-    (OURS << 32) | i64::from(fnv1a_32(schema.bytes()))
-}
-
-/// Takes the lock. One that a process just left is waited for. `Some` says who has it.
-pub(crate) async fn lock(session: &Session, schema: &str) -> Result<Option<String>, Failure> {
-    session.run("set lock_timeout = '3s'").await?;
-    let taken = session.query("select pg_advisory_lock($1)", &[&key(schema)]).await;
-    session.run("set lock_timeout = '20s'").await?;
-    match taken {
-        Ok(_) => Ok(None),
-        Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => holder(session, schema).await.map(Some),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Ends the sessions that have the lock, if the stay that has the store is one of this process, which has fallen silent.
 pub(crate) async fn evict(session: &Session, schema: &str, process: &str) -> Result<(), Failure> {
-    let ends = format!(
-        "select pg_terminate_backend(l.pid) from pg_catalog.pg_locks l where {LOCKS}
-            and $2 = (select n.process::text from writers w join nodes n on n.incarnation = w.incarnation
-                where not w.over order by w.incarnation desc limit 1)"
-    );
-    session.query(&ends, &[&key(schema), &process]).await?;
-    Ok(())
-}
-
-/// Whether somebody has the lock.
-pub(crate) fn is_held() -> String {
-    format!("exists (select 1 from pg_catalog.pg_locks l where {LOCKS})")
-}
-
-/// Which locks are the one of a store, whose number is the first value.
-const LOCKS: &str = "l.locktype = 'advisory' and l.granted and l.objsubid = 1
-    and l.classid = (($1::bigint >> 32) & 4294967295)::oid and l.objid = ($1::bigint & 4294967295)::oid
-    and l.database = (select oid from pg_catalog.pg_database where datname = current_database())";
-
-/// Who has the lock, in words.
-async fn holder(session: &Session, schema: &str) -> Result<String, Failure> {
-    let asked = format!(
-        "select a.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), 'a socket')
-        from pg_catalog.pg_locks l join pg_catalog.pg_stat_activity a on a.pid = l.pid where {LOCKS}"
-    );
-    let Some(row) = session.first(&asked, &[&key(schema)]).await? else {
-        return Ok("another process".to_owned());
-    };
-    let (process, name, from): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
-    let name = match name.strip_prefix("starbridge ") {
-        Some(node) => format!("the node `{node}`"),
-        None => "another process".to_owned(),
-    };
-    Ok(format!("{name} at {from} (process {process} of the database)"))
-}
-
-/// Gives the lock back before the session ends: the server may take a moment to see that end.
-pub(crate) async fn unlock(session: &Session, schema: &str) {
-    // If this fails, the session has ended.
-    let _ = session.query("select pg_advisory_unlock($1)", &[&key(schema)]).await;
+    let is_silent = "$2 = (select n.process::text from writers w join nodes n on n.incarnation = w.incarnation
+        where not w.over order by w.incarnation desc limit 1)";
+    session_lock::evict(session, schema, is_silent, process).await
 }
 
 /// Begins a stay: ends all others, which waits for their appends under way. `process`: what the stays of this process have in

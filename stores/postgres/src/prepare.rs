@@ -6,8 +6,8 @@ use crate::link::Link;
 use crate::migrate::{self, FORMAT, Lack};
 use crate::open::unreached;
 use crate::open_error::OpenError;
-use crate::owner;
 use crate::session::Session;
+use crate::session_lock;
 use crate::settings::PostgresSettings;
 use crate::wait::wait;
 
@@ -64,14 +64,14 @@ async fn prepare_on(
     };
     // One at a time: nodes that join make tables, too.
     let joining = format!("{schema}/join");
-    if let Some(who) = owner::lock(session, &joining).await? {
+    if let Some(who) = session_lock::take(session, &joining).await? {
         return Err(OpenError::Taken {
             place: place.to_owned(),
             who,
         });
     }
     let done = change(session, place, schema, wanted, changes).await;
-    owner::unlock(session, &joining).await;
+    session_lock::give_back(session, &joining).await;
     let lack = done?;
     let had = lack.as_ref().map_or(FORMAT, |lack| lack.has);
     let is_brought = changes && (wanted == Preparing::Upgrade || had == 0);

@@ -2,9 +2,10 @@
 
 use crate::fault::{Failure, said};
 use crate::link::Link;
-use crate::owner::{self, Fate};
+use crate::owner::Fate;
 use crate::readers::Readers;
 use crate::session::Session;
+use crate::session_lock;
 use crate::wait::wait;
 use crate::write::{Attempt, Counts, Work, Writer};
 use starbridge_machine::Status;
@@ -164,7 +165,8 @@ impl Shared {
     fn unlock(&self, session: Option<Session>) {
         if let Some(session) = session {
             let schema = self.link.schema().to_owned();
-            self.link.briefly(async move { owner::unlock(&session, &schema).await });
+            self.link
+                .briefly(async move { session_lock::give_back(&session, &schema).await });
         }
     }
 

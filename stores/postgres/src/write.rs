@@ -6,6 +6,7 @@ use crate::head::Heads;
 use crate::link::Link;
 use crate::owner::{self, Backend, FENCE, Fate, Seat};
 use crate::session::{Param, Session};
+use crate::session_lock;
 use crate::wait::{Pending, all_in_order, wait};
 use futures_util::future::join;
 use rustc_hash::FxHashMap;
@@ -283,7 +284,7 @@ impl Writer {
         }
         let mine = backend(session).await?;
         self.backends.push(mine.clone());
-        if let Some(who) = owner::lock(session, link.schema()).await? {
+        if let Some(who) = session_lock::take(session, link.schema()).await? {
             let why = format!("while the database was away, {who} has taken the store");
             return Err(gone(&why));
         }

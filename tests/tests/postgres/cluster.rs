@@ -318,7 +318,7 @@ fn a_drained_owner_hands_over_and_no_request_fails() {
     // It takes the store only if no other can.
     b.kill();
     until(|| c.owns().then_some(()));
-    assert!(a.ready().is_some_and(|said| said.contains("standing by")));
+    until(|| a.ready().filter(|said| said.contains("standing by")));
     c.kill();
     until(|| a.owns().then_some(()));
     // Those that were killed count until they were silent for a while.

@@ -1,5 +1,6 @@
 //! What is not opened, and what is said of it.
 
+use crate::nodes::until;
 use crate::stand::Stand;
 use starbridge_node::config::Config;
 use starbridge_node::store_care::restored;
@@ -27,6 +28,29 @@ fn a_second_process_is_refused_by_name() {
     assert!(!second.is_new());
     // Another schema is another store.
     assert!(PostgresStore::open(&stand.settings()).is_ok());
+}
+
+#[test]
+fn locks_of_a_stranger_stop_nobody() {
+    let stand = Stand::start();
+    let settings = stand.settings();
+    stand.sql("create role passer login");
+    let first = PostgresStore::open(&settings).unwrap();
+    let seen = "from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()";
+    assert_eq!(stand.sql(&format!("select count(*) {seen}")), "1");
+    // It waits behind the owner, and has the lock as soon as that one is gone.
+    let takes = format!("select pg_advisory_lock(classid::bigint << 32 | objid::bigint) {seen}");
+    let mut passer = stand.psql("passer", "postgres", &takes);
+    let mut passer = passer.args(["-c", "select pg_sleep(600)"]).spawn().unwrap();
+    let count = |of: &str| stand.sql(&format!("select count(*) {seen} and {of}"));
+    until(|| (count("not granted") == "1").then_some(()));
+    drop(first);
+    until(|| (count("granted") == "1").then_some(()));
+    let second = PostgresStore::open(&settings).unwrap();
+    assert!(refused(&settings).contains("in use by the node `tests`"));
+    drop(second);
+    passer.kill().unwrap();
+    passer.wait().unwrap();
 }
 
 #[test]
@@ -239,9 +263,11 @@ fn what_was_running_in_a_restored_store_waits_for_a_word() {
     let taken = restored(None, &config).unwrap_err();
     assert!(taken.contains("in use"), "{taken}");
     drop(store);
-    let (place, found) = restored(None, &config).unwrap();
-    assert!(place.contains(&settings.schema));
-    assert_eq!(found.iter().map(|one| one.id.clone()).collect::<Vec<_>>(), awake);
+    let done = restored(None, &config).unwrap();
+    assert!(done.place.contains(&settings.schema));
+    let mut found: Vec<_> = done.aside.iter().map(|one| one.id.clone()).collect();
+    found.sort();
+    assert_eq!(found, awake);
     let store = PostgresStore::open(&settings).unwrap();
     assert_eq!(store.awake().unwrap(), Vec::<starbridge_flow::value::Text>::new());
     for id in &awake {
@@ -249,5 +275,5 @@ fn what_was_running_in_a_restored_store_waits_for_a_word() {
         assert!(record.broken.unwrap().cause.contains("restored"));
     }
     drop(store);
-    assert_eq!(restored(None, &config).unwrap().1, []);
+    assert_eq!(restored(None, &config).unwrap().aside, []);
 }

@@ -42,26 +42,20 @@ impl Stand {
     }
 
     pub fn sql_in(&self, database: &str, sql: &str) -> String {
-        let program = std::env::var_os(Kind::Postgres.variable()).map(PathBuf::from).unwrap();
-        let said = Command::new(program.with_file_name("psql"))
-            .args([
-                "-X",
-                "-A",
-                "-t",
-                "-q",
-                "-v",
-                "ON_ERROR_STOP=1",
-                "-h",
-                "127.0.0.1",
-                "-U",
-                "starbridge",
-            ])
-            .args(["-p", &self.service.port().to_string(), "-d", database, "-c", sql])
-            .output()
-            .unwrap();
+        let said = self.psql("starbridge", database, sql).output().unwrap();
         let problem = String::from_utf8_lossy(&said.stderr);
         assert!(said.status.success(), "{sql}: {problem}");
         String::from_utf8_lossy(&said.stdout).trim().to_owned()
+    }
+
+    /// The program `psql`, which runs SQL as a role.
+    pub fn psql(&self, role: &str, database: &str, sql: &str) -> Command {
+        let program = std::env::var_os(Kind::Postgres.variable()).map(PathBuf::from).unwrap();
+        let mut psql = Command::new(program.with_file_name("psql"));
+        psql.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1"])
+            .args(["-p", &self.service.port().to_string(), "-U", role, "-d", database])
+            .args(["-c", sql]);
+        psql
     }
 }
 

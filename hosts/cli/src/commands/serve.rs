@@ -114,7 +114,8 @@ fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
 async fn serve(config: &Config, options: &Options, voice: Voice, output: Output) -> Result<(), Exit> {
     let signals = Signals::listen().map_err(|error| fault(output, &error, ""))?;
     change_of_keys(config, options, output)?;
-    let files = Files::raise(config.server.connections, config.owners() * config.runtime.calls);
+    let calls = config.owners() * config.runtime.calls;
+    let files = Files::raise(config.server.connections, calls, config.cluster.is_set());
     let server = bind(config, files, output).await?;
     // A mistake in the settings is found before a store is created.
     let settings = settings(config, in_memory()).map_err(|error| bad(output, &error, ""))?;
@@ -132,7 +133,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         }
         files.log();
         tokio::spawn(memory::give_back());
-        return cluster::serve(config, server, signals, voice).await;
+        return cluster::serve(config, server, files.links(), signals, voice).await;
     }
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
     let opened = open_configured(config, options.accept_lost_log);

@@ -32,16 +32,16 @@ pub struct Options {
     #[arg(long, group = "parts", conflicts_with = "follow")]
     pub steps: bool,
     /// Of the steps only those that failed
-    #[arg(long, requires = "steps")]
+    #[arg(long, requires = "steps", conflicts_with_all = ["timeline", "iterations", "tree", "state", "attempts"])]
     pub failed: bool,
     /// Of the steps only those that are not over
-    #[arg(long, requires = "steps")]
+    #[arg(long, requires = "steps", conflicts_with_all = ["timeline", "iterations", "tree", "state", "attempts"])]
     pub running: bool,
     /// Of the steps only visits of the one of this name
-    #[arg(long, value_name = "NAME", requires = "steps")]
+    #[arg(long, value_name = "NAME", requires = "steps", conflicts_with_all = ["timeline", "iterations", "tree", "state", "attempts"])]
     pub step: Option<String>,
     /// The steps, the time line or the iterations as they were after this event
-    #[arg(long, value_name = "EVENT", requires = "parts", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "EVENT", requires = "parts", conflicts_with_all = ["tree", "state", "attempts"], value_parser = clap::value_parser!(u64).range(1..))]
     pub at: Option<u64>,
     /// Shows each attempt of a visit instead, given by the `event` of its row in `--steps --json`
     #[arg(long, value_name = "EVENT", conflicts_with_all = ["steps", "tree", "follow"])]
@@ -50,16 +50,16 @@ pub struct Options {
     #[arg(long, group = "parts", conflicts_with_all = ["attempts", "tree", "state", "follow"])]
     pub timeline: bool,
     /// The time line from this time on (RFC 3339)
-    #[arg(long, value_name = "TIME", requires = "timeline")]
+    #[arg(long, value_name = "TIME", requires = "timeline", conflicts_with_all = ["steps", "iterations", "tree", "state", "attempts"])]
     pub from: Option<String>,
     /// The time line up to this time (RFC 3339)
-    #[arg(long, value_name = "TIME", requires = "timeline")]
+    #[arg(long, value_name = "TIME", requires = "timeline", conflicts_with_all = ["steps", "iterations", "tree", "state", "attempts"])]
     pub to: Option<String>,
     /// Shows the iterations of a foreach instead, or the branches of a parallel, given by the `event` of its row in `--steps --json`
     #[arg(long, value_name = "EVENT", group = "parts", conflicts_with_all = ["attempts", "tree", "state", "follow"])]
     pub iterations: Option<u64>,
     /// Of the iterations only those that stand so: running, succeeded, failed, cancelled or notBegun
-    #[arg(long, value_name = "STATUS", requires = "iterations")]
+    #[arg(long, value_name = "STATUS", requires = "iterations", conflicts_with_all = ["steps", "timeline", "tree", "state", "attempts"])]
     pub status: Option<String>,
     /// Shows it with the executions that it started, and those that they started
     #[arg(long, conflicts_with_all = ["steps", "follow"])]

@@ -63,7 +63,7 @@ struct UpgradeOptions {
     print: bool,
 }
 
-/// Sets aside what was running in a backup that was put back, and lists it
+/// Sets aside what had begun and not ended in a backup that was put back, and lists it
 ///
 /// What these executions did after the backup is not known. Nothing goes on with them until `starbridge redrive` says so;
 /// `starbridge list --reason broken` lists them again. No server may have the store open.
@@ -209,7 +209,8 @@ fn shown(done: &Prepared, rights: &[String], print: bool) -> Value {
 fn run_restored(place: &Place, output: Output) -> Result<(), Exit> {
     let config = server_config(place.config.as_deref(), output)?;
     let done = restored(place.store.as_deref(), &config);
-    let (shown, all) = done.map_err(|error| fault(output, &error, "a server that has it open is stopped first"))?;
+    let done = done.map_err(|error| fault(output, &error, "a server that has it open is stopped first"))?;
+    let (shown, all) = (&done.place, &done.aside);
     if output.json() {
         let items = all.iter().map(|one| {
             let mut item = Object::new();
@@ -220,12 +221,18 @@ fn run_restored(place: &Place, output: Output) -> Result<(), Exit> {
             Value::from(item)
         });
         let mut result = Object::new();
-        result.insert("store".into(), shown.into());
+        result.insert("store".into(), shown.as_str().into());
         result.insert("items".into(), items.collect::<Vec<_>>().into());
+        result.insert("waiting".into(), done.waiting.into());
         return finish_value(output, &result.into(), Ok(()));
     }
+    if done.waiting > 0 {
+        output.note(&format!("waiting to begin in {shown}, and will: {}", done.waiting));
+    }
     if all.is_empty() {
-        output.note(&format!("nothing was running in {shown}: all goes on as it is"));
+        output.note(&format!(
+            "nothing had begun and not ended in {shown}: there is nothing to set aside"
+        ));
         return Ok(());
     }
     let rows: Vec<Vec<String>> = all
@@ -241,7 +248,8 @@ fn run_restored(place: &Place, output: Output) -> Result<(), Exit> {
         .collect();
     output.print(&table(&["ID", "FLOW", "NAME", "STARTED"], &rows))?;
     output.note(&format!(
-        "set aside in {shown}: {}; each waits until `starbridge redrive` lets it go on, or `starbridge stop` ends it",
+        "set aside in {shown}: {}; each waits until `starbridge redrive` lets it go on, or `starbridge stop` ends it; `starbridge bulk redrive \
+         --reason broken` lets all go on",
         all.len()
     ));
     Ok(())

@@ -4,7 +4,7 @@ use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::table::{listing, time};
-use crate::views::{id_of, place, plain, text};
+use crate::views::{how_it_failed, id_of, place, plain, text};
 use clap::Args;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
@@ -30,14 +30,30 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }
-    output.print(&shown(&answer.object()))
+    let answer = answer.object();
+    match answer.get("waitingFor").and_then(Value::as_object) {
+        Some(first) => output.print(&shown(&answer, first)),
+        None => output.print(&ended(&client.get(&["executions", &id], &[])?.object())),
+    }
 }
 
-fn shown(answer: &Object) -> String {
-    let status = plain(answer, "status");
-    let Some(first) = answer.get("waitingFor").and_then(Value::as_object) else {
-        return listing(&[("status", status), ("reason", "it has ended".to_owned())]);
+/// How an execution ended, and what lets it go on.
+fn ended(execution: &Object) -> String {
+    let status = plain(execution, "status");
+    let acts: &[&str] = match status.as_str() {
+        "RollbackFailed" => &["starbridge redrive", "starbridge skip --cause TEXT"],
+        "Failed" | "TimedOut" | "Stopped" => &["starbridge redrive"],
+        _ => &[],
     };
+    let mut entries = vec![("status", status), ("reason", "it has ended".to_owned())];
+    entries.extend(how_it_failed(execution));
+    let id = plain(execution, "id");
+    entries.extend(acts.iter().map(|act| ("act", format!("{act} {id}"))));
+    listing(&entries)
+}
+
+fn shown(answer: &Object, first: &Object) -> String {
+    let status = plain(answer, "status");
     let mut entries = vec![
         ("status", status),
         ("reason", plain(first, "reason")),

@@ -1,29 +1,39 @@
 //! Asking whoever owns the store, this node or another.
 
 use super::pins::{Identity, NAME};
-use super::role::{FROM, NOT_OWNER, Peer, Role};
+use super::role::{FROM, LINK_FULL, NOT_OWNER, Peer, Role};
 use crate::access::Access;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use hyper::body::{Frame, SizeHint};
-use starbridge_node::cluster::Cluster;
+use starbridge_node::cluster::{Cluster, RESERVE_LINKS};
 use starbridge_node::problem::Problem;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
 /// How long the owner may take to let a node in.
 const CONNECT: Duration = Duration::from_secs(2);
 /// Between two tries of an owner that does not answer.
 const AGAIN: Duration = Duration::from_millis(100);
+/// How many links to the owner are kept for the next request, and how long.
+const SPARE_LINKS: usize = RESERVE_LINKS / 2;
+const SPARE: Duration = Duration::from_secs(15);
+/// An answer up to this size is taken whole, so that a client that does not read it keeps no link to the owner.
+const KEPT_KIB: u32 = 128;
+/// The room for such answers. What does not fit keeps its link.
+const ROOM_KIB: usize = 128 * 1024;
+
+/// What is said of a body that broke off, or was none.
+pub(super) const BROKEN_BODY: &str = "the body did not arrive";
 
 /// The state of the front.
 pub(super) struct Front {
@@ -33,14 +43,20 @@ pub(super) struct Front {
     pub(super) access: Access,
     /// The client for the owner that was reached last.
     client: Mutex<Option<(Peer, reqwest::Client)>>,
+    /// The room for answers that are taken whole, in KiB.
+    room: Arc<Semaphore>,
 }
 
 /// Why a request has no answer.
 enum Failed {
     /// Nothing of it was carried out.
     NotSent,
+    /// The owner has as many links as it takes. Nothing was carried out.
+    Full,
     /// The owner went away before it answered.
     Lost,
+    /// The client's body broke off, or was none.
+    Broken,
 }
 
 impl Front {
@@ -56,7 +72,14 @@ impl Front {
             identity,
             access,
             client: Mutex::default(),
+            room: Arc::new(Semaphore::new(ROOM_KIB)),
         }
+    }
+
+    /// The certificate of this node.
+    #[cfg(test)]
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     fn client(&self, peer: &Peer) -> Option<reqwest::Client> {
@@ -94,31 +117,62 @@ impl Front {
             headers.insert(FROM, from);
         }
         let mut request = client.request(parts.method.clone(), url).headers(headers);
+        let is_broken = Arc::new(AtomicBool::new(false));
         if !body.is_end_stream() {
-            request = request.body(reqwest::Body::wrap(Shared(Mutex::new(body))));
+            let is_broken = is_broken.clone();
+            request = request.body(reqwest::Body::wrap(Shared {
+                body: Mutex::new(body),
+                is_broken,
+            }));
         }
         let mut role = self.role.clone();
         let gone = async {
             // A sender that was dropped means the same.
             let _ = role.wait_for(|role| !role.is_standby_of(peer)).await;
         };
-        let answered = tokio::select! {
-            answered = request.send() => answered,
+        let answered = async {
+            let answered = request.send().await;
+            self.cluster.counters.forwarded.fetch_add(1, Ordering::Relaxed);
+            let answered = answered.map_err(|error| match error.is_connect() {
+                true => Failed::NotSent,
+                false if is_broken.load(Ordering::Relaxed) => Failed::Broken,
+                false => Failed::Lost,
+            })?;
+            let answered: Response<reqwest::Body> = answered.into();
+            if answered.headers().contains_key(NOT_OWNER) {
+                return Err(Failed::NotSent);
+            }
+            if answered.headers().contains_key(LINK_FULL) {
+                return Err(Failed::Full);
+            }
+            self.keep(answered.map(Body::new)).await
+        };
+        let mut answered = tokio::select! {
+            answered = answered => answered?,
             () = gone => return Err(Failed::Lost),
         };
-        self.cluster.counters.forwarded.fetch_add(1, Ordering::Relaxed);
-        let answered = answered.map_err(|error| match error.is_connect() {
-            true => Failed::NotSent,
-            false => Failed::Lost,
-        })?;
-        let answered: Response<reqwest::Body> = answered.into();
-        if answered.headers().contains_key(NOT_OWNER) {
-            return Err(Failed::NotSent);
-        }
-        let mut answered = answered.map(Body::new);
         answered.headers_mut().remove(header::CONNECTION);
         answered.headers_mut().remove(header::TRANSFER_ENCODING);
         Ok(answered)
+    }
+
+    /// Takes an answer that is small whole, and gives its link back.
+    async fn keep(&self, answered: Response<Body>) -> Result<Response<Body>, Failed> {
+        let size = answered.body().size_hint().upper();
+        let kib = size.and_then(|bytes| u32::try_from(bytes.div_ceil(1024)).ok());
+        let Some(kib @ ..=KEPT_KIB) = kib else {
+            return Ok(answered);
+        };
+        let Ok(room) = self.room.clone().try_acquire_many_owned(kib) else {
+            return Ok(answered);
+        };
+        let (head, body) = answered.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.map_err(|_| Failed::Lost)?;
+        let body = match bytes.is_empty() {
+            true => Body::empty(),
+            false => Body::from(Bytes::from_owner(Roomed { bytes, _room: room })),
+        };
+        Ok(Response::from_parts(head, body))
     }
 
     /// Asks whoever owns the store, and waits for an owner until `until`.
@@ -139,6 +193,15 @@ impl Front {
                 Role::Nobody => Failed::NotSent,
             };
             let safe = matches!(failed, Failed::NotSent) || parts.method.is_safe();
+            if matches!(failed, Failed::Full) {
+                return unavailable(
+                    "TooManyConnections",
+                    "the node that has the store has as much from other nodes under way as it takes: try again later",
+                );
+            }
+            if matches!(failed, Failed::Broken) {
+                return Problem::bad(BROKEN_BODY).into_response();
+            }
             if !safe {
                 return unavailable(
                     "OwnerLost",
@@ -161,6 +224,8 @@ pub(super) fn client(identity: &Identity, certificate: &str) -> Option<reqwest::
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(identity.client(certificate).ok()?)
         .connect_timeout(CONNECT)
+        .pool_max_idle_per_host(SPARE_LINKS)
+        .pool_idle_timeout(SPARE)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -169,8 +234,24 @@ pub(super) fn client(identity: &Identity, certificate: &str) -> Option<reqwest::
     client.ok()
 }
 
+/// An answer that was taken whole, which has its room until all of it is sent.
+struct Roomed {
+    bytes: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Roomed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// A body that several threads may have, one at a time.
-struct Shared(Mutex<Body>);
+struct Shared {
+    body: Mutex<Body>,
+    /// Whether it broke off.
+    is_broken: Arc<AtomicBool>,
+}
 
 impl HttpBody for Shared {
     type Data = Bytes;
@@ -180,16 +261,20 @@ impl HttpBody for Shared {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let body = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        Pin::new(body).poll_frame(context)
+        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let frame = Pin::new(body).poll_frame(context);
+        if let Poll::Ready(Some(Err(_))) = &frame {
+            self.is_broken.store(true, Ordering::Relaxed);
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_end_stream()
+        self.body.lock().unwrap_or_else(PoisonError::into_inner).is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).size_hint()
+        self.body.lock().unwrap_or_else(PoisonError::into_inner).size_hint()
     }
 }
 

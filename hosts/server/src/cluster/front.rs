@@ -1,6 +1,6 @@
 //! What a node does with a request: answers it as the owner, or passes it on.
 
-use super::asking::{Front, Sent, unavailable};
+use super::asking::{BROKEN_BODY, Front, Sent, unavailable};
 use super::events::resumed;
 use super::role::{FROM, Role};
 use crate::routes::metrics_of;
@@ -59,7 +59,7 @@ async fn answer(
         true => match tokio::time::timeout(ARRIVAL, to_bytes(body, usize::MAX)).await {
             Ok(Ok(bytes)) => Sent::Kept(bytes),
             // The client has gone, or is too slow.
-            Ok(Err(_)) | Err(_) => return Problem::bad("the body did not arrive").into_response(),
+            Ok(Err(_)) | Err(_) => return Problem::bad(BROKEN_BODY).into_response(),
         },
     };
     let answered = front.ask(&parts, from, body, until).await;
@@ -92,6 +92,8 @@ fn parts_of(request: &Request<Body>) -> Parts {
 /// What a node that stands by answers itself.
 fn own(front: &Front, role: &Role, request: &Request<Body>) -> Option<Response<Body>> {
     match request.uri().path() {
+        // `OPTIONS *`, which is about no resource.
+        path if !path.starts_with('/') => Some(Problem::bad("the path of a request begins with `/`").into_response()),
         "/healthz" => Some("alive\n".into_response()),
         "/readyz" => Some(match role {
             Role::Standby(peer) => format!("standing by, {} has the store\n", peer.name).into_response(),

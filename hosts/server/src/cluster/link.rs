@@ -1,33 +1,42 @@
 //! The link: where other nodes pass requests on to this one.
 
+use super::entry::{Entry, HANDSHAKES, Refused, Seat, full};
 use super::pins::Identity;
 use super::reach::{self, REACH};
 use super::role::{FROM, NOT_OWNER, Role};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderValue, Request, Response, StatusCode};
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use starbridge_node::cluster::Cluster;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_stream::StreamExt;
 
 /// How long a stranger gets to show a certificate.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// The pause if the system has no more connections to give.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long a link may be quiet. The other end closes it long before, unless its machine is gone.
+const QUIET: Duration = Duration::from_secs(60);
+/// How long a node is told that there are too many links, and how much of its request is read for that: a close before the end of
+/// the request would lose the answer.
+const REFUSAL: Duration = Duration::from_secs(1);
+const MAX_LINGER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Answers other nodes.
+/// Answers other nodes, over so many links at once.
 pub(super) async fn serve(
-    listener: TcpListener,
+    (listener, most): (TcpListener, usize),
     identity: Arc<Identity>,
     cluster: Arc<Cluster>,
     role: watch::Receiver<Role>,
@@ -40,6 +49,8 @@ pub(super) async fn serve(
         }
     };
     let acceptor = TlsAcceptor::from(config);
+    let entry = Arc::new(Entry::new(most));
+    let mut entering = VecDeque::new();
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
@@ -47,11 +58,20 @@ pub(super) async fn serve(
                     identity: identity.clone(),
                     cluster: cluster.clone(),
                     role: role.clone(),
+                    entry: entry.clone(),
                 };
-                tokio::spawn(connection(stream, from, acceptor.clone(), end));
+                entering.retain(|(_, task): &(SocketAddr, tokio::task::AbortHandle)| !task.is_finished());
+                if entering.len() >= HANDSHAKES
+                    && let Some((from, first)) = entering.pop_front()
+                {
+                    first.abort();
+                    entry.refuse(&cluster.counters, from, &Refused::Crowd);
+                }
+                let task = tokio::spawn(enter(stream, from, acceptor.clone(), end));
+                entering.push_back((from, task.abort_handle()));
             }
             Err(error) => {
-                tracing::warn!(%error, "no link can be taken");
+                entry.fail(&error);
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -64,35 +84,87 @@ struct End {
     identity: Arc<Identity>,
     cluster: Arc<Cluster>,
     role: watch::Receiver<Role>,
+    entry: Arc<Entry>,
 }
 
-async fn connection(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, end: End) {
+/// Lets a node in.
+async fn enter(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, end: End) {
     // Without it an answer in two parts waits for a timer of the other side.
     let _ = stream.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
-        refused => {
-            // Whoever looks whether somebody listens says nothing at all.
-            let silent = matches!(&refused, Ok(Err(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof);
-            if !silent {
-                end.cluster.counters.strangers.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%from, "a connection to the link without the certificate of a node is refused");
+        Ok(Err(error)) => {
+            if let Some(why) = Refused::of(&error) {
+                end.entry.refuse(&end.cluster.counters, from, &why);
             }
             return;
         }
+        Err(_) => return end.entry.refuse(&end.cluster.counters, from, &Refused::Late),
     };
+    match end.entry.seat().await {
+        Some(Seat::Usual(seat)) => drop(tokio::spawn(async move {
+            linked(stream, end).await;
+            drop(seat);
+        })),
+        Some(Seat::Refused(seat)) => drop(tokio::spawn(async move {
+            let _ = tokio::time::timeout(2 * REFUSAL, turned_away(stream, end)).await;
+            drop(seat);
+        })),
+        None => {}
+    }
+}
+
+/// A link, to its end.
+async fn linked(stream: TlsStream<TcpStream>, end: End) {
     let service = service_fn(move |request| answer(request, end.clone()));
     // A node that ends breaks its connections.
     let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(QUIET)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+/// A link above the bound: what is passed on over it is not carried out.
+async fn turned_away(stream: TlsStream<TcpStream>, end: End) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let end = end.clone();
+        async move {
+            // Whether nodes reach each other does not depend on how much they have to do.
+            if !request.headers().contains_key(FROM) {
+                return answer(request, end).await;
+            }
+            let mut body = Body::new(request.into_body()).into_data_stream();
+            let read = async {
+                let mut left = MAX_LINGER_BYTES;
+                while let Some(Ok(bytes)) = body.next().await {
+                    left = left.saturating_sub(bytes.len());
+                    if left == 0 {
+                        return;
+                    }
+                }
+            };
+            // Who takes longer may miss the answer.
+            let _ = tokio::time::timeout(REFUSAL, read).await;
+            Ok(full())
+        }
+    });
+    let _ = http1::Builder::new()
+        .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
 async fn answer(request: Request<Incoming>, end: End) -> Result<Response<Body>, Infallible> {
-    Ok(match request.headers().get(REACH).and_then(|name| name.to_str().ok()) {
+    let mut answered = match request.headers().get(REACH).and_then(|name| name.to_str().ok()) {
         Some(name) => reach::answer(&end.identity, &end.cluster, name).await,
         None => passed_on(request, &end.role).await,
-    })
+    };
+    if end.entry.is_short() || answered.headers().contains_key(NOT_OWNER) {
+        let close = HeaderValue::from_static("close");
+        answered.headers_mut().insert(header::CONNECTION, close);
+    }
+    Ok(answered)
 }
 
 /// A request that another node passes on.
@@ -117,11 +189,12 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::super::asking::client;
+    use super::super::asking::{Front, Sent, client};
     use super::super::role::{Answering, Peer};
     use super::*;
     use axum::Router;
     use starbridge_node::cluster::{ShownNode, View};
+    use std::sync::atomic::Ordering;
 
     fn node(name: &str, address: &str, identity: &Identity) -> ShownNode {
         ShownNode {
@@ -145,13 +218,18 @@ mod tests {
     }
 
     async fn stand() -> Stand {
+        stand_of(16).await
+    }
+
+    /// One that takes so many links.
+    async fn stand_of(most: usize) -> Stand {
         // There may be one already, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (identity, cluster) = (Arc::new(Identity::new().unwrap()), Arc::new(Cluster::new("a")));
         let (role, now) = watch::channel(Role::Nobody);
-        tokio::spawn(serve(listener, identity.clone(), cluster.clone(), now));
+        tokio::spawn(serve((listener, most), identity.clone(), cluster.clone(), now));
         Stand {
             address,
             identity,
@@ -208,6 +286,116 @@ mod tests {
         assert_eq!(answered.text().await.unwrap(), "alive");
         let answered = asked.get(&url).send().await.unwrap();
         assert!(answered.headers().contains_key(NOT_OWNER));
+    }
+
+    /// A node that stands by, as long as its role is kept.
+    fn front_of(stand: &Stand) -> (Front, watch::Sender<Role>) {
+        let identity = Arc::new(Identity::new().unwrap());
+        sees(&stand.cluster, vec![node("b", "127.0.0.1:1", &identity)]);
+        let peer = Peer {
+            name: "a".to_owned(),
+            address: stand.address.clone(),
+            certificate: stand.identity.hash(),
+        };
+        let (sender, role) = watch::channel(Role::Standby(peer));
+        let front = Front::new(role, Arc::new(Cluster::new("b")), identity, crate::Access::default());
+        (front, sender)
+    }
+
+    async fn asked(front: &Front, method: &str, path: &str) -> Response<Body> {
+        let (parts, ()) = Request::builder()
+            .method(method)
+            .uri(path)
+            .body(())
+            .unwrap()
+            .into_parts();
+        let from = "127.0.0.1:1".parse().unwrap();
+        let body = Sent::Kept(Bytes::new());
+        front.ask(&parts, from, body, tokio::time::Instant::now()).await
+    }
+
+    /// A router with an answer of each of these sizes at `/SIZE`, and one that never answers.
+    fn sizes(sizes: &[usize]) -> Router {
+        let never = axum::routing::get(std::future::pending::<&'static str>);
+        sizes.iter().fold(Router::new().route("/never", never), |router, size| {
+            let text = "x".repeat(*size);
+            router.route(&format!("/{size}"), axum::routing::any(async move || text))
+        })
+    }
+
+    #[tokio::test]
+    async fn a_link_above_the_bound_is_told_so_and_does_nothing() {
+        let stand = stand_of(1).await;
+        let (begun, done) = (
+            Arc::new(tokio::sync::Notify::new()),
+            Arc::new(tokio::sync::Notify::new()),
+        );
+        let (waits, ends) = (begun.clone(), done.clone());
+        let slow = axum::routing::post(async move || {
+            waits.notify_one();
+            ends.notified().await;
+            "done"
+        });
+        let router = sizes(&[1]).route("/slow", slow);
+        stand.role.send_replace(Role::Owner(Answering::new(router)));
+        let ((one, _role), (other, _other_role)) = (front_of(&stand), front_of(&stand));
+        // Both are nodes.
+        let both = [&one, &other].map(|front| node("b", "127.0.0.1:1", front.identity()));
+        sees(&stand.cluster, both.to_vec());
+        let slow = tokio::spawn(async move { asked(&one, "POST", "/slow").await });
+        begun.notified().await;
+        for method in ["GET", "POST"] {
+            let answered = asked(&other, method, "/1").await;
+            assert_eq!(answered.status(), 503);
+            assert_eq!(answered.headers()["retry-after"], "1");
+            let said = axum::body::to_bytes(answered.into_body(), 10_000).await.unwrap();
+            assert!(said.windows(18).any(|word| word == b"TooManyConnections"), "{said:?}");
+        }
+        assert_eq!(stand.cluster.counters.strangers.load(Ordering::Relaxed), 0);
+        // Whether nodes reach each other is still found out.
+        let knocked = client(other.identity(), &stand.identity.hash()).unwrap();
+        let knocked = knocked.get(format!("https://{}/", stand.address)).send().await.unwrap();
+        assert!(knocked.headers().contains_key(NOT_OWNER));
+        done.notify_one();
+        assert_eq!(slow.await.unwrap().status(), 200);
+        // The link closes with its answer, and the next one has its place.
+        while asked(&other, "GET", "/1").await.status() != 200 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_reads_keeps_a_link_only_if_it_is_large() {
+        const SMALL: usize = 100_000;
+        const LARGE: usize = 8_000_000;
+        let stand = stand_of(8).await;
+        stand
+            .role
+            .send_replace(Role::Owner(Answering::new(sizes(&[SMALL, LARGE]))));
+        let (front, _role) = front_of(&stand);
+        let mut unread = Vec::new();
+        for _ in 0..40 {
+            let answered = asked(&front, "GET", &format!("/{SMALL}")).await;
+            assert_eq!(answered.status(), 200);
+            unread.push(answered);
+        }
+        for answered in unread {
+            let bytes = axum::body::to_bytes(answered.into_body(), usize::MAX).await.unwrap();
+            assert_eq!(bytes.len(), SMALL);
+        }
+        let mut unread = Vec::new();
+        let full = loop {
+            let answered = asked(&front, "GET", &format!("/{LARGE}")).await;
+            if answered.status() != 200 {
+                break answered.status();
+            }
+            unread.push(answered);
+        };
+        assert!(full == 503 && unread.len() <= 8, "{full} {}", unread.len());
+        unread.pop();
+        while asked(&front, "HEAD", &format!("/{SMALL}")).await.status() != 200 {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

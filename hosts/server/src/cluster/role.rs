@@ -12,6 +12,8 @@ use tokio::sync::watch;
 pub(super) const FROM: HeaderName = HeaderName::from_static("starbridge-link-from");
 /// Says that the node that was asked does not own the store.
 pub(super) const NOT_OWNER: HeaderName = HeaderName::from_static("starbridge-link-not-owner");
+/// Says that the node that was asked has as many links as it takes.
+pub(super) const LINK_FULL: HeaderName = HeaderName::from_static("starbridge-link-full");
 
 /// The owner, as another node reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]

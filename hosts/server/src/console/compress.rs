@@ -1,7 +1,6 @@
 //! Pages and their files, compressed for browsers that take it.
 //!
-//! What a page keeps secret is its token against forgery. To guess it by the length of a page, somebody would have to make the
-//! browser ask for pages that contain their text: such requests come from another site, and the cookie does not come with them.
+//! What a page keeps secret is its token against forgery. Each page has another one, so the length of a page tells nothing of it.
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, HeaderValue, header};

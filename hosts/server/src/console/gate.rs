@@ -4,7 +4,7 @@ use super::answer::{Refusal, html, is_local};
 use super::compress::{compressed, takes_gzip};
 use super::page::frame;
 use super::routes::ROUTES;
-use super::session::Visitor;
+use super::session::{Visitor, set_cookie};
 use crate::App;
 use crate::caller::Caller;
 use crate::routes::Route;
@@ -32,6 +32,11 @@ pub async fn enter(app: App, client: IpAddr, mut request: Request, next: Next) -
         return StatusCode::NOT_FOUND.into_response();
     };
     let visitor = sessions.visitor(&app.access, request.headers(), app.node.now());
+    let is_forged =
+        matches!(visitor, Visitor::Stranger) && sessions.is_forged(&app.access, request.headers(), app.node.now());
+    if is_forged && !app.limiter.may_fail(client) {
+        return dressed(StatusCode::TOO_MANY_REQUESTS.into_response());
+    }
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let method = match request.method() {
         &Method::HEAD => &Method::GET,
@@ -39,7 +44,10 @@ pub async fn enter(app: App, client: IpAddr, mut request: Request, next: Next) -
     };
     let mut routes = ROUTES.iter().filter(|route| Some(route.path) == path);
     let route = routes.find(|route| route.method == method.as_str());
-    if let Some(refused) = route.and_then(|route| refused(&app, &visitor, route, &request)) {
+    if let Some(mut refused) = route.and_then(|route| refused(&app, &visitor, route, &request)) {
+        if is_forged {
+            forget(&mut refused);
+        }
         return dressed(refused);
     }
     let caller = Caller(visitor.name().cloned());
@@ -52,6 +60,15 @@ pub async fn enter(app: App, client: IpAddr, mut request: Request, next: Next) -
     let takes = takes_gzip(request.headers());
     let answer = dressed(next.run(request).await);
     if takes { compressed(answer).await } else { answer }
+}
+
+/// Takes away a cookie that stands for no token any more: it would count as a wrong one at each page.
+fn forget(answer: &mut Response) {
+    for secure in [false, true] {
+        if let Ok(ends) = HeaderValue::from_str(&set_cookie(None, secure)) {
+            answer.headers_mut().append(header::SET_COOKIE, ends);
+        }
+    }
 }
 
 /// The answer to a visitor who may not see a page.

@@ -12,6 +12,7 @@ use starbridge_flow::hex;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_node::node::Node;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How long a session holds.
 const SESSION: Millis = Millis::from_secs(12 * 60 * 60);
@@ -24,7 +25,12 @@ pub struct Sessions {
     key: Option<Hmac<Sha256>>,
     /// What forms without a session are bound to: this process.
     process: String,
+    /// How many pages have a form's token.
+    pages: AtomicU64,
 }
+
+/// The bytes by which the tokens of two pages differ.
+type Salt = [u8; 16];
 
 /// Who looks at a page.
 #[derive(Clone, Debug)]
@@ -67,6 +73,7 @@ impl Sessions {
         Self {
             key: Hmac::new_from_slice(&node.key_for("starbridge console sessions")).ok(),
             process: format!("{} {}", std::process::id(), node.now()),
+            pages: AtomicU64::new(0),
         }
     }
 
@@ -107,7 +114,7 @@ impl Sessions {
     fn token<'a>(&self, access: &'a Access, cookie: &str, now: Timestamp) -> Option<&'a Token> {
         let (until, mac) = cookie.split_once('.')?;
         let given: [u8; 32] = hex::decode_array(mac)?;
-        if until.parse::<i64>().ok()? <= now.0 {
+        if is_over(cookie, now) {
             return None;
         }
         access.tokens().iter().find(|token| {
@@ -117,28 +124,53 @@ impl Sessions {
         })
     }
 
-    /// What the forms of a visitor have to send back.
+    /// Whether a request has a cookie of a session that would still hold, if it were ours.
+    pub fn is_forged(&self, access: &Access, headers: &HeaderMap, now: Timestamp) -> bool {
+        let given = cookie(headers, SECURE).or_else(|| cookie(headers, PLAIN));
+        given.is_some_and(|given| !is_over(given, now) && self.token(access, given, now).is_none())
+    }
+
+    /// What the forms of a visitor have to send back. Each page has another one: a constant text in compressed pages could be
+    /// guessed by their length (BREACH, 2013).
     pub fn forgery(&self, visitor: &Visitor) -> String {
-        let mac = self.form_mac(visitor);
-        mac.map(|mac| hex::encode(&mac.finalize().into_bytes()))
+        let page = self.pages.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let salt = self.mac(&[b"page", self.process.as_bytes(), &page]);
+        let mut salted = Salt::default();
+        for (salted, byte) in salted
+            .iter_mut()
+            .zip(salt.into_iter().flat_map(|mac| mac.finalize().into_bytes()))
+        {
+            *salted = byte;
+        }
+        let mac = self.form_mac(visitor, &salted);
+        mac.map(|mac| hex::encode(&[&salted[..], &mac.finalize().into_bytes()].concat()))
             .unwrap_or_default()
     }
 
     /// Whether a form was made for this visitor.
     pub fn is_ours(&self, visitor: &Visitor, sent: &str) -> bool {
-        let sent: Option<[u8; 32]> = hex::decode_array(sent);
-        match (self.form_mac(visitor), sent) {
-            (Some(mac), Some(sent)) => mac.verify_slice(&sent).is_ok(),
-            _ => false,
-        }
+        let Some((salt, mac)) = sent.split_at_checked(2 * size_of::<Salt>()) else {
+            return false;
+        };
+        let (Some(salt), Some(given)) = (hex::decode_array(salt), hex::decode_array::<32>(mac)) else {
+            return false;
+        };
+        self.form_mac(visitor, &salt)
+            .is_some_and(|mac| mac.verify_slice(&given).is_ok())
     }
 
-    fn form_mac(&self, visitor: &Visitor) -> Option<Hmac<Sha256>> {
+    fn form_mac(&self, visitor: &Visitor, salt: &Salt) -> Option<Hmac<Sha256>> {
         match visitor {
-            Visitor::Known { cookie, .. } => self.mac(&[b"form", cookie.as_bytes()]),
-            Visitor::Anybody | Visitor::Stranger => self.mac(&[b"open form", self.process.as_bytes()]),
+            Visitor::Known { cookie, .. } => self.mac(&[b"form", cookie.as_bytes(), salt]),
+            Visitor::Anybody | Visitor::Stranger => self.mac(&[b"open form", self.process.as_bytes(), salt]),
         }
     }
+}
+
+/// Whether a session's cookie says itself that its time is over, or is none.
+fn is_over(cookie: &str, now: Timestamp) -> bool {
+    let until = cookie.split_once('.').and_then(|(until, _)| until.parse::<i64>().ok());
+    until.is_none_or(|until| until <= now.0)
 }
 
 impl std::fmt::Debug for Sessions {

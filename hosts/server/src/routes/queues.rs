@@ -21,11 +21,16 @@ use starbridge_ports::{DeadTask, ExecutionRecord, StoreError};
 use starbridge_runtime::{PollOptions, QueueSettings};
 use std::time::Duration;
 
+/// The path to tasks of several queues. For other methods it is that of a queue of this name, as [`QUEUE`] is.
+pub(crate) const OF_SEVERAL: &str = "/v1/queues/hold";
+/// The path of a queue.
+pub(crate) const QUEUE: &str = "/v1/queues/{queue}";
+
 /// The routes of queues.
 pub(super) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
-        path: "/v1/queues/hold",
+        path: OF_SEVERAL,
         scope: Some(Scope::Worker),
         summary: "Gives a worker tasks of several queues, as soon as there are some",
         query: &[],
@@ -35,7 +40,7 @@ pub(super) const ROUTES: &[Route] = &[
             "tasks the worker has now; none, if it waited in vain",
             Some("HeldTasks"),
         )],
-        handler: Some(|| routing::post(hold_several)),
+        handler: Some(|| routing::post(hold_several).get(get_hold).put(put_hold)),
     },
     Route {
         method: "POST",
@@ -66,7 +71,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: "GET",
-        path: "/v1/queues/{queue}",
+        path: QUEUE,
         scope: Some(Scope::Read),
         summary: "A queue: what waits, and what is set",
         query: &[],
@@ -79,7 +84,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     Route {
         method: "PUT",
-        path: "/v1/queues/{queue}",
+        path: QUEUE,
         scope: Some(Scope::Operate),
         summary: "Sets a queue; what is left out is as if nothing was set",
         query: &[],
@@ -236,6 +241,16 @@ pub async fn get(State(app): State<App>, Path(queue): Path<String>) -> Answer {
         Problem::missing("NoSuchQueue", detail)
     })?;
     app.answers.value(StatusCode::OK, shape(&app, &found)).await
+}
+
+/// `GET /v1/queues/hold`: the queue of that name.
+async fn get_hold(state: State<App>) -> Answer {
+    get(state, Path("hold".to_owned())).await
+}
+
+/// `PUT /v1/queues/hold`: the queue of that name.
+async fn put_hold(state: State<App>, operator: Extension<Operator>, body: Sent) -> Answer {
+    put(state, operator, Path("hold".to_owned()), body).await
 }
 
 /// `PUT /v1/queues/{queue}`

@@ -1,6 +1,6 @@
 use crate::harness::{Answer, Running, sent};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::Digest;
 use starbridge_server::{Access, Scope, TokenHash, openapi};
 
@@ -76,6 +76,33 @@ async fn scope_of_every_route_is_what_the_document_names() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn queue_named_hold_is_like_any_other() {
+    let server = Running::with(access(), |_| {}).await;
+    let ask = |method: Method, token: &str, body: Option<Value>| {
+        let mut request = server
+            .request(method, "/v1/queues/hold")
+            .bearer_auth(format!("token-{token}"));
+        if let Some(body) = body {
+            request = request.body(body.to_string());
+        }
+        // The document names this path for one method only.
+        async move { request.send().await.unwrap() }
+    };
+    let paused = json!({"paused": true});
+    assert_eq!(
+        ask(Method::PUT, "worker", Some(paused.clone())).await.status().as_u16(),
+        403
+    );
+    assert_eq!(ask(Method::PUT, "operate", Some(paused)).await.status().as_u16(), 200);
+    assert_eq!(ask(Method::GET, "worker", None).await.status().as_u16(), 403);
+    let shown = ask(Method::GET, "read", None).await;
+    assert_eq!(shown.status().as_u16(), 200);
+    assert!(shown.text().await.unwrap().contains("\"paused\":true"));
+    assert_eq!(ask(Method::POST, "read", Some(json!({}))).await.status().as_u16(), 403);
+    assert_eq!(ask(Method::DELETE, "read", None).await.status().as_u16(), 405);
 }
 
 #[tokio::test]

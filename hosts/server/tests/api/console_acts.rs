@@ -100,7 +100,7 @@ async fn dead_task_is_queued_anew(server: &Running, browser: &Browser, forgery: 
             .get("/queues/jobs")
             .await
             .text
-            .contains("starbridge worker jobs")
+            .contains("starbridge worker --queue jobs")
     );
 }
 

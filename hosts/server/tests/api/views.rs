@@ -2,7 +2,7 @@
 
 #[cfg(feature = "console")]
 use crate::console::{Browser, serving};
-use crate::harness::Running;
+use crate::harness::{Running, plain_client};
 use reqwest::Method;
 use serde_json::json;
 
@@ -136,7 +136,7 @@ async fn view_is_saved_and_deleted_by_forms() {
 #[tokio::test]
 async fn people_are_told_by_a_page_that_there_is_none() {
     let server = serving(starbridge_server::Access::default()).await;
-    let client = reqwest::Client::new();
+    let client = plain_client();
     for (path, accept, is_page) in [
         ("/nothing", "text/html,*/*", true),
         ("/nothing", "*/*", false),

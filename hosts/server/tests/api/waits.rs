@@ -1,6 +1,6 @@
 //! What running executions wait for, in lists and in single answers.
 
-use crate::harness::{Running, asleep, definition, refusing};
+use crate::harness::{Running, asleep, definition, plain_client, refusing};
 use serde_json::{Value, json};
 use starbridge_runtime::AdmissionSettings;
 use starbridge_server::Access;
@@ -207,7 +207,7 @@ pub async fn a_start_is_refused_where_too_many_wait() {
     let waits = only(&server, "reason=key").await;
     assert_eq!(waits["id"], second, "{waits}");
     let url = format!("{}/v1/flows/keyed/executions", server.base);
-    let refused = reqwest::Client::new().post(url).body("{}").send().await.unwrap();
+    let refused = plain_client().post(url).body("{}").send().await.unwrap();
     assert_eq!(refused.headers()["retry-after"], "1");
     assert_eq!(refused.status().as_u16(), 429);
     let refused = server

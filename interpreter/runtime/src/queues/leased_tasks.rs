@@ -1,4 +1,4 @@
-//! The tasks that workers hold, and when their leases and timeouts end.
+//! The tasks that workers hold, and when their leases and timeouts end (`heartbeatSeconds`, `timeoutSeconds`).
 
 use super::{TaskKey, Ticks};
 use starbridge_flow::time::{Millis, Timestamp};

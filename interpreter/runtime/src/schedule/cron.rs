@@ -1,4 +1,4 @@
-//! The instants that a cron expression means, in its time zone, with daylight saving.
+//! The instants that a cron expression means, in its time zone (`CRON_TZ=`), with daylight saving.
 
 use super::field::Field;
 use jiff::civil::{Date, DateTime};

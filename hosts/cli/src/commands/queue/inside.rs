@@ -94,7 +94,7 @@ pub fn workers(client: &Client, name: &str) -> Result<(), Exit> {
     let rows: Vec<Vec<String>> = workers.iter().map(row).collect();
     if rows.is_empty() {
         output.note(&format!(
-            "it has none now: `starbridge worker {name} -- PROGRAM` is one"
+            "it has none now: `starbridge worker --queue {name} -- PROGRAM` is one"
         ));
         return Ok(());
     }

@@ -60,8 +60,14 @@ enum Told {
     Unreached(String),
 }
 
-/// Serves until a signal comes.
-pub async fn serve(config: &Config, server: Server, mut signals: Signals, voice: Voice) -> Result<(), Exit> {
+/// Serves until a signal comes. Other nodes have `most` links at once.
+pub async fn serve(
+    config: &Config,
+    server: Server,
+    most: usize,
+    mut signals: Signals,
+    voice: Voice,
+) -> Result<(), Exit> {
     let fault = |why: String| voice.fault(&why, "");
     // There may be one already, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -76,7 +82,7 @@ pub async fn serve(config: &Config, server: Server, mut signals: Signals, voice:
     let (membership, events) = joined.map_err(fault)?;
     let address = server.address();
     let (end, ended) = oneshot::channel();
-    let (post, serving) = server.stand(cluster.clone(), identity.clone(), links, ended);
+    let (post, serving) = server.stand(cluster.clone(), identity.clone(), (links, most), ended);
     let serving = tokio::spawn(serving);
     if let Ok(address) = address {
         let (node, at) = (&config.cluster.node, config.store.place());

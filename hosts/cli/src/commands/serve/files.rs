@@ -1,6 +1,7 @@
 //! The limit of open files, and the number of connections that it allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use starbridge_node::cluster::RESERVE_LINKS;
 use starbridge_server::{MAX_LEAVING, RESERVE_SEATS};
 
 /// Files reserved for the store, the log, name lookups, and occasional other files.
@@ -17,12 +18,15 @@ pub struct Files {
     now: u64,
     fit: u64,
     most: u64,
+    /// How many links to other nodes there may be.
+    links: u64,
 }
 
 impl Files {
     /// Raises the limit of open files as far as possible. The number of connections is the
-    /// configured one, or the one that leaves enough files for this many calls and for the store.
-    pub fn raise(set: usize, calls: usize) -> Self {
+    /// configured one, or the one that leaves enough files for this many calls and for the store. `linked`: other nodes pass
+    /// requests on to this one, or it does to them.
+    pub fn raise(set: usize, calls: usize, linked: bool) -> Self {
         let before = getrlimit(Resource::Nofile);
         let raised = Rlimit {
             current: before.maximum,
@@ -34,12 +38,19 @@ impl Files {
             Err(_) => before,
         };
         let now = after.current.unwrap_or(u64::MAX);
-        let fit = that_fit(now, calls as u64);
+        let all = that_fit(now, calls as u64);
+        let fit = if linked { with_links(all) } else { all };
+        let most = if set == 0 { fit.min(MAX_CONNECTIONS) } else { set as u64 };
+        let links = match linked {
+            true => links_beside(all, most),
+            false => 0,
+        };
         Self {
             before: before.current,
             now,
             fit,
-            most: if set == 0 { fit.min(MAX_CONNECTIONS) } else { set as u64 },
+            most,
+            links,
         }
     }
 
@@ -48,10 +59,25 @@ impl Files {
         usize::try_from(self.most).unwrap_or(usize::MAX)
     }
 
+    /// How many links there may be at once to this node.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only nodes of a cluster have links")
+    )]
+    pub fn links(self) -> usize {
+        usize::try_from(self.links).unwrap_or(usize::MAX)
+    }
+
     /// Logs the limits.
     pub fn log(self) {
-        let Self { before, now, fit, most } = self;
-        tracing::info!(files = now, before, connections = most, "the file limit is read");
+        let Self {
+            before,
+            now,
+            fit,
+            most,
+            links,
+        } = self;
+        tracing::info!(files = now, before, connections = most, links, "the file limit is read");
         if most > fit {
             tracing::warn!(
                 "`server.connections` is {most}, but {now} open files leave room for {fit} beside calls and the store: \
@@ -69,6 +95,17 @@ fn that_fit(files: u64, calls: u64) -> u64 {
     (left - calls.min(left / 2)).max(MIN_CONNECTIONS)
 }
 
+/// The number of connections of a node: each is a link to the node that has the store, too.
+fn with_links(all: u64) -> u64 {
+    (all.saturating_sub(RESERVE_LINKS as u64) / 2).max(MIN_CONNECTIONS)
+}
+
+/// The number of links to a node with this many connections.
+fn links_beside(all: u64, connections: u64) -> u64 {
+    let left = all.saturating_sub(RESERVE_LINKS as u64).saturating_sub(connections);
+    left.clamp(MIN_CONNECTIONS, MAX_CONNECTIONS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,9 +120,23 @@ mod tests {
     }
 
     #[test]
+    fn a_node_of_a_cluster_has_two_files_a_connection() {
+        let all = that_fit(600, 2_000);
+        let most = with_links(all);
+        assert_eq!((all, most, links_beside(all, most)), (172, 54, 54));
+        let all = that_fit(20_000, 100);
+        let most = with_links(all);
+        assert!(most + links_beside(all, most) + RESERVE_LINKS as u64 <= all);
+        // What is set leaves the rest for links, and never none.
+        assert_eq!(links_beside(1_000, 900), 36);
+        assert_eq!(links_beside(1_000, 5_000), MIN_CONNECTIONS);
+        assert_eq!(links_beside(u64::MAX, 5_000), MAX_CONNECTIONS);
+    }
+
+    #[test]
     fn what_is_set_counts() {
-        assert_eq!(Files::raise(7, 10).connections(), 7);
-        let most = Files::raise(0, 10).connections();
+        assert_eq!(Files::raise(7, 10, false).connections(), 7);
+        let most = Files::raise(0, 10, false).connections();
         assert!((16..=10_000).contains(&most), "{most}");
     }
 }

@@ -3,7 +3,9 @@
 mod calls;
 mod checkpoint;
 mod children;
+mod done_list;
 mod frames;
+mod held;
 mod invariants;
 mod maybe_document;
 mod outstanding;
@@ -18,6 +20,7 @@ mod undoing;
 pub(crate) use calls::{Calls, InFlight};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub(crate) use children::{Children, Closing, Outcome};
+pub(crate) use done_list::DoneList;
 pub(crate) use frames::{
     ArmRun, Frame, FramePosition, Frames, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun,
 };

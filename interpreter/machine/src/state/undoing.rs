@@ -1,6 +1,6 @@
 //! Undoing: what was done, in what order it is undone, and how far a rollback has come (section "rollback").
 
-use super::TimerKey;
+use super::{DoneList, TimerKey};
 use crate::event::{EventId, Failure, StepPath};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::StepId;
@@ -25,6 +25,21 @@ pub(crate) struct Done {
     pub(crate) result: Document,
     /// The id of the child execution that the call started.
     pub(crate) child: Option<Text>,
+    /// The bytes of the input that are its own and not those of the list's input; 0 if they are few.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) own: usize,
+}
+
+/// An input of its own below this many bytes is part of what each entry takes.
+const FEW_BYTES: usize = 4096;
+
+impl Done {
+    /// The number of bytes of an input that are its own, as a state counts them: what a program made, otherwise the
+    /// variables that the list had then.
+    pub(crate) fn own_bytes(mapped: Option<&Document>, input: &Overlay) -> usize {
+        let own = mapped.map_or_else(|| input.over().json_len(), Document::json_len);
+        if own < FEW_BYTES { 0 } else { own }
+    }
 }
 
 /// The classes of what is undone. The failed task is undone first, then what was cancelled, then what had completed.
@@ -39,7 +54,7 @@ pub(crate) enum DoneClass {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Undoing {
     /// What is left to undo; the last entry is undone next.
-    pub(crate) queue: Vec<Done>,
+    pub(crate) queue: DoneList,
     pub(crate) current: Option<UndoRun>,
     /// The failure because of which the rollback undoes. `None` if it arose when an output was made; it can then be
     /// computed again.
@@ -128,7 +143,7 @@ impl Undoing {
     pub(crate) fn new(mut queue: Vec<Done>, failure: Option<Failure>) -> Self {
         queue.sort_by_key(|done| (done.class, done.order));
         Self {
-            queue,
+            queue: queue.into(),
             current: None,
             failure,
             failed: false,
@@ -146,6 +161,10 @@ impl Undoing {
             ),
         }
     }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Whether this names no event.

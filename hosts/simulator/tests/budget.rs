@@ -10,7 +10,9 @@ const LOOP: &str = r#"{"version": "v1", "type": "flow", "steps": [
 const CASES: &str = r#"{"flow": "loop.json", "cases": [{"name": "a loop"}]}"#;
 
 fn simulation(limits: Limits) -> Simulation {
-    let flow = starbridge_fdl::check(&Source::new("loop.json", LOOP), &limits).flow.unwrap();
+    let flow = starbridge_fdl::check(&Source::new("loop.json", LOOP), &limits)
+        .flow
+        .unwrap();
     let flows = Flows {
         name: "loop".to_owned(),
         flow,

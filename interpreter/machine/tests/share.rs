@@ -132,7 +132,9 @@ fn what_could_be_undone_counts_with_its_own_input_until_it_is_undone() {
 fn result_without_room_is_a_failure_also_while_nothing_else_runs() {
     let branch = format!(r#"{{"steps": [{UNDOABLE}]}}"#);
     let branches = [branch.as_str(); 4].join(", ").replace("\"t\"", "\"T\"");
-    let branches = (0..4).fold(branches, |text, number| text.replacen("\"T\"", &format!("\"t{number}\""), 1));
+    let branches = (0..4).fold(branches, |text, number| {
+        text.replacen("\"T\"", &format!("\"t{number}\""), 1)
+    });
     let parallel = format!(r#"{{"type": "parallel", "name": "all", "branches": [{branches}]}}"#);
     let mut run = Run::of(&parallel, 50_000);
     let by = || Some("ann".to_owned());
@@ -159,5 +161,8 @@ fn result_without_room_is_a_failure_also_while_nothing_else_runs() {
     assert_eq!((run.state.status(), undone), (Status::Failed, 4));
     let failure = run.state.failure().unwrap();
     assert_eq!(failure.error, *"FnF.LimitExceeded");
-    assert_eq!(failure.cause, *"the execution holds more than the limit of 50000 bytes of data");
+    assert_eq!(
+        failure.cause,
+        *"the execution holds more than the limit of 50000 bytes of data"
+    );
 }

@@ -30,7 +30,10 @@ fn shard() -> Shard {
 /// The bytes of the history so far, and of the checkpoint, for each checkpoint of a run over 60 items.
 fn checkpoints(padding: usize) -> Vec<(usize, usize)> {
     let items = Value::from((0..60_u32).map(Value::from).collect::<Vec<_>>());
-    let members = [("items".into(), items), ("padding".into(), Value::from("x".repeat(padding)))];
+    let members = [
+        ("items".into(), items),
+        ("padding".into(), Value::from("x".repeat(padding))),
+    ];
     let input: Object = members.into_iter().collect();
     let mut shard = shard();
     let request = StartRequest {
@@ -65,7 +68,10 @@ fn checkpoints(padding: usize) -> Vec<(usize, usize)> {
 #[test]
 fn checkpoints_that_repeat_a_large_input_are_left_out() {
     for (history, checkpoint) in checkpoints(100_000) {
-        assert!(checkpoint <= history, "{checkpoint} bytes after {history} of the history");
+        assert!(
+            checkpoint <= history,
+            "{checkpoint} bytes after {history} of the history"
+        );
     }
 }
 

@@ -4,7 +4,9 @@
 //! Counted is what events brought and nothing has released yet: as compact JSON, which values know without a walk over
 //! them. What a step sees by default is shared with the list around it and is not counted again.
 
-use super::{ArmRun, Children, Done, DoneList, Frame, State, StepRun, TaskPhase, UndoPhase, Undoing, Visit, VisitPhase};
+use super::{
+    ArmRun, Children, Done, DoneList, Frame, State, StepRun, TaskPhase, UndoPhase, Undoing, Visit, VisitPhase,
+};
 use crate::event::Failure;
 use starbridge_flow::graph::{Fault, FaultKind};
 
@@ -71,7 +73,9 @@ impl Frame {
         let undoing = self.undoing.as_deref();
         let current = undoing.and_then(|undoing| undoing.current.as_ref());
         let alone = self.pending_undo.as_deref();
-        let alone = alone.into_iter().chain(visit.and_then(|visit| visit.failed_task.as_deref()));
+        let alone = alone
+            .into_iter()
+            .chain(visit.and_then(|visit| visit.failed_task.as_deref()));
         let alone = alone.chain(current.map(|run| &run.done));
         let lists = [Some(&self.done), undoing.map(|undoing| &undoing.queue)];
         let inside = visit.and_then(Visit::inside).and_then(StepRun::done);

@@ -11,7 +11,7 @@ use crate::event::Failure;
 use starbridge_flow::graph::{Fault, FaultKind};
 
 /// What a list that runs takes beside its data.
-const FRAME_BYTES: usize = 512;
+const FRAME_BYTES: usize = 1024;
 /// What a task that could be undone takes beside its data.
 const DONE_BYTES: usize = 512;
 /// What the outcome of a child takes beside its data.

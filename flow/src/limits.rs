@@ -25,6 +25,8 @@ pub struct Limits {
     pub foreach_items: usize,
     /// Events of a history.
     pub history_events: u64,
+    /// Bytes of data that an execution may hold at once, as compact JSON.
+    pub execution_bytes: usize,
     /// Visits of one step in one visit of its list. The language fixes it: it can't be set in a text.
     #[serde(skip)]
     pub step_visits: u32,
@@ -51,6 +53,7 @@ impl Default for Limits {
             branches: 1_000,
             foreach_items: 1_000_000,
             history_events: 10_000_000,
+            execution_bytes: 1024 * 1024 * 1024,
             step_visits: 100_000,
             wait_days: 365,
             data_depth: 100,

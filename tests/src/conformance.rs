@@ -294,6 +294,11 @@ pub(crate) fn replay(flow: &Flow, live: &State, events: &[Event], limits: &Limit
                     problems.push(format!("the checkpoint at event {} changes on the way", event.id));
                     return problems;
                 }
+                // What an execution holds decides what comes next, so it may not depend on how it was loaded.
+                if restored.held() != folded.held() {
+                    problems.push(format!("at event {} the restored state holds something else", event.id));
+                    return problems;
+                }
                 let outstanding = Outstanding::of(&folded, flow);
                 if let Err(problem) = outstanding.check(&folded, flow) {
                     problems.push(format!("at event {}: {problem}", event.id));

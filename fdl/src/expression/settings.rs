@@ -156,13 +156,13 @@ impl SettingsReader for SettingPaths {
     }
 }
 
-/// A whole number from 0, also one written with a fraction of zero.
+/// A whole number from 0, also one written with a fraction of zero, as far as the checker takes one in a definition.
 fn whole(value: &Value) -> Option<u64> {
     let number = value.as_number()?;
     let exact = || {
         number
             .as_f64()
-            .filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number))
+            .filter(|number| number.fract() == 0.0 && (0.0..1e18).contains(number))
     };
     number.as_u64().or_else(|| exact().map(|number| number as u64))
 }

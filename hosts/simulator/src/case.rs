@@ -69,6 +69,7 @@ pub struct LimitsGiven {
     step_data_bytes: Option<usize>,
     collection_bytes: Option<usize>,
     history_events: Option<u64>,
+    execution_bytes: Option<usize>,
     step_visits: Option<u32>,
     #[serde(default, deserialize_with = "days")]
     wait_days: Option<u64>,
@@ -333,6 +334,7 @@ impl LimitsGiven {
             step_data_bytes: self.step_data_bytes.unwrap_or(limits.step_data_bytes),
             collection_bytes: self.collection_bytes.unwrap_or(limits.collection_bytes),
             history_events: self.history_events.unwrap_or(limits.history_events),
+            execution_bytes: self.execution_bytes.unwrap_or(limits.execution_bytes),
             step_visits: self.step_visits.unwrap_or(limits.step_visits),
             wait_days: self.wait_days.unwrap_or(limits.wait_days),
             foreach_items: self.foreach_items.unwrap_or(limits.foreach_items),

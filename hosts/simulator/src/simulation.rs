@@ -36,6 +36,9 @@ const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
 /// A simulation in which time is advanced more often than this counts as endless.
 const MAX_TURNS: usize = 100_000;
 
+/// A case with more events, those of its children included, is not run to its end.
+const MAX_EVENTS: usize = 1_000_000;
+
 /// How many sleepers are loaded after a crash: all that a simulation can have.
 const MAX_SLEEPERS: usize = 1_000_000;
 
@@ -56,6 +59,11 @@ pub enum SimulationError {
     Stuck,
     /// The flow does not end.
     Endless,
+    /// The flow has more events than a case may have.
+    TooLong {
+        /// How many it may have.
+        events: usize,
+    },
     /// The store failed.
     Store(StoreError),
     /// Folding a history did not give its state.
@@ -77,6 +85,10 @@ impl std::fmt::Display for SimulationError {
             Self::Endless => write!(
                 f,
                 "the flow does not come to an end: time was advanced {MAX_TURNS} times; is there a poll or a loop whose mock never says that it is done?"
+            ),
+            Self::TooLong { events } => write!(
+                f,
+                "the case has more than {events} events: is there a loop that does not end? `limits` can end it earlier, with `stepVisits` or `historyEvents`"
             ),
             Self::Store(error) => error.fmt(f),
             Self::History(message) => f.write_str(message),
@@ -118,6 +130,8 @@ pub struct Simulation {
     /// How many appends there were since the process was started.
     appends: usize,
     dispatches: usize,
+    /// How many events there were in all, and how many there may be.
+    events: (usize, usize),
     observer: Option<Observer>,
     /// What the operator is still to do, in order.
     acts: VecDeque<(Timestamp, Signal)>,
@@ -148,6 +162,7 @@ impl Simulation {
             everything_twice: false,
             appends: 0,
             dispatches: 0,
+            events: (0, MAX_EVENTS),
             observer: None,
         }
     }
@@ -164,6 +179,13 @@ impl Simulation {
     #[must_use]
     pub fn over(mut self, store: Arc<dyn Store>) -> Self {
         self.store = store;
+        self
+    }
+
+    /// Lets the case have so many events at most, instead of a million.
+    #[must_use]
+    pub fn at_most(mut self, events: usize) -> Self {
+        self.events.1 = events;
         self
     }
 
@@ -336,7 +358,13 @@ impl Simulation {
                 observer(&self.shard, &next);
             }
             match next {
-                Outgoing::Turn { execution, events } => self.histories.entry(execution).or_default().extend(events),
+                Outgoing::Turn { execution, events } => {
+                    self.events.0 += events.len();
+                    if self.events.0 > self.events.1 {
+                        return Err(SimulationError::TooLong { events: self.events.1 });
+                    }
+                    self.histories.entry(execution).or_default().extend(events);
+                }
                 Outgoing::Cancel { execution, call } => self.give_up(&execution, call),
                 Outgoing::Started { .. }
                 | Outgoing::Requested { .. }

@@ -426,8 +426,27 @@ impl State {
         let Some(place) = self.call_place(call) else {
             return self.take_late_report(turn, call, &detail);
         };
+        let detail = self.within_share(turn, &place, detail);
         self.emit(turn, place, detail);
         Ok(())
+    }
+
+    /// A report as it is recorded: a result for which the execution has no room is a failure. What is undone is never
+    /// refused: its results are not kept.
+    fn within_share(&mut self, turn: &Turn<'_>, place: &EventAddress, detail: EventKind) -> EventKind {
+        let EventKind::TaskSucceeded { worker, held_time, .. } = &detail else {
+            return detail;
+        };
+        let Some(fault) = self.over_share().filter(|_| !place.rollback) else {
+            return detail;
+        };
+        let held = worker.clone().zip(*held_time);
+        EventKind::TaskFailed {
+            failure: turn.failure(&fault),
+            retry_after: None,
+            not_sent: false,
+            holder: held.map(|(worker, held_time)| Box::new(Holder { worker, held_time })),
+        }
     }
 
     /// Takes a report on a call that is over. It is noted once if the call was given up, and rejected otherwise.

@@ -3,7 +3,9 @@
 mod calls;
 mod checkpoint;
 mod children;
+mod done;
 mod frames;
+mod held;
 mod invariants;
 mod maybe_document;
 mod outstanding;
@@ -18,6 +20,7 @@ mod undoing;
 pub(crate) use calls::{Calls, InFlight};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub(crate) use children::{Children, Closing, Outcome};
+pub(crate) use done::{Done, DoneClass, DoneList};
 pub(crate) use frames::{
     ArmRun, Frame, FramePosition, Frames, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun,
 };
@@ -25,7 +28,7 @@ pub(crate) use outstanding::resource_again;
 pub use paused::Paused;
 pub use rest::{OpenWait, OpenWaitKind};
 pub(crate) use timers::{TimerFor, TimerKey, Timers};
-pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoPolling, UndoRun, Undoing};
+pub(crate) use undoing::{UndoPhase, UndoPolling, UndoRun, Undoing};
 
 use crate::event::{EventId, Failure, StartRecord};
 use starbridge_flow::graph::StepId;

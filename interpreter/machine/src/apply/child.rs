@@ -152,9 +152,9 @@ impl State {
         children.retained.insert(number, id);
         if children.closing == Some(Closing::Met) {
             // What a branch completed is kept although the branch is no longer wanted: it is undone with the rest.
-            let mut done = self.completed_in(flow, &[id]);
+            let done = self.completed_in(flow, &[id]);
             self.clear_undo_stack(id, false);
-            self.children_of(outer)?.done.append(&mut done);
+            self.children_of(outer)?.done.extend(done);
         }
         Some(())
     }

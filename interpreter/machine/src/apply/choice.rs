@@ -1,7 +1,7 @@
 //! Folding of choices: an arm is entered, and what its steps do counts as done by the choice.
 
 use crate::event::{Child, Event};
-use crate::state::{ArmRun, Frame, FrameId, State, StepRun, VisitPhase};
+use crate::state::{ArmRun, DoneList, Frame, FrameId, State, StepRun, VisitPhase};
 use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::value::Document;
 
@@ -33,7 +33,7 @@ impl State {
             visit.phase = VisitPhase::Started(StepRun::Choice(ArmRun::Ended {
                 local: Document::default(),
                 goto,
-                done: Vec::new(),
+                done: DoneList::default(),
             }));
             return Some(());
         };

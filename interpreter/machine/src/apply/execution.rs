@@ -122,7 +122,7 @@ impl State {
             self.update_ready_queue(flow, ROOT);
             return;
         }
-        if ending.undo && !self.undo_stack(flow, ROOT).is_empty() {
+        if ending.undo && self.has_undo(flow, ROOT) {
             self.data.failure = Some(ending.failure.clone());
             self.data.status = Status::RollingBack;
             self.update_ready_queue(flow, ROOT);

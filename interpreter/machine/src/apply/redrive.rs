@@ -18,6 +18,7 @@ use crate::steps::has_room;
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::{Seconds, Timestamp};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 /// What a redrive would do.
 pub(crate) struct RedrivePlan {
@@ -333,7 +334,10 @@ impl State {
         let step = frame.visit()?.step;
         let of_list = (frame.done).pop_if(|done| done.class == DoneClass::Failed && done.step == step);
         let frame = self.frames.get(id)?;
-        self.push_done_inside(flow, frame, frame.visit()?, &mut stack);
+        let _ = self.each_done_inside(flow, frame, frame.visit()?, &mut |done| {
+            stack.push(done);
+            ControlFlow::Continue(())
+        });
         let class = DoneClass::Failed;
         let done = of_list.or(stack.pop())?;
         Some(Box::new(Done { class, ..done }))

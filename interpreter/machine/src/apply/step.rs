@@ -157,7 +157,7 @@ impl State {
         if frame.done.is_empty() && !done.is_empty() {
             frame.rewind = Some(Box::new(frame.before(step, entered)));
         }
-        frame.done.append(&mut done);
+        frame.done.extend(done);
         self.timers.cancel(bounds);
         for child in retained {
             self.drop_frame(child);
@@ -365,8 +365,8 @@ fn local_of(inside: StepRun) -> (Document, Option<StepId>, Vec<crate::state::Don
             TaskPhase::Answered { result } => (result.into(), None, Vec::new()),
             _ => (Document::default(), None, Vec::new()),
         },
-        StepRun::Choice(ArmRun::Ended { local, goto, done }) => (local, goto, done),
-        StepRun::Children(children) => (Document::default(), None, children.done),
+        StepRun::Choice(ArmRun::Ended { local, goto, done }) => (local, goto, done.into_iter().collect()),
+        StepRun::Children(children) => (Document::default(), None, children.done.into_iter().collect()),
         _ => (Document::default(), None, Vec::new()),
     }
 }
@@ -409,5 +409,6 @@ pub(crate) fn done_of_task(
         input: visit.input.clone(),
         result: result.map_or_else(Document::default, Document::from),
         child: run.child.clone(),
+        own: crate::state::Done::own_bytes(visit.mapped.as_ref(), &visit.input),
     })
 }

@@ -10,6 +10,10 @@ use crate::state::{
 use starbridge_flow::graph::{FaultKind, Flow, Poll, StepId, StepKind};
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::Overlay;
+use std::ops::ControlFlow;
+
+/// Takes what could be undone, one after the other, until it has seen enough.
+pub(super) type Found<'a> = &'a mut dyn FnMut(Done) -> ControlFlow<()>;
 
 impl State {
     pub(super) fn fold_rollback(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
@@ -266,63 +270,84 @@ impl State {
     /// its list did.
     pub(crate) fn undo_stack(&self, flow: &Flow, id: FrameId) -> Vec<Done> {
         let mut stack = Vec::new();
-        if let Some(frame) = self.frames.get(id) {
-            match &frame.at {
-                FramePosition::In(visit) if self.inside_is_undone(id) => {
-                    self.push_done_inside(flow, frame, visit, &mut stack)
-                }
-                _ => self.push_done_of(flow, frame, &mut stack),
-            }
-        }
+        let _ = self.each_undo(flow, id, &mut |done| {
+            stack.push(done);
+            ControlFlow::Continue(())
+        });
         stack
+    }
+
+    /// Whether a failure in this frame would undo anything. Thousands of children ask one after the other, so this ends
+    /// at the first thing.
+    pub(crate) fn has_undo(&self, flow: &Flow, id: FrameId) -> bool {
+        self.each_undo(flow, id, &mut |_| ControlFlow::Break(())).is_break()
+    }
+
+    fn each_undo(&self, flow: &Flow, id: FrameId, found: Found<'_>) -> ControlFlow<()> {
+        let Some(frame) = self.frames.get(id) else {
+            return ControlFlow::Continue(());
+        };
+        match &frame.at {
+            FramePosition::In(visit) if self.inside_is_undone(id) => self.each_done_inside(flow, frame, visit, found),
+            _ => self.each_done_of(flow, frame, found),
+        }
     }
 
     /// What completed in these frames and has not been undone.
     pub(crate) fn completed_in(&self, flow: &Flow, frames: &[FrameId]) -> Vec<Done> {
         let mut stack = Vec::new();
         for frame in frames.iter().filter_map(|id| self.frames.get(*id)) {
-            self.push_done_of(flow, frame, &mut stack);
+            let _ = self.each_done_of(flow, frame, &mut |done| {
+                stack.extend((done.class == DoneClass::Completed).then_some(done));
+                ControlFlow::Continue(())
+            });
         }
-        stack.retain(|done| done.class == DoneClass::Completed);
         stack
     }
 
-    /// Adds everything a frame did that has not been undone.
-    pub(crate) fn push_done_of(&self, flow: &Flow, frame: &Frame, stack: &mut Vec<Done>) {
-        stack.extend(frame.done.iter().cloned());
-        if let Some(visit) = frame.visit() {
-            self.push_done_inside(flow, frame, visit, stack);
+    /// Everything a frame did that has not been undone.
+    fn each_done_of(&self, flow: &Flow, frame: &Frame, found: Found<'_>) -> ControlFlow<()> {
+        frame.done.iter().cloned().try_for_each(&mut *found)?;
+        match frame.visit() {
+            Some(visit) => self.each_done_inside(flow, frame, visit, found),
+            None => ControlFlow::Continue(()),
         }
     }
 
-    pub(super) fn push_done_inside(&self, flow: &Flow, frame: &Frame, visit: &Visit, stack: &mut Vec<Done>) {
+    pub(super) fn each_done_inside(
+        &self,
+        flow: &Flow,
+        frame: &Frame,
+        visit: &Visit,
+        found: Found<'_>,
+    ) -> ControlFlow<()> {
         let cancelled = |done: Done| Done {
             class: DoneClass::Cancelled,
             order: done.call,
             ..done
         };
+        let of_frame = |id: &FrameId, found: Found<'_>| match self.frames.get(*id) {
+            Some(inner) => self.each_done_of(flow, inner, found),
+            None => ControlFlow::Continue(()),
+        };
         match &visit.phase {
-            VisitPhase::Failed { .. } => stack.extend(visit.failed_task.as_deref().cloned()),
-            VisitPhase::Succeeded { .. } => {}
-            VisitPhase::Started(StepRun::Choice(ArmRun::Running { child, .. })) => {
-                if let Some(arm) = self.frames.get(*child) {
-                    self.push_done_of(flow, arm, stack);
-                }
+            VisitPhase::Failed { .. } => visit.failed_task.as_deref().cloned().into_iter().try_for_each(found),
+            VisitPhase::Succeeded { .. } => ControlFlow::Continue(()),
+            VisitPhase::Started(StepRun::Choice(ArmRun::Running { child, .. })) => of_frame(child, found),
+            VisitPhase::Started(StepRun::Choice(ArmRun::Ended { done, .. })) => {
+                done.iter().cloned().try_for_each(found)
             }
-            VisitPhase::Started(StepRun::Choice(ArmRun::Ended { done, .. })) => stack.extend(done.iter().cloned()),
             VisitPhase::Started(StepRun::Children(children)) => {
-                stack.extend(children.done.iter().cloned());
-                for child in children.live.values().chain(children.retained.values()) {
-                    if let Some(inner) = self.frames.get(*child) {
-                        self.push_done_of(flow, inner, stack);
-                    }
-                }
+                children.done.iter().cloned().try_for_each(&mut *found)?;
+                let mut inside = children.live.values().chain(children.retained.values());
+                inside.try_for_each(|child| of_frame(child, &mut *found))
             }
             _ => {
                 let current = flow.step(visit.step).and_then(|step| {
                     done_of_task(flow, step, visit, &frame.path, DoneClass::Cancelled, EventId::default())
                 });
-                stack.extend(current.or_else(|| visit.failed_task.as_deref().cloned()).map(cancelled));
+                let current = current.or_else(|| visit.failed_task.as_deref().cloned()).map(cancelled);
+                current.into_iter().try_for_each(found)
             }
         }
     }

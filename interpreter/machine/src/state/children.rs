@@ -1,6 +1,6 @@
 //! The children of a parallel or foreach.
 
-use super::{Done, FrameId};
+use super::{DoneList, FrameId};
 use crate::event::Failure;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Budget, Foreach, NumberSource, Root, StepId};
@@ -40,7 +40,7 @@ pub(crate) struct Children {
     /// Set if the attempt ends before all children are done.
     pub(crate) closing: Option<Closing>,
     /// What children that exited did and a rollback would undo.
-    pub(crate) done: Vec<Done>,
+    pub(crate) done: DoneList,
 }
 
 /// The outcome of a child.
@@ -89,7 +89,7 @@ impl Children {
             succeeded: 0,
             failed: 0,
             closing: None,
-            done: Vec::new(),
+            done: DoneList::default(),
         }
     }
 

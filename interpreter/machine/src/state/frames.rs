@@ -26,7 +26,14 @@ pub(crate) struct Frames {
     rollbacks: u32,
     /// The frame of the last event, so that most events need no search. A cache: never part of a checkpoint.
     recent: Option<FrameId>,
+    /// The bytes that all frames hold, as they were last weighed. Never part of a checkpoint.
+    held: usize,
+    /// The frames that may have changed since, some more than once.
+    touched: Vec<FrameId>,
 }
+
+/// After so many changes the frames are weighed, asked for or not, so that the list of changes stays short.
+const MANY_CHANGES: usize = 256;
 
 /// The frames in the form of a checkpoint.
 pub(super) struct WrittenFrames<'a> {
@@ -41,8 +48,44 @@ impl Frames {
         self.by_id.get(id)
     }
 
+    /// Mutable access to a frame. Its weight is taken anew before the next decision that needs it.
     pub(crate) fn get_mut(&mut self, id: FrameId) -> Option<&mut Frame> {
+        self.touch(id);
         self.by_id.get_mut(id)
+    }
+
+    fn touch(&mut self, id: FrameId) {
+        if self.touched.last() != Some(&id) {
+            self.touched.push(id);
+        }
+    }
+
+    /// The bytes that all frames hold.
+    pub(crate) fn weigh(&mut self) -> usize {
+        while let Some(id) = self.touched.pop() {
+            if let Some(frame) = self.by_id.get_mut(id) {
+                let held = frame.held();
+                self.held = self.held.saturating_sub(frame.weighed).saturating_add(held);
+                frame.weighed = held;
+            }
+        }
+        self.held
+    }
+
+    /// The bytes that a checkpoint repeats.
+    pub(super) fn repeated(&self) -> usize {
+        let frames = self.by_id.iter().map(|(_, frame)| frame.repeated());
+        frames.fold(0, usize::saturating_add)
+    }
+
+    /// Weighs every frame.
+    fn weigh_all(&mut self) {
+        self.touched.clear();
+        self.held = 0;
+        for frame in self.by_id.values_mut() {
+            frame.weighed = frame.held();
+            self.held = self.held.saturating_add(frame.weighed);
+        }
     }
 
     /// The frame that a timer is for.
@@ -76,18 +119,22 @@ impl Frames {
     /// Changes each frame, in no particular order.
     pub(crate) fn for_each_mut(&mut self, change: impl FnMut(&mut Frame)) {
         self.by_id.values_mut().for_each(change);
+        self.weigh_all();
     }
 
     /// Adds a frame at the front of the ready queue: it runs before its composite goes on.
     pub(crate) fn add(&mut self, id: FrameId, mut frame: Frame) {
         frame.queued = true;
+        frame.weighed = 0;
         self.by_id.insert(id, frame);
+        self.touch(id);
         self.ready.push_front(id);
     }
 
     /// Removes one frame. The frames inside it stay.
     pub(crate) fn remove(&mut self, id: FrameId) -> Option<Frame> {
         let frame = self.by_id.remove(id)?;
+        self.held = self.held.saturating_sub(frame.weighed);
         if frame.queued {
             self.dequeue(id);
         }
@@ -135,6 +182,9 @@ impl Frames {
     /// Records that an event is about this frame: it causes the frame's next event.
     pub(crate) fn note_event(&mut self, id: FrameId, event: EventId) {
         self.recent = Some(id);
+        if self.touched.len() >= MANY_CHANGES {
+            self.weigh();
+        }
         if let Some(frame) = self.get_mut(id) {
             frame.last = event;
         }
@@ -213,7 +263,7 @@ impl Frames {
 
     /// Begins a rollback in a frame. `None`: the frame has one already, or it is not there.
     pub(crate) fn begin_rollback(&mut self, id: FrameId, undoing: Undoing) -> Option<()> {
-        let frame = self.by_id.get_mut(id).filter(|frame| frame.undoing.is_none())?;
+        let frame = self.get_mut(id).filter(|frame| frame.undoing.is_none())?;
         frame.undoing = Some(Box::new(undoing));
         self.rollbacks += 1;
         Some(())
@@ -221,7 +271,7 @@ impl Frames {
 
     /// Ends the rollback in a frame after everything was undone.
     pub(crate) fn end_rollback(&mut self, id: FrameId) -> Option<()> {
-        let undoing = self.by_id.get_mut(id)?.undoing.take()?;
+        let undoing = self.get_mut(id)?.undoing.take()?;
         self.rollbacks -= u32::from(!undoing.failed);
         Some(())
     }
@@ -229,6 +279,7 @@ impl Frames {
     /// Marks the rollback in a frame as failed. Returns the failure because of which it began, or `original` if the
     /// state does not know it.
     pub(crate) fn fail_rollback(&mut self, id: FrameId, original: Option<&Failure>) -> Option<Option<Failure>> {
+        self.touch(id);
         let undoing = self.by_id.get_mut(id)?.undoing.as_mut()?;
         self.rollbacks -= u32::from(!undoing.failed);
         undoing.failed = true;
@@ -247,6 +298,7 @@ impl Frames {
 
     /// Marks a failed rollback as in progress again.
     pub(crate) fn resume_rollback(&mut self, id: FrameId) -> Option<&mut Undoing> {
+        self.touch(id);
         let undoing = self.by_id.get_mut(id)?.undoing.as_mut()?;
         self.rollbacks += u32::from(undoing.failed);
         undoing.failed = false;
@@ -288,12 +340,16 @@ impl Frames {
     }
 
     pub(super) fn from_written(written: WrittenFrames<'_>) -> Self {
-        Self {
+        let mut frames = Self {
             by_id: written.frames.into_owned(),
             ready: written.ready.into_owned(),
             rollbacks: written.rollbacks,
             recent: None,
-        }
+            held: 0,
+            touched: Vec::new(),
+        };
+        frames.weigh_all();
+        frames
     }
 }
 

@@ -1,45 +1,17 @@
 //! Undoing: what was done, in what order it is undone, and how far a rollback has come (section "rollback").
 
 use super::TimerKey;
-use crate::event::{EventId, Failure, StepPath};
+use super::done::{Done, DoneList, from_merged, merged};
+use crate::event::{EventId, Failure};
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::StepId;
 use starbridge_flow::time::{Seconds, Timestamp};
-use starbridge_flow::value::{Document, Overlay, Text, Value};
-
-/// A task that has a rollback and was called.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Done {
-    pub(crate) class: DoneClass,
-    /// The order within a class: the number of the event that completed the task, or of its call if it did not
-    /// complete.
-    pub(crate) order: EventId,
-    /// The number of its last call.
-    pub(crate) call: EventId,
-    pub(crate) step: StepId,
-    #[serde(with = "path_items")]
-    pub(crate) path: StepPath,
-    #[serde(serialize_with = "merged", deserialize_with = "from_merged")]
-    pub(crate) input: Overlay,
-    /// The call's result; `{}` if there was none.
-    pub(crate) result: Document,
-    /// The id of the child execution that the call started.
-    pub(crate) child: Option<Text>,
-}
-
-/// The classes of what is undone. The failed task is undone first, then what was cancelled, then what had completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum DoneClass {
-    Completed,
-    Cancelled,
-    Failed,
-}
+use starbridge_flow::value::{Overlay, Text, Value};
 
 /// A rollback in progress: one call after the other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Undoing {
     /// What is left to undo; the last entry is undone next.
-    pub(crate) queue: Vec<Done>,
+    pub(crate) queue: DoneList,
     pub(crate) current: Option<UndoRun>,
     /// The failure because of which the rollback undoes. `None` if it arose when an output was made; it can then be
     /// computed again.
@@ -128,7 +100,7 @@ impl Undoing {
     pub(crate) fn new(mut queue: Vec<Done>, failure: Option<Failure>) -> Self {
         queue.sort_by_key(|done| (done.class, done.order));
         Self {
-            queue,
+            queue: queue.into(),
             current: None,
             failure,
             failed: false,
@@ -169,26 +141,5 @@ impl UndoRun {
             _ => (None, None),
         };
         pause.into_iter().chain(bound)
-    }
-}
-
-fn merged<S: serde::Serializer>(overlay: &Overlay, serializer: S) -> Result<S::Ok, S::Error> {
-    overlay.to_value().serialize(serializer)
-}
-
-fn from_merged<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Overlay, D::Error> {
-    Value::deserialize(deserializer).map(Overlay::new)
-}
-
-mod path_items {
-    use crate::event::{PathItem, StepPath};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(path: &StepPath, serializer: S) -> Result<S::Ok, S::Error> {
-        path.items().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StepPath, D::Error> {
-        Vec::<PathItem>::deserialize(deserializer).map(StepPath::from)
     }
 }

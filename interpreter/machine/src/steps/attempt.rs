@@ -12,6 +12,7 @@ use starbridge_flow::value::{Array, Document, Object, Overlay, Text, Value};
 impl State {
     /// Begins an attempt: makes its input and checks the limits.
     pub(super) fn begin_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let over_share = self.over_share();
         let Some((visit, step)) = self.visit_and_step(turn, id) else {
             return;
         };
@@ -20,6 +21,10 @@ impl State {
             return self.fail_attempt(turn, id, failure, 0);
         }
         let attempt = visit.attempt + 1;
+        if let Some(fault) = over_share {
+            let failure = turn.failure(&fault);
+            return self.fail_attempt(turn, id, failure, attempt);
+        }
         // `TaskScheduled` follows at once on `StepStarted`, so the call's number is known before it is in the
         // history.
         let call = self.data.last.next().next();
@@ -260,7 +265,7 @@ impl State {
                 VisitPhase::Started(StepRun::Choice(_) | StepRun::Children(_))
             )
         });
-        composite && !self.undo_stack(turn.flow, id).is_empty()
+        composite && self.has_undo(turn.flow, id)
     }
 
     /// The output of the attempt a frame is in. `None` means the local, which is the default.

@@ -173,7 +173,7 @@ impl State {
         let Some((failure, origin)) = failure_of(frame) else {
             return;
         };
-        let undoable = !self.undo_stack(turn.flow, id).is_empty();
+        let undoable = self.has_undo(turn.flow, id);
         match frame.parent {
             _ if undoable && self.is_undone_alone(turn, frame) => self.begin_undo(turn, id),
             None => {
@@ -238,7 +238,7 @@ impl State {
             self.close(turn, step, reason);
         } else if met {
             self.complete(turn, id);
-        } else if !self.undo_stack(turn.flow, id).is_empty() {
+        } else if self.has_undo(turn.flow, id) {
             self.begin_undo(turn, id);
         } else if let Some(failure) = failure {
             self.fail_current(turn, id, failure);

@@ -55,7 +55,7 @@ impl State {
         let last = self.frame(ROOT).map_or(self.data.last, |frame| frame.last);
         match self.flow_output(turn) {
             Ok(output) => self.emit(turn, self.flow_place(last), EventKind::ExecutionSucceeded { output }),
-            Err(_) if !self.undo_stack(turn.flow, ROOT).is_empty() => self.begin_undo(turn, ROOT),
+            Err(_) if self.has_undo(turn.flow, ROOT) => self.begin_undo(turn, ROOT),
             Err(fault) => {
                 let failure = turn.failure(&fault);
                 self.emit(

@@ -273,12 +273,18 @@ impl LoadedExecution {
         self.flow.step(step).map(|step| step.name.clone()).unwrap_or_default()
     }
 
-    /// Counts a turn. Returns a checkpoint if one is due: checkpoints never take more bytes than the history.
+    /// Counts a turn. Returns a checkpoint if one is due: checkpoints never take more bytes than the history, also where they
+    /// repeat a large input for each task that could be undone.
     pub(super) fn count(&mut self, events: u64, bytes: usize, every: u64) -> Option<Vec<u8>> {
         self.events_since += events;
         self.bytes_since += bytes;
         let due = self.events_since >= every && self.bytes_since >= self.checkpoint_bytes;
         if !due || self.state.status().is_ended() {
+            return None;
+        }
+        let repeated = self.state.repeated_bytes();
+        if repeated > self.bytes_since {
+            self.checkpoint_bytes = repeated;
             return None;
         }
         let checkpoint = self.state.checkpoint(&self.flow);

@@ -244,7 +244,10 @@ impl Shard {
         }
         let mut gone = Vec::new();
         for event in events {
-            live.undecided.retain(|_, task| task.stays_undecided(event));
+            // Of the events that end thousands of tasks together none decides anything.
+            if decides(&event.detail) {
+                live.undecided.retain(|_, task| task.stays_undecided(event));
+            }
             let call = match &event.detail {
                 EventKind::TaskSucceeded { .. }
                 | EventKind::TaskFailed { .. }
@@ -338,6 +341,18 @@ pub(super) struct UndecidedTask {
     time: Timestamp,
     /// The failure of its step, and the attempt.
     failed: Option<(Failure, u32)>,
+}
+
+/// Whether an event may decide what follows from the end of a task.
+fn decides(detail: &EventKind) -> bool {
+    matches!(
+        detail,
+        EventKind::StepFailed { .. }
+            | EventKind::RollbackFailed { .. }
+            | EventKind::RetryScheduled { .. }
+            | EventKind::StepExited { .. }
+            | EventKind::ManualRequested(_)
+    )
 }
 
 impl UndecidedTask {

@@ -1,7 +1,7 @@
 //! A frame: one run of a list of steps.
 
 use crate::event::{Child, EventId, Failure, StepPath};
-use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
+use crate::state::{Children, Done, DoneList, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Flow, InputMode, ListId, NumberSource, Settings, Step, StepId, StepKind};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
@@ -35,7 +35,7 @@ pub(crate) struct Frame {
     /// How often each step was visited, if the list has loops.
     pub(crate) visits: BTreeMap<StepId, u32>,
     /// What this list has done that could be undone.
-    pub(crate) done: Vec<Done>,
+    pub(crate) done: DoneList,
     /// The position before the first entry of `done`.
     #[serde(default)]
     pub(crate) rewind: Option<Box<Rewind>>,
@@ -54,6 +54,9 @@ pub(crate) struct Frame {
     pub(crate) last: EventId,
     /// Whether the frame is in the ready queue.
     pub(super) queued: bool,
+    /// The bytes for which the frame counts in what the execution holds. Computed when a state is loaded.
+    #[serde(skip)]
+    pub(super) weighed: usize,
 }
 
 /// The position of a list.
@@ -263,7 +266,7 @@ pub(crate) enum ArmRun {
     Ended {
         local: Document,
         goto: Option<StepId>,
-        done: Vec<Done>,
+        done: DoneList,
     },
 }
 
@@ -289,7 +292,7 @@ impl Frame {
             replaced: false,
             at: first.map_or(FramePosition::Ended, FramePosition::Before),
             visits: BTreeMap::new(),
-            done: Vec::new(),
+            done: DoneList::default(),
             rewind: None,
             undone: false,
             pending_undo: None,
@@ -297,6 +300,7 @@ impl Frame {
             undoing: None,
             last: entered,
             queued: false,
+            weighed: 0,
         }
     }
 

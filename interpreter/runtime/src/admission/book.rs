@@ -21,6 +21,8 @@ const MAX_HOLDERS: usize = 16_384;
 const MAX_GONE: usize = 16_384;
 /// How many rows are read at once where all are wanted.
 const ROWS: usize = 1_000;
+/// How many rows are read at once where nearly always the first is enough: those that changed are passed over.
+const OLDEST: usize = 4;
 /// How many rows are read at once where some may be enough.
 const OLDER: usize = 100;
 
@@ -343,8 +345,8 @@ impl Book {
         let mut oldest = changed.min_by_key(Waiter::age);
         let mut after: Option<WaiterAge> = None;
         loop {
-            let read = rows.waiters(Waiters::ByAge(key, after), 16)?;
-            let more = read.last().filter(|_| read.len() >= 16).map(Waiter::age);
+            let read = rows.waiters(Waiters::ByAge(key, after), OLDEST)?;
+            let more = read.last().filter(|_| read.len() >= OLDEST).map(Waiter::age);
             let unchanged = read
                 .into_iter()
                 .find(|waiter| !self.waiters.contains_key(&waiter.execution));

@@ -1,5 +1,7 @@
 //! Every store passes the same suite, and answers random questions as the one in memory does.
 
+mod told;
+
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{History, Store, StoreError};
 use starbridge_sqlite::{Flush, Options, SqliteStore};

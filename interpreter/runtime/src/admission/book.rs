@@ -123,11 +123,9 @@ impl Book {
 
     pub(super) fn key(&mut self, key: &PoolKey, rows: &dyn Admissions) -> Result<&mut KnownKey, StoreError> {
         if !self.keys.contains_key(key) {
+            // INVARIANT: slots of a key are taken and released only while it is known, and it is known until that is durable. So
+            // the store has all that was decided of this one.
             let (kept, held) = rows.kept_key(key)?;
-            // What was decided since is on top.
-            let before = self.slots.values().filter(|slots| slots.before.contains(key)).count();
-            let now = self.slots.values().filter(|slots| slots.now.contains(key)).count();
-            let held = held.saturating_sub(count(before)).saturating_add(count(now));
             let known = KnownKey {
                 durable: kept.clone(),
                 kept,

@@ -1,5 +1,6 @@
 //! Every store passes the same suite, and answers random questions as the one in memory does.
 
+#[path = "stores/told.rs"]
 mod told;
 
 use starbridge_memory::MemoryStore;

@@ -40,7 +40,10 @@ impl World {
     /// Admission hears of some ends at once. Their appends stand in front of its next one.
     pub(super) fn end_ahead(&mut self, id: &Text, status: Status, append: Append, message: Message) {
         let ended = State::Ended(status);
-        let before = self.jobs.get_mut(id).map(|job| std::mem::replace(&mut job.state, ended));
+        let before = self
+            .jobs
+            .get_mut(id)
+            .map(|job| std::mem::replace(&mut job.state, ended));
         if let Some(before) = before {
             let execution = id.clone();
             self.ahead.push(End {

@@ -1,5 +1,8 @@
 //! Every store passes the same suite, and answers random questions as the one in memory does.
 
+#[path = "stores/told.rs"]
+mod told;
+
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::Status;
 use starbridge_memory::MemoryStore;

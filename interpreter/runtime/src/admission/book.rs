@@ -21,6 +21,8 @@ const MAX_HOLDERS: usize = 16_384;
 const MAX_GONE: usize = 16_384;
 /// How many rows are read at once where all are wanted.
 const ROWS: usize = 1_000;
+/// How many rows are read at once where nearly always the first is enough: those that changed are passed over.
+const OLDEST: usize = 4;
 /// How many rows are read at once where some may be enough.
 const OLDER: usize = 100;
 
@@ -121,11 +123,9 @@ impl Book {
 
     pub(super) fn key(&mut self, key: &PoolKey, rows: &dyn Admissions) -> Result<&mut KnownKey, StoreError> {
         if !self.keys.contains_key(key) {
+            // INVARIANT: slots of a key are taken and released only while it is known, and it is known until that is durable. So
+            // the store has all that was decided of this one.
             let (kept, held) = rows.kept_key(key)?;
-            // What was decided since is on top.
-            let before = self.slots.values().filter(|slots| slots.before.contains(key)).count();
-            let now = self.slots.values().filter(|slots| slots.now.contains(key)).count();
-            let held = held.saturating_sub(count(before)).saturating_add(count(now));
             let known = KnownKey {
                 durable: kept.clone(),
                 kept,
@@ -343,8 +343,8 @@ impl Book {
         let mut oldest = changed.min_by_key(Waiter::age);
         let mut after: Option<WaiterAge> = None;
         loop {
-            let read = rows.waiters(Waiters::ByAge(key, after), 16)?;
-            let more = read.last().filter(|_| read.len() >= 16).map(Waiter::age);
+            let read = rows.waiters(Waiters::ByAge(key, after), OLDEST)?;
+            let more = read.last().filter(|_| read.len() >= OLDEST).map(Waiter::age);
             let unchanged = read
                 .into_iter()
                 .find(|waiter| !self.waiters.contains_key(&waiter.execution));

@@ -43,9 +43,7 @@ pub struct AdmissionEngine {
     inbox: mpsc::UnboundedReceiver<AdmissionCommand>,
     deliver: Deliver,
     writing: Writing,
-    /// Messages that are being written, and go out once they are durable.
-    under_way: Vec<Message>,
-    /// Messages to owners that had no room.
+    /// Messages to owners that are still to be told, because what says so is new or because they had no room.
     unsent: VecDeque<Message>,
     /// Operators that wait for an answer, in the order of their changes; of the first ones, the changes are being written.
     asked: VecDeque<AskedChange>,
@@ -95,7 +93,6 @@ impl AdmissionEngine {
             inbox,
             deliver,
             writing: Writing::through(writer),
-            under_way: Vec::new(),
             unsent: VecDeque::new(),
             asked: VecDeque::new(),
             answered: 0,
@@ -140,6 +137,7 @@ impl AdmissionEngine {
     fn take(&mut self, command: AdmissionCommand) {
         match command {
             AdmissionCommand::Deliver(message) => self.admission.deliver(message),
+            AdmissionCommand::DeliverAhead(message) => self.admission.deliver_ahead(message),
             AdmissionCommand::Change {
                 key,
                 change,
@@ -174,8 +172,11 @@ impl AdmissionEngine {
             self.handle.forget_decided(&self.admission.decided());
             return self.forget_names();
         }
-        self.under_way.clone_from(&append.sent);
-        if self.writing.write(vec![append])?.is_some() {
+        let told = append.sent.clone();
+        let written = self.writing.write(vec![append])?;
+        // Owners append through the same writer: what they decide now is durable after this, or not at all.
+        self.unsent.extend(told);
+        if written.is_some() {
             self.take_written()?;
         }
         Ok(())
@@ -200,12 +201,11 @@ impl AdmissionEngine {
         Ok(())
     }
 
-    /// What was decided is durable: executions and operators hear of it.
+    /// What was decided is durable: operators hear of it.
     fn take_written(&mut self) -> Result<(), StoreError> {
         self.admission.settle();
         self.handle.forget_decided(&self.admission.decided());
         self.forget_names()?;
-        self.unsent.extend(std::mem::take(&mut self.under_way));
         let answered = self.answered.min(self.asked.len());
         self.answered = 0;
         for asked in self.asked.drain(..answered) {

@@ -3,8 +3,10 @@
 use crate::App;
 use crate::routes::outbox_rows::{Asks, Outcome, carry_out};
 use starbridge_flow::value::Text;
-use starbridge_ports::{Backoff, Outbox, OutboxError, OutboxRow};
+use starbridge_node::problem::Problem;
+use starbridge_ports::{Backoff, Outbox, OutboxError, OutboxRefusal, OutboxRow};
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +14,7 @@ use std::time::Duration;
 /// How many rows are taken at a time.
 const BATCH: usize = 1_000;
 /// The pauses while a database can't be used.
-const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5)).with_jitter(50);
 /// How long rows wait for which the server had no room.
 const BUSY: Duration = Duration::from_millis(100);
 
@@ -26,6 +28,8 @@ pub struct Taken {
     pub carried_out: AtomicU64,
     /// Rows that this process refused.
     pub refused: AtomicU64,
+    /// Refused rows that this process deleted, because more were refused than are kept.
+    pub forgotten: AtomicU64,
     /// Why it can't be used now.
     why: Mutex<Option<String>>,
 }
@@ -38,6 +42,7 @@ impl Taken {
             started: AtomicU64::new(0),
             carried_out: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
             why: Mutex::new(None),
         }
     }
@@ -71,15 +76,14 @@ pub fn all(sources: Vec<Arc<dyn Outbox>>) -> Vec<Arc<Taken>> {
 /// Takes rows until the server is told to stop.
 pub async fn keep_taking(app: App, outbox: Arc<Taken>) {
     let mut failures = BACKOFF.failures();
-    // Rows that could not be carried out yet.
-    let mut held: Vec<OutboxRow> = Vec::new();
+    let mut held = Held::default();
     while !app.draining.load(Ordering::SeqCst) && app.node.ended().borrow().is_none() {
         match turn(&app, &outbox, std::mem::take(&mut held)).await {
             Ok(Turn { left, idle }) => {
                 failures.reset();
                 outbox.note(None);
                 held = left;
-                if !held.is_empty() {
+                if !held.again.is_empty() {
                     tokio::time::sleep(BUSY).await;
                 } else if idle {
                     outbox.source.wait().await;
@@ -88,33 +92,71 @@ pub async fn keep_taking(app: App, outbox: Arc<Taken>) {
             // What is held comes again.
             Err(error) => {
                 outbox.note(Some(&error));
-                tokio::time::sleep(failures.next_pause()).await;
+                tokio::time::sleep(failures.next_spread(chance())).await;
             }
         }
     }
 }
 
+/// An unpredictable number: each hasher of the standard library has random keys. Servers that lost one database do not come back
+/// together.
+fn chance() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Rows that were taken and are not carried out yet.
+#[derive(Default)]
+struct Held {
+    /// Those that could not be carried out for now.
+    again: Vec<OutboxRow>,
+    /// Those that nobody has tried yet.
+    new: Vec<OutboxRow>,
+}
+
 /// What a turn leaves.
+#[derive(Default)]
 struct Turn {
-    /// Rows that are tried again.
-    left: Vec<OutboxRow>,
+    /// Rows for the next turn.
+    left: Held,
     /// Whether there was nothing to do.
     idle: bool,
 }
 
-async fn turn(app: &App, outbox: &Taken, mut rows: Vec<OutboxRow>) -> Result<Turn, OutboxError> {
-    if rows.len() < BATCH {
+/// Carries out what is held, or else what it takes. While a full batch is carried out, the next one is taken.
+async fn turn(app: &App, outbox: &Taken, held: Held) -> Result<Turn, OutboxError> {
+    let eager = held.again.is_empty();
+    let mut rows = held.again;
+    rows.extend(held.new);
+    if rows.len() < BATCH && (rows.is_empty() || !eager) {
         rows.extend(outbox.source.take(BATCH - rows.len()).await?);
     }
+    let many = eager && rows.len() >= BATCH;
+    let more = async {
+        match many {
+            true => outbox.source.take(BATCH).await,
+            false => Ok(Vec::new()),
+        }
+    };
+    let (turn, new) = tokio::join!(carry_out_all(app, outbox, rows), more);
+    let mut turn = turn?;
+    turn.left.new = new?;
+    Ok(turn)
+}
+
+/// Carries rows out and deletes them.
+async fn carry_out_all(app: &App, outbox: &Taken, rows: Vec<OutboxRow>) -> Result<Turn, OutboxError> {
     let idle = rows.is_empty();
     // A stop may be for an execution that another row of these starts.
     let (starts, others): (Vec<OutboxRow>, Vec<OutboxRow>) = rows.into_iter().partition(|row| row.action == "start");
-    let mut turn = Turn { left: Vec::new(), idle };
+    let mut turn = Turn {
+        idle,
+        ..Turn::default()
+    };
     let mut done = finish(app, outbox, starts, &mut turn).await?;
-    let waiting: BTreeSet<Text> = turn.left.iter().map(|row| row.id.clone()).collect();
+    let waiting: BTreeSet<Text> = turn.left.again.iter().map(|row| row.id.clone()).collect();
     let names = |row: &OutboxRow| waiting.iter().any(|id| row.body.contains(id.as_str()));
     let (early, others): (Vec<OutboxRow>, Vec<OutboxRow>) = others.into_iter().partition(names);
-    turn.left.extend(early);
+    turn.left.again.extend(early);
     done.extend(finish(app, outbox, others, &mut turn).await?);
     if !done.is_empty() {
         outbox.source.done(done).await?;
@@ -151,20 +193,39 @@ async fn finish(app: &App, outbox: &Taken, rows: Vec<OutboxRow>, turn: &mut Turn
             }
             Outcome::Before => done.push(row.id),
             // What became of it is looked up next time.
-            Outcome::Again => turn.left.push(OutboxRow { again: true, ..row }),
+            Outcome::Again => turn.left.again.push(OutboxRow { again: true, ..row }),
             Outcome::Refused(problem) => refused.push((row, problem)),
         }
     }
-    for (row, problem) in refused {
-        let (name, id, code) = (outbox.source.name(), &row.id, problem.code());
-        let reason = problem.detail().to_owned();
-        outbox
-            .source
-            .refuse(row.id.clone(), code.to_owned(), reason.clone())
-            .await?;
-        outbox.refused.fetch_add(1, Ordering::Relaxed);
+    put_aside(outbox, refused).await?;
+    Ok(done)
+}
+
+/// Keeps rows that can't be carried out aside, and says so.
+async fn put_aside(outbox: &Taken, rows: Vec<(OutboxRow, Problem)>) -> Result<(), OutboxError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let refusals = rows.iter().map(|(row, problem)| OutboxRefusal {
+        id: row.id.clone(),
+        code: problem.code().to_owned(),
+        reason: problem.detail().to_owned(),
+    });
+    let forgotten = outbox.source.refuse(refusals.collect()).await?;
+    outbox.refused.fetch_add(rows.len() as u64, Ordering::Relaxed);
+    let name = outbox.source.name();
+    for (row, problem) in &rows {
+        let (id, code, reason) = (&row.id, problem.code(), problem.detail());
         tracing::warn!(outbox = name, %id, action = row.action, by = %row.by, code, reason,
             "a row of the outbox can't be carried out and is kept aside: `starbridge outbox refused` lists them");
     }
-    Ok(done)
+    if forgotten > 0 {
+        outbox.forgotten.fetch_add(forgotten, Ordering::Relaxed);
+        tracing::warn!(
+            outbox = name,
+            forgotten,
+            "more rows of the outbox were refused than are kept: the oldest are deleted (`keep_refused`)"
+        );
+    }
+    Ok(())
 }

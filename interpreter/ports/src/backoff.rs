@@ -63,8 +63,7 @@ impl Backoff {
     }
 }
 
-/// A count of failures in a row, with the pauses that follow them. These pauses have no jitter:
-/// [`Backoff::pause_after`] needs a random number for it.
+/// A count of failures in a row, with the pauses that follow them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failures {
     backoff: Backoff,
@@ -72,10 +71,16 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Counts one more failure and returns the pause after it.
+    /// Counts one more failure and returns the pause after it, without jitter.
     pub fn next_pause(&mut self) -> Duration {
         self.count = self.count.saturating_add(1);
         self.backoff.longest_after(self.count)
+    }
+
+    /// The same with jitter. `chance` is a random number, as for [`Backoff::pause_after`].
+    pub fn next_spread(&mut self, chance: u64) -> Duration {
+        self.count = self.count.saturating_add(1);
+        self.backoff.pause_after(self.count, chance)
     }
 
     /// Resets the count after a success.

@@ -103,7 +103,9 @@ pub use leases::{ExecutionLeases, Heartbeat};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention};
 pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
-pub use outbox::{Outbox, OutboxError, OutboxFuture, OutboxRights, OutboxRow, OutboxStanding, RefusedRow};
+pub use outbox::{
+    Outbox, OutboxError, OutboxFuture, OutboxRefusal, OutboxRights, OutboxRow, OutboxStanding, RefusedRow,
+};
 pub use outside::{outside_wait, outside_wait_of};
 pub use params::{ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency, step_key};
 pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseChange};

@@ -24,8 +24,9 @@ pub trait Outbox: Send + Sync {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Deletes rows whose consequence is durable.
     fn done(&self, ids: Vec<Text>) -> OutboxFuture<'_, ()>;
-    /// Keeps a row that can't be carried out aside, with the reason.
-    fn refuse(&self, id: Text, code: String, reason: String) -> OutboxFuture<'_, ()>;
+    /// Keeps rows that can't be carried out aside, with the reasons. Returns how many older ones were deleted for them: an outbox
+    /// keeps only so many.
+    fn refuse(&self, rows: Vec<OutboxRefusal>) -> OutboxFuture<'_, u64>;
     /// How much there is in it.
     fn standing(&self) -> OutboxFuture<'_, OutboxStanding>;
     /// Rows that were refused, the newest first, from below this number on.
@@ -71,6 +72,17 @@ pub struct OutboxRow {
     pub by: Text,
     /// Whether this server took it before, so that its consequence may be durable already.
     pub again: bool,
+}
+
+/// Why a row can't be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxRefusal {
+    /// The row's own id.
+    pub id: Text,
+    /// The reason as a code.
+    pub code: String,
+    /// The reason for people.
+    pub reason: String,
 }
 
 /// A row that could not be carried out.

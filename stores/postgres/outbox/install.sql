@@ -114,8 +114,7 @@ create table if not exists starbridge.outbox_refused (
 
 -- Writes a row, and wakes a server. A notification holds a lock of the whole database server until its transaction commits,
 -- so only the transaction that gets the lock below sends one: a look each half second finds the others. It and the next one are
--- called only by the functions below, with their rights and their `search_path`: setting that again would take time. Each
--- expression is made ready anew in each transaction, which takes longer than to compute it: so there are few.
+-- called only by the functions below, with their rights and their `search_path`: setting that again would take time.
 create or replace function starbridge.outbox_add(id uuid, action text, body jsonb) returns void
 language plpgsql as $$
 declare
@@ -165,68 +164,82 @@ create or replace function starbridge.start_execution(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
-    made uuid := starbridge.outbox_id();
+    made uuid;
+    woken boolean;
     body jsonb;
 begin
-    -- The usual start: all is well, and it has nothing but a name.
+    -- The usual start: all is well, and it has nothing but a name. PostgreSQL makes each expression and each statement of a function
+    -- ready anew in each transaction, which takes longer than to compute it: so here are two, which do what `outbox_id` and
+    -- `outbox_add` do.
     if flow ~ '^[A-Za-z_][A-Za-z0-9_-]{0,127}$' and name ~ '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' is not false
         and jsonb_typeof(input) = 'object' and num_nonnulls(version, labels, priority, order_time, start_at,
-            delay_seconds, start_deadline_seconds, once_key, after, traceparent) = 0 then
-        body := case when name is null then jsonb_build_object('flow', flow, 'input', input)
-            else jsonb_build_object('flow', flow, 'name', name, 'input', input) end;
-    else
-        if flow is null or flow !~ '^[A-Za-z_][A-Za-z0-9_-]{0,127}$' then
-            raise exception '% is no name of a flow', coalesce(quote_literal(left(flow, 200)), 'null')
-                using errcode = 'invalid_parameter_value',
-                hint = '1 to 128 of A-Z a-z 0-9 _ -, beginning with a letter or _.';
-        end if;
-        if name !~ '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' then
-            raise exception '% is no name of an execution', quote_literal(left(name, 200))
-                using errcode = 'invalid_parameter_value', hint = '1 to 128 of A-Z a-z 0-9 _ -, not beginning with -.';
-        end if;
-        if jsonb_typeof(coalesce(input, '{}')) <> 'object' then
-            raise exception 'the input of `%` must be an object, not %', flow, jsonb_typeof(input)
-                using errcode = 'invalid_parameter_value', hint = 'For example: ''{"id": 7}''.';
-        end if;
-        if jsonb_typeof(labels) <> 'object' then
-            raise exception 'the labels must be an object of strings, not %', jsonb_typeof(labels)
-                using errcode = 'invalid_parameter_value';
-        end if;
-        if jsonb_typeof(after) <> 'array' then
-            raise exception '`after` must be a list, not %', jsonb_typeof(after) using errcode = 'invalid_parameter_value';
-        end if;
-        if priority not between 0 and 9 then
-            raise exception 'the priority must be from 0 to 9, not %', priority using errcode = 'invalid_parameter_value';
-        end if;
-        if version < 0 or delay_seconds < 0 or start_deadline_seconds < 1 then
-            raise exception '`version` and `delay_seconds` must be at least 0, `start_deadline_seconds` at least 1'
-                using errcode = 'invalid_parameter_value';
-        end if;
-        if start_at is not null and delay_seconds is not null then
-            raise exception '`start_at` and `delay_seconds` both say when it begins: give one of them'
-                using errcode = 'invalid_parameter_value';
-        end if;
-        if once_key = '' or octet_length(once_key) > 256 then
-            raise exception '`once_key` must have 1 to 256 bytes' using errcode = 'invalid_parameter_value';
-        end if;
-        if not isfinite(start_at) or start_at < '0001-01-01 00:00:00+00' or start_at >= '10000-01-01 00:00:00+00' then
-            raise exception '`start_at` must be a time from the year 1 to 9999, not %', start_at
-                using errcode = 'invalid_parameter_value', hint = 'To start at once, leave it out.';
-        end if;
-        -- The delay counts from now, however long the transaction and the way to a server take.
-        start_at := coalesce(start_at, clock_timestamp() + delay_seconds * interval '1 second');
-        body := jsonb_strip_nulls(jsonb_build_object(
-            'flow', flow, 'name', name, 'version', version, 'priority', priority, 'orderTime', order_time,
-            'startAt', to_char(start_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-            'startDeadlineSeconds', start_deadline_seconds, 'onceKey', once_key, 'traceparent', traceparent));
-        body := body || jsonb_build_object('input', coalesce(input, '{}'));
-        if labels is not null then
-            body := body || jsonb_build_object('labels', labels);
-        end if;
-        if after is not null then
-            body := body || jsonb_build_object('after', after);
-        end if;
+            delay_seconds, start_deadline_seconds, once_key, after, traceparent) = 0
+        and octet_length(input::text) <= 64 * 1024 * 1024 and current_setting('transaction_read_only') = 'off' then
+        insert into starbridge.outbox as o (id, action, body, bytes, by) values (
+            (lpad(to_hex((date_part('epoch', clock_timestamp()) * 1000)::bigint), 12, '0') || '-7'
+                || substr(gen_random_uuid()::text, 16))::uuid,
+            'start',
+            case when name is null then jsonb_build_object('flow', flow, 'input', input)
+                else jsonb_build_object('flow', flow, 'name', name, 'input', input) end,
+            octet_length(input::text),
+            session_user)
+        returning o.id, case when current_setting('starbridge.wake', true) is distinct from 'off'
+            and pg_try_advisory_xact_lock(1937007986, 1) then pg_notify('starbridge_outbox', '') is null end
+        into made, woken;
+        return made;
     end if;
+    if flow is null or flow !~ '^[A-Za-z_][A-Za-z0-9_-]{0,127}$' then
+        raise exception '% is no name of a flow', coalesce(quote_literal(left(flow, 200)), 'null')
+            using errcode = 'invalid_parameter_value',
+            hint = '1 to 128 of A-Z a-z 0-9 _ -, beginning with a letter or _.';
+    end if;
+    if name !~ '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' then
+        raise exception '% is no name of an execution', quote_literal(left(name, 200))
+            using errcode = 'invalid_parameter_value', hint = '1 to 128 of A-Z a-z 0-9 _ -, not beginning with -.';
+    end if;
+    if jsonb_typeof(coalesce(input, '{}')) <> 'object' then
+        raise exception 'the input of `%` must be an object, not %', flow, jsonb_typeof(input)
+            using errcode = 'invalid_parameter_value', hint = 'For example: ''{"id": 7}''.';
+    end if;
+    if jsonb_typeof(labels) <> 'object' then
+        raise exception 'the labels must be an object of strings, not %', jsonb_typeof(labels)
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if jsonb_typeof(after) <> 'array' then
+        raise exception '`after` must be a list, not %', jsonb_typeof(after) using errcode = 'invalid_parameter_value';
+    end if;
+    if priority not between 0 and 9 then
+        raise exception 'the priority must be from 0 to 9, not %', priority using errcode = 'invalid_parameter_value';
+    end if;
+    if version < 0 or delay_seconds < 0 or start_deadline_seconds < 1 then
+        raise exception '`version` and `delay_seconds` must be at least 0, `start_deadline_seconds` at least 1'
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if start_at is not null and delay_seconds is not null then
+        raise exception '`start_at` and `delay_seconds` both say when it begins: give one of them'
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if once_key = '' or octet_length(once_key) > 256 then
+        raise exception '`once_key` must have 1 to 256 bytes' using errcode = 'invalid_parameter_value';
+    end if;
+    if not isfinite(start_at) or start_at < '0001-01-01 00:00:00+00' or start_at >= '10000-01-01 00:00:00+00' then
+        raise exception '`start_at` must be a time from the year 1 to 9999, not %', start_at
+            using errcode = 'invalid_parameter_value', hint = 'To start at once, leave it out.';
+    end if;
+    -- The delay counts from now, however long the transaction and the way to a server take.
+    start_at := coalesce(start_at, clock_timestamp() + delay_seconds * interval '1 second');
+    body := jsonb_strip_nulls(jsonb_build_object(
+        'flow', flow, 'name', name, 'version', version, 'priority', priority, 'orderTime', order_time,
+        'startAt', to_char(start_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'startDeadlineSeconds', start_deadline_seconds, 'onceKey', once_key, 'traceparent', traceparent));
+    body := body || jsonb_build_object('input', coalesce(input, '{}'));
+    if labels is not null then
+        body := body || jsonb_build_object('labels', labels);
+    end if;
+    if after is not null then
+        body := body || jsonb_build_object('after', after);
+    end if;
+    made := starbridge.outbox_id();
     perform starbridge.outbox_add(made, 'start', body);
     return made;
 end

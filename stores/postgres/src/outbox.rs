@@ -9,14 +9,17 @@ mod sql;
 pub use install::{INSTALL_SQL, install};
 
 use crate::fault::said;
+use crate::session::Param;
 use crate::settings::{PostgresSettings, Target, wants_tls};
 use connection::Connected;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Outbox, OutboxError, OutboxFuture, OutboxRights, OutboxRow, OutboxStanding, RefusedRow};
+use starbridge_ports::{
+    Outbox, OutboxError, OutboxFuture, OutboxRefusal, OutboxRights, OutboxRow, OutboxStanding, RefusedRow,
+};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio_postgres::{Config, Error, Row};
@@ -30,6 +33,11 @@ const LOOK: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many bytes of rows are taken at a time, a single larger one excepted.
 const BYTES: i64 = 16 << 20;
+
+/// So many refused rows later it is looked whether there are too many.
+const REFUSED_BETWEEN_LOOKS: u64 = 1_000;
+/// How many refused rows are deleted at a time.
+const FORGOTTEN_AT_A_TIME: i64 = 10_000;
 
 /// Where an outbox is, and who takes from it.
 #[derive(Clone, Debug)]
@@ -46,6 +54,8 @@ pub struct OutboxSettings {
     pub succeeds: bool,
     /// What its rows may ask for.
     pub rights: OutboxRights,
+    /// How many refused rows are kept, about; 0: all.
+    pub keep_refused: u64,
 }
 
 /// An outbox in a PostgreSQL database.
@@ -56,6 +66,9 @@ pub struct PostgresOutbox {
     /// Whether the connection of a predecessor is still to be ended. That is done once: one that is told late that its part is
     /// over must not end its successor's.
     succeeds: AtomicBool,
+    keep_refused: u64,
+    /// How many rows were refused since it was looked whether there are too many.
+    refused: AtomicU64,
     way: Way,
     /// The connection, once there is one.
     connected: Mutex<Option<Arc<Connected>>>,
@@ -114,6 +127,9 @@ impl PostgresOutbox {
             taker: settings.taker,
             rights: settings.rights,
             succeeds: AtomicBool::new(settings.succeeds),
+            keep_refused: settings.keep_refused,
+            // The first refusal looks at what was refused before this process.
+            refused: AtomicU64::new(REFUSED_BETWEEN_LOOKS),
             connected: Mutex::new(None),
         })
     }
@@ -196,10 +212,24 @@ impl Outbox for PostgresOutbox {
         }))
     }
 
-    fn refuse(&self, id: Text, code: String, reason: String) -> OutboxFuture<'_, ()> {
+    fn refuse(&self, rows: Vec<OutboxRefusal>) -> OutboxFuture<'_, u64> {
         Box::pin(self.taking(async move |connected| {
-            let values: [crate::session::Param<'_>; 4] = [&id.as_str(), &self.taker, &code, &reason];
-            connected.session.execute(sql::REFUSE, &values).await.map(drop)
+            let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+            let codes: Vec<&str> = rows.iter().map(|row| row.code.as_str()).collect();
+            let reasons: Vec<&str> = rows.iter().map(|row| row.reason.as_str()).collect();
+            let values: [Param<'_>; 4] = [&ids, &self.taker, &codes, &reasons];
+            let kept = connected.session.execute(sql::REFUSE, &values).await?;
+            let refused = self.refused.fetch_add(kept, Ordering::Relaxed).saturating_add(kept);
+            if self.keep_refused == 0 || refused < REFUSED_BETWEEN_LOOKS {
+                return Ok(0);
+            }
+            let keep = i64::try_from(self.keep_refused).unwrap_or(i64::MAX);
+            let values: [Param<'_>; 2] = [&keep, &FORGOTTEN_AT_A_TIME];
+            let forgotten = connected.session.execute(sql::FORGET, &values).await?;
+            if forgotten < FORGOTTEN_AT_A_TIME.unsigned_abs() {
+                self.refused.store(0, Ordering::Relaxed);
+            }
+            Ok(forgotten)
         }))
     }
 

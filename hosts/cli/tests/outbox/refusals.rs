@@ -168,6 +168,38 @@ fn what_cannot_start_is_kept_with_its_reason() {
 }
 
 #[test]
+fn of_what_cannot_start_only_so_many_are_kept() {
+    let mut stand = Stand::start();
+    stand.kill();
+    stand.configure_with(stand.path(), stand.service.port(), "keep_refused = 5\n");
+    // What an earlier server refused.
+    let old = "insert into starbridge.outbox_refused (id, action, body, by, time, code, reason)
+        select gen_random_uuid(), 'start', '{}', 'shop', now(), 'NoSuchFlow', 'old' from generate_series(1, 20)";
+    stand.session("starbridge").run(old).unwrap();
+    stand.serve();
+    let id = stand
+        .session("shop")
+        .text("select starbridge.start_execution('nothing')::text");
+    let said = stand.server().says("the oldest are deleted (`keep_refused`)");
+    assert!(said.contains("forgotten=16"), "{said}");
+    stand.until_empty();
+    let refused = stand.refused();
+    assert_eq!((refused.len(), &refused[0]["id"]), (5, &id.as_str().into()));
+    let metrics = stand.server().get("/metrics");
+    assert!(
+        metrics.contains("starbridge_outbox_forgotten_total{outbox=\"shop\"} 16"),
+        "{metrics}"
+    );
+    // Later it is looked each thousand.
+    stand
+        .session("shop")
+        .run("select starbridge.start_execution('nothing') from generate_series(1, 2500)")
+        .unwrap();
+    stand.until_emptied();
+    assert!(stand.get("/v1/outboxes")["items"][0]["refused"].as_u64().unwrap() <= 1_005);
+}
+
+#[test]
 fn an_outbox_that_is_not_fit_is_said_and_the_server_serves_on() {
     let mut stand = Stand::without_server();
     let admin = stand.session("starbridge");

@@ -78,8 +78,13 @@ impl Stand {
 
     /// Writes the configuration of a server that takes from a database on this port.
     pub fn configure(&self, folder: &Path, port: u16) {
+        self.configure_with(folder, port, "");
+    }
+
+    /// The same with more settings of the outbox.
+    pub fn configure_with(&self, folder: &Path, port: u16, settings: &str) {
         let text = format!(
-            "[[outboxes]]\nname = \"shop\"\nurl = \"postgres://flows:hidden@127.0.0.1:{port}/postgres?sslmode=disable\"\n"
+            "[[outboxes]]\nname = \"shop\"\nurl = \"postgres://flows:hidden@127.0.0.1:{port}/postgres?sslmode=disable\"\n{settings}"
         );
         std::fs::write(folder.join("server.toml"), text).unwrap();
     }

@@ -112,6 +112,10 @@ fn the_members_of_a_start_are_those_of_http() {
     // Who asked for it stands in the history.
     let once = shop.order("by");
     stand.until_empty();
+    // Whatever the session demands of functions in PL/pgSQL.
+    shop.run("set plpgsql.extra_errors = 'all'").unwrap();
+    shop.order("strict");
+    shop.text("select starbridge.start_execution('order', priority => 3)::text");
     let history = stand.server().get(&format!("/v1/executions/{once}/history"));
     assert!(history.contains("\"by\":\"outbox shop: shop\""), "{history}");
     assert_eq!(

@@ -31,10 +31,18 @@ pub struct OutboxConfig {
     /// What its rows may ask for.
     #[serde(default = "all_actions")]
     pub actions: Vec<String>,
+    /// How many rows that could not be carried out are kept, about; 0: all.
+    #[serde(default = "kept_refused")]
+    pub keep_refused: u64,
 }
 
 fn all_flows() -> Vec<String> {
     OutboxRights::default().flows
+}
+
+/// A row is some hundred bytes and its input.
+fn kept_refused() -> u64 {
+    100_000
 }
 
 fn all_actions() -> Vec<String> {
@@ -113,6 +121,7 @@ impl Config {
                     flows: outbox.flows.clone(),
                     actions: outbox.actions.clone(),
                 },
+                keep_refused: outbox.keep_refused,
             };
             let made = PostgresOutbox::new(settings).map_err(of)?;
             Ok(Arc::new(made) as Arc<dyn Outbox>)

@@ -108,7 +108,8 @@ pub async fn start(
     mut body: Sent,
 ) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
-    let request = read_start(&flow, &body.read(START).await?, traceparent_of(&headers))?;
+    let mut request = read_start(&flow, &body.read(START).await?, traceparent_of(&headers))?;
+    request.by = caller.0.clone();
     let room = app.answers.room_before(request.input.json_len())?;
     let (status, found, room) = begin(&app, &caller, request, wait, room).await?;
     room.execution(status, found).await
@@ -340,7 +341,8 @@ async fn begin_one(
     let flow = flow.ok_or_else(|| Problem::bad("`flow` must be a string: which one to start"))?;
     let others = entry.iter().filter(|(key, _)| key.as_str() != "flow");
     let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let request = read_start(&flow, &Body::of(others, START)?, traceparent)?;
+    let mut request = read_start(&flow, &Body::of(others, START)?, traceparent)?;
+    request.by = caller.0.clone();
     // A new execution is small until it is written, with the whole batch.
     let (status, found, _room) = begin(app, caller, request, 0, app.answers.room()).await?;
     let read = offload::work(found.bytes(), move || found.shape());

@@ -190,7 +190,7 @@ async fn refused_start(app: &App, id: &str) -> Option<Problem> {
 
 /// The metrics of outboxes. What its database alone knows is left out while it does not answer.
 pub(super) async fn metrics(text: &mut String, outboxes: &[Arc<Taken>], now: starbridge_flow::time::Timestamp) {
-    let mut lines: [(&str, &str, &str, String); 5] = [
+    let mut lines: [(&str, &str, &str, String); 6] = [
         (
             "up",
             "1 while the database of an outbox can be used.",
@@ -221,6 +221,12 @@ pub(super) async fn metrics(text: &mut String, outboxes: &[Arc<Taken>], now: sta
             "gauge",
             String::new(),
         ),
+        (
+            "forgotten_total",
+            "Refused rows of an outbox deleted because more were refused than are kept.",
+            "counter",
+            String::new(),
+        ),
     ];
     for outbox in outboxes {
         let standing = outbox.source.standing().await.ok();
@@ -231,6 +237,7 @@ pub(super) async fn metrics(text: &mut String, outboxes: &[Arc<Taken>], now: sta
             standing.map(|standing| age(standing.oldest)),
             Some(outbox.started.load(Ordering::Relaxed)),
             standing.map(|standing| standing.refused),
+            Some(outbox.forgotten.load(Ordering::Relaxed)),
         ];
         for ((name, _, _, text), value) in lines.iter_mut().zip(values) {
             if let Some(value) = value {

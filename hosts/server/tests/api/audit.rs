@@ -304,3 +304,35 @@ async fn key_of_a_start_shows_its_data_only_to_readers_and_to_its_sender() {
     let admin = ask(&server, "token-admin", Method::POST, path, body("?")).await;
     assert_eq!(admin.body["input"]["card"], "4111", "{admin:?}");
 }
+
+#[tokio::test]
+async fn start_by_a_token_stands_in_the_history_with_its_name() {
+    let server = Running::with(access(), |_| {}).await;
+    admin(&server, Method::PUT, "/v1/flows/f", definition(passes())).await;
+    let single = ask(
+        &server,
+        "token-start",
+        Method::POST,
+        "/v1/flows/f/executions",
+        Some(json!({})),
+    )
+    .await;
+    let batch = Some(json!([{"flow": "f", "input": {}}]));
+    let batch = ask(&server, "token-start", Method::POST, "/v1/executions/batch", batch).await;
+    for started in [&single.body, &batch.body["items"][0]["execution"]] {
+        let path = format!("/v1/executions/{}/history", started["id"].as_str().unwrap());
+        let history = admin(&server, Method::GET, &path, Value::Null).await;
+        assert_eq!(history["items"][0]["detail"]["by"], "start", "{history}");
+    }
+    // Whoever needs no token is not named, and the history is as before.
+    let open = Running::start().await;
+    open.flow("f", passes()).await;
+    let started = open.post("/v1/flows/f/executions", json!({})).await.body;
+    let path = format!("/v1/executions/{}/history", started["id"].as_str().unwrap());
+    let first = open.get(&path).await.body["items"][0].clone();
+    assert_eq!(
+        (&first["detail"]["by"], &first["detail"]["machine"]),
+        (&Value::Null, &json!(1)),
+        "{first}"
+    );
+}

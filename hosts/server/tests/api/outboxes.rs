@@ -4,7 +4,10 @@ use crate::harness::{Running, asleep};
 use serde_json::json;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Outbox, OutboxError, OutboxFuture, OutboxRights, OutboxRow, OutboxStanding, RefusedRow};
+use starbridge_ports::{
+    Outbox, OutboxError, OutboxFuture, OutboxRefusal, OutboxRights, OutboxRow, OutboxStanding, RefusedRow,
+};
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -17,6 +20,8 @@ struct Content {
     done: Vec<Text>,
     refused: Vec<RefusedRow>,
     away: bool,
+    /// How often rows were taken while others were not finished.
+    overlaps: u32,
 }
 
 #[derive(Default)]
@@ -83,6 +88,7 @@ impl Outbox for Listed {
         self.answer(|content| {
             let many = limit.min(content.rows.len());
             let taken: Vec<OutboxRow> = content.rows.drain(..many).collect();
+            content.overlaps += u32::from(!content.taken.is_empty() && !taken.is_empty());
             content.taken.extend(taken.clone());
             taken
         })
@@ -99,22 +105,25 @@ impl Outbox for Listed {
         })
     }
 
-    fn refuse(&self, id: Text, code: String, reason: String) -> OutboxFuture<'_, ()> {
+    fn refuse(&self, rows: Vec<OutboxRefusal>) -> OutboxFuture<'_, u64> {
         self.answer(|content| {
-            let number = i64::try_from(content.refused.len()).unwrap() + 1;
-            content.taken.retain(|row| row.id != id);
-            content.refused.push(RefusedRow {
-                number,
-                id,
-                action: "start".to_owned(),
-                flow: Some("none".into()),
-                name: None,
-                by: "shop".into(),
-                written: Timestamp(0),
-                refused: Timestamp(1),
-                code: code.into(),
-                reason: reason.into(),
-            });
+            for OutboxRefusal { id, code, reason } in rows {
+                let number = i64::try_from(content.refused.len()).unwrap() + 1;
+                content.taken.retain(|row| row.id != id);
+                content.refused.push(RefusedRow {
+                    number,
+                    id,
+                    action: "start".to_owned(),
+                    flow: Some("none".into()),
+                    name: None,
+                    by: "shop".into(),
+                    written: Timestamp(0),
+                    refused: Timestamp(1),
+                    code: code.into(),
+                    reason: reason.into(),
+                });
+            }
+            0
         })
     }
 
@@ -298,6 +307,39 @@ async fn outbox_that_goes_away_between_start_and_deletion_starts_nothing_twice()
     let all = server.get("/v1/executions?limit=1000").await;
     assert_eq!(all.body["items"].as_array().unwrap().len(), 50);
     assert_eq!(outbox.lock().refused.len(), 0);
+}
+
+/// While a full batch is started, the next one is taken; each row starts once nevertheless.
+#[tokio::test]
+async fn outbox_with_many_rows_is_taken_ahead() {
+    let outbox = Arc::new(Listed::default());
+    let server = Running::taking(vec![outbox.clone()]).await;
+    server.flow("f", asleep()).await;
+    let body = json!({"flow": "f", "input": {}}).to_string();
+    let row = |number: u32| OutboxRow {
+        id: id(number).as_str().into(),
+        action: "start".to_owned(),
+        body: body.clone(),
+        by: "shop".into(),
+        again: false,
+    };
+    outbox.lock().rows.extend((0..2_500).map(row));
+    outbox.changed.notify_one();
+    outbox.empty().await;
+    assert_eq!(outbox.lock().overlaps, 2);
+    let done = outbox.lock().done.iter().cloned().collect::<BTreeSet<_>>();
+    assert_eq!((done.len(), outbox.lock().done.len()), (2_500, 2_500));
+    assert_eq!(outbox.lock().refused.len(), 0);
+    let (mut started, mut cursor) = (0, String::new());
+    loop {
+        let page = server.get(&format!("/v1/executions?limit=1000{cursor}")).await;
+        started += page.body["items"].as_array().unwrap().len();
+        match page.body["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(started, 2_500);
 }
 
 /// A row in memory takes no more than a body of a request.

@@ -183,7 +183,7 @@ impl Connected {
         if let Some(first) = rows.first() {
             let found = usize::try_from(first.get::<_, i64>(1)).unwrap_or(usize::MAX);
             // What was found and not taken is before that transaction.
-            if found < limit && taken.len() == found {
+            if taken.len() == found {
                 from.oldest = first.get(0);
             }
         }

@@ -57,12 +57,14 @@ pub(super) const TAKEN: &str = "select id::text, action, body::text, by from sta
     order by xid, number";
 
 /// Takes new rows. All transactions older than the oldest that writes now have ended, so their rows are seen by this
-/// snapshot: the next look can begin at that one. Nothing is locked that somebody else takes, only waited for: a row that
-/// another server took, and gave back as it died, would else be behind the place where the next look begins.
+/// snapshot: if all that was found is taken, the next look can begin at that one, or at the last row, where there may be more.
+/// Nothing is locked that somebody else takes, only waited for: a row that another server took, and gave back as it died, would
+/// else be behind the place where the next look begins. The update asks for `taker` in words that no index knows: a plan that was
+/// made while the table was empty would else read all rows that wait for each of these.
 pub(super) const TAKE: &str = "
 with look as materialized (select pg_snapshot_xmin(pg_current_snapshot()) as oldest),
 found as materialized (
-    select o.id, sum(o.bytes::bigint) over (order by o.xid, o.number) - o.bytes as before
+    select o.id, o.xid, sum(o.bytes::bigint) over (order by o.xid, o.number) - o.bytes as before
     from (
         select n.id, n.xid, n.number, n.bytes from starbridge.outbox n
         where n.taker is null and n.xid >= $1::text::xid8 order by n.xid, n.number limit $3::bigint
@@ -70,20 +72,34 @@ found as materialized (
 ),
 taken as (
     update starbridge.outbox o set taker = $2 from found f
-    where o.id = f.id and f.before < $4::bigint and o.taker is null
+    where o.id = f.id and f.before < $4::bigint and coalesce(o.taker, '') = ''
     returning o.id, o.xid, o.number, o.action, o.body, o.by
 )
-select look.oldest::text, (select count(*) from found), t.id::text, t.action, t.body::text, t.by
+select case when (select count(*) from found) < $3::bigint then look.oldest
+        else least(look.oldest, (select xid from found order by xid desc limit 1)) end::text,
+    (select count(*) from found), t.id::text, t.action, t.body::text, t.by
 from look left join taken t on true order by t.xid, t.number";
 
-pub(super) const DONE: &str = "delete from starbridge.outbox where id = any ($1::text[]::uuid[]) and taker = $2";
+/// It looks by id: an index of takers has those of all rows that were deleted since the last vacuum, and a plan that was made while the
+/// table was empty would use it.
+pub(super) const DONE: &str =
+    "delete from starbridge.outbox where id = any ($1::text[]::uuid[]) and coalesce(taker, '') = $2";
 
 pub(super) const REFUSE: &str = "
 with gone as (
-    delete from starbridge.outbox where id = $1::text::uuid and taker = $2 returning id, action, body, by, time
+    delete from starbridge.outbox o using unnest($1::text[], $3::text[], $4::text[]) r(id, code, reason)
+    where o.id = r.id::uuid and coalesce(o.taker, '') = $2 returning o.id, o.action, o.body, o.by, o.time, r.code, r.reason
 )
 insert into starbridge.outbox_refused (id, action, body, by, time, code, reason)
-select id, action, body, by, time, $3::text, $4::text from gone";
+select id, action, body, by, time, code, reason from gone";
+
+/// Deletes the oldest refused rows, a page of them at a time, where there are more than are kept.
+pub(super) const FORGET: &str = "
+delete from starbridge.outbox_refused where number in (
+    select number from starbridge.outbox_refused
+    where number <= (select number from starbridge.outbox_refused order by number desc offset $1 limit 1)
+    order by number limit $2
+)";
 
 pub(super) const STANDING: &str = "
 select count(*), (extract(epoch from min(time)) * 1000)::bigint, (select count(*) from starbridge.outbox_refused)

@@ -17,6 +17,8 @@ mod fields;
 mod flow;
 mod foreach;
 mod foreign;
+mod foreign_errors;
+mod foreign_paths;
 mod habits;
 mod kind;
 mod local;
@@ -32,10 +34,12 @@ mod resource;
 mod retry;
 mod rollback;
 mod schema;
+mod service_params;
 mod settings;
 mod step;
 mod suggest;
 mod task;
+mod token;
 mod wait;
 
 use crate::diagnostics::{Code, Diagnostic, Severity};
@@ -133,6 +137,12 @@ fn check_as(
     (answers, samples): (Option<ResourceCheck<'_>>, Option<&Samples>),
     stored: bool,
 ) -> Checked {
+    if let Some(found) = foreign::table(source).filter(|_| !stored) {
+        return Checked {
+            flow: None,
+            diagnostics: vec![found],
+        };
+    }
     let parsed = parse_within(source, limits.definition_bytes);
     let in_our_codes = parsed.diagnostics.into_iter().map(|found| {
         let code = Code::from(found.code);

@@ -104,7 +104,9 @@ fn checked(source: &Source, limits: &Limits) -> Vec<Diagnostic> {
         let known = resource.starts_with("http:");
         (!known).then(|| format!("nothing answers to `{resource}`"))
     };
-    let answers: Option<starbridge_fdl::ResourceCheck<'_>> = source.name().contains("FDL0704").then_some(&mapped);
+    // What needs a map wherever the flow runs is reported without one.
+    let with_map = source.name().contains("FDL0704") && !source.name().contains("FDL0704-without-map");
+    let answers: Option<starbridge_fdl::ResourceCheck<'_>> = with_map.then_some(&mapped);
     let checked = check_where(source, limits, answers);
     let sound = checked
         .diagnostics

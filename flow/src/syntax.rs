@@ -108,7 +108,7 @@ fn other_text(source: &Source) -> Option<(&'static str, &'static str)> {
     let text = source
         .text()
         .trim_start_matches(|letter: char| letter == source::BYTE_ORDER_MARK || letter.is_whitespace());
-    if text.starts_with("```") {
+    if is_fenced(text) {
         let help = "leave out the lines with the three backquotes, and what stands around them";
         return Some(("the definition stands in a fence of Markdown", help));
     }
@@ -129,6 +129,20 @@ fn other_text(source: &Source) -> Option<(&'static str, &'static str)> {
         "this is YAML, and JSON was expected",
         "name the file `.yaml`; an object of JSON begins with `{`",
     ))
+}
+
+/// Whether a fence of Markdown begins in it before the definition does. Text of people may stand before the fence.
+fn is_fenced(text: &str) -> bool {
+    let begins = |line: &&str| line.starts_with("```") || line.starts_with(['{', '[', '"', '\'']) || is_key(line);
+    text.lines().find(begins).is_some_and(|line| line.starts_with("```"))
+}
+
+/// Whether the line begins with a key of YAML: a word, a colon, and a blank or nothing.
+fn is_key(line: &str) -> bool {
+    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '$');
+    line.split_once(':').is_some_and(|(key, value)| {
+        !key.is_empty() && key.chars().all(plain) && (value.trim().is_empty() || value.starts_with(' '))
+    })
 }
 
 /// The result for a text that is not read at all.

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::cursor::Cursor;
 use super::fields;
-use super::named_entries::CHOICES;
+use super::named_entries::{CHOICES, STEPS};
 use super::outline::{Slot, entries, steps_in};
 use crate::diagnostics::Code;
 use crate::graph::{Arm, Choice, Guard, ListId, StepId, StepKind};
@@ -125,6 +125,9 @@ impl Checker<'_> {
     /// The list under `steps`, if there is one.
     pub(super) fn steps(&self, owner: &Cursor<'_>, id: StepId, slot: Slot) -> Option<ListId> {
         let cursor = owner.member("steps")?;
+        if self.is_by_name(&cursor, &STEPS) {
+            return None;
+        }
         if !self.is_list(&cursor, "steps") && steps_in(cursor.node).is_none() {
             return None;
         }

@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::cursor::Cursor;
+use super::foreign_errors;
 use crate::FAULT_NAMES;
 use crate::diagnostics::Code;
 use crate::graph::{FaultKind, FaultNames, Matcher};
@@ -65,6 +66,17 @@ impl Checker<'_> {
         {
             let found = cursor.problem(Code::Uncatchable, format!("no step fails with `{name}` here"));
             self.report(found.help("it ends the execution itself; only a task that calls a child flow can see it"));
+            return;
+        }
+        if let Some(meant) = foreign_errors::meaning(name) {
+            let found = cursor.problem(Code::ForeignErrorName, meant.why).help(meant.help);
+            self.report(match meant.name {
+                Some(name) => {
+                    let span = cursor.node.span;
+                    found.guess(format!("change it to `{name}`"), span, self.quoted_like(span, &name))
+                }
+                None => found,
+            });
             return;
         }
         if !name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("FnF.")) || name == ALL {

@@ -155,6 +155,11 @@ pub(super) fn of_step(kind: Kind) -> &'static Shape {
     }
 }
 
+/// Whether a `task` step may have that field.
+pub(super) fn is_of_task(field: &str) -> bool {
+    TASK.has(field)
+}
+
 impl Shape {
     /// Whether objects of this shape may have that field.
     pub(super) fn has(&self, field: &str) -> bool {
@@ -195,9 +200,13 @@ impl Checker<'_> {
                 let message = format!("{} needs `{field}`", shape.what);
                 if std::ptr::eq(shape, &FLOW) {
                     self.missing_at_top(cursor, field, message);
-                } else {
-                    self.report(cursor.problem_of_whole(Code::MissingField, message));
+                    continue;
                 }
+                let found = cursor.problem_of_whole(Code::MissingField, message);
+                self.report(match example_of(field) {
+                    Some(help) => found.help(help),
+                    None => found,
+                });
             }
         }
         true
@@ -301,6 +310,19 @@ impl Checker<'_> {
             None => {}
         }
         first
+    }
+}
+
+/// How a field looks that is easily forgotten.
+fn example_of(field: &str) -> Option<&'static str> {
+    match field {
+        "errors" => Some("name the errors, or all of them: `\"errors\": [\"FnF.ALL\"]`"),
+        "item" => Some("the steps see the item of an iteration under this name: `\"item\": \"item\"`"),
+        "collection" => Some("it is the list, a path into the step's own input: `\"collection\": \"$.items\"`"),
+        "iterationMapping" => {
+            Some("write `{\"collection\": \"$.items\", \"item\": \"item\"}` with the path of the list")
+        }
+        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@
 use super::Checker;
 use super::cursor::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::path::Query;
 use crate::syntax::{Format, Node, NodeKind, Span};
 
 /// Fields under other names: the field, what others call it (in lower case), and whether the value is the same.
@@ -25,8 +26,24 @@ const NAMES: &[(&str, &[&str], bool)] = &[
     ("error", &["code", "errorcode", "errorname"], true),
     ("cause", &["message", "reason", "errormessage"], true),
     ("errors", &["errorequals", "on", "errornames"], true),
-    ("multiplier", &["backoffrate", "factor"], true),
-    ("maxAttempts", &["attempts", "maxretries", "limit"], true),
+    (
+        "multiplier",
+        &["backoffrate", "backoff_rate", "backoffcoefficient", "factor"],
+        true,
+    ),
+    (
+        "maxAttempts",
+        &[
+            "attempts",
+            "maxretries",
+            "max_retries",
+            "retrycount",
+            "retry_count",
+            "maximumattempts",
+            "limit",
+        ],
+        true,
+    ),
     ("concurrency", &["maxconcurrency"], true),
     (
         "tolerance",
@@ -59,14 +76,68 @@ const NAMES: &[(&str, &[&str], bool)] = &[
     ("goto", &["next", "transition", "gotostep"], true),
     (
         "timeoutSeconds",
-        &["timeout", "timeoutms", "deadline", "executiontimeout"],
+        &[
+            "timeout",
+            "timeoutms",
+            "deadline",
+            "executiontimeout",
+            "starttoclosetimeout",
+            "start_to_close_timeout",
+            "responsetimeoutseconds",
+        ],
         false,
     ),
-    ("heartbeatSeconds", &["heartbeat"], false),
-    ("intervalSeconds", &["interval", "delay", "backoff_seconds"], false),
+    (
+        "totalTimeoutSeconds",
+        &["scheduletoclosetimeout", "schedule_to_close_timeout"],
+        false,
+    ),
+    (
+        "waitSeconds",
+        &[
+            "scheduletostarttimeout",
+            "schedule_to_start_timeout",
+            "polltimeoutseconds",
+        ],
+        false,
+    ),
+    (
+        "heartbeatSeconds",
+        &["heartbeat", "heartbeattimeout", "heartbeat_timeout"],
+        false,
+    ),
+    (
+        "intervalSeconds",
+        &[
+            "interval",
+            "delay",
+            "backoff_seconds",
+            "initialinterval",
+            "initial_interval",
+            "retrydelayseconds",
+        ],
+        false,
+    ),
+    (
+        "maxIntervalSeconds",
+        &["maximuminterval", "maximum_interval", "maxdelayseconds"],
+        false,
+    ),
     ("duration", &["delay", "seconds", "sleep", "for"], false),
     ("timestamp", &["until", "time", "at"], false),
-    ("retry", &["retries", "retrypolicy", "retrypolicies"], false),
+    (
+        "retry",
+        &[
+            "retries",
+            "retrypolicy",
+            "retrypolicies",
+            "max_retries",
+            "maxretries",
+            "retrycount",
+            "retry_count",
+        ],
+        false,
+    ),
     ("catch", &["onerror", "on_error", "catchers", "onfailure"], false),
     (
         "rollback",
@@ -118,6 +189,18 @@ const WAYS: &[(&[&str], &str)] = &[
             "not",
         ],
         "a comparison is a text: `\"condition\": \"$.total > 100 && $.paid\"`",
+    ),
+    (
+        &["method", "httpmethod", "headers", "query", "body"],
+        "how it is called stands in `serviceParams`: `{\"method\": \"PUT\"}`",
+    ),
+    (
+        &["schedule", "schedules", "cron", "crontab", "triggers"],
+        "a schedule is no part of a flow: `starbridge schedule put NAME --flow FLOW --cron '0 2 * * *'` makes one",
+    ),
+    (
+        &["run_at", "runat", "scheduledat", "scheduled_at"],
+        "a start says when it begins: `starbridge start FLOW --start-at TIME`; in a flow a `wait` step with `timestamp` waits",
     ),
     (
         &["loopover", "loopcondition"],
@@ -196,6 +279,9 @@ impl Checker<'_> {
             };
             return found.fix("write `tolerance`", span, written);
         }
+        if field == "iterationMapping" {
+            return self.iterated(member, found, span);
+        }
         if let (true, "retry", NodeKind::Number(times)) = (json, field, &member.node.kind) {
             let policy = format!("\"retry\": [{{\"errors\": [\"FnF.ALL\"], \"maxAttempts\": {times}}}]");
             return found.guess("write a policy", span, policy);
@@ -206,6 +292,32 @@ impl Checker<'_> {
             self.quoted_like(key, field),
             same,
         )
+    }
+
+    /// What a list to iterate over is called here. If it is a path, the mapping with it is offered.
+    fn iterated(&self, member: &Cursor<'_>, found: Diagnostic, span: Span) -> Diagnostic {
+        let path = member.str().filter(|text| text.starts_with('$'));
+        let own = path.map(|path| {
+            path.strip_prefix("$input")
+                .map_or(path.to_owned(), |rest| format!("${rest}"))
+        });
+        let collection = own.as_deref().unwrap_or("$.items");
+        let help = format!(
+            "it is called `iterationMapping` here, with `{{\"collection\": \"{collection}\", \"item\": \"item\"}}`"
+        );
+        let found = found.help(help);
+        match own.filter(|own| Query::parse(own).is_ok() && !own.contains(['"', '\'', '\\'])) {
+            None => found,
+            Some(own) => {
+                let written = match self.source.format() {
+                    Format::Json => {
+                        format!("\"iterationMapping\": {{\"collection\": \"{own}\", \"item\": \"item\"}}")
+                    }
+                    Format::Yaml => format!("iterationMapping: {{collection: \"{own}\", item: item}}"),
+                };
+                found.guess("write `iterationMapping`", span, written)
+            }
+        }
     }
 
     /// Whether it names the step that is next anyway.

@@ -111,7 +111,17 @@ impl Checker<'_> {
             );
             targets.insert(target.clone(), first);
         }
-        if target.starts_with("$.") || target.starts_with("$[") || Path::is_path(&target) {
+        if let Some(key) = target.strip_suffix(".$").filter(|key| !key.is_empty()) {
+            let message = format!("`{target}` becomes a key as it stands");
+            let found = cursor.problem(Code::TargetIsPath, message);
+            let help = format!("a path needs no `.$` in the name of its target: write `{key}`");
+            let span = cursor.node.span;
+            self.report(
+                found
+                    .help(help)
+                    .guess(format!("change it to `{key}`"), span, self.quoted_like(span, key)),
+            );
+        } else if target.starts_with("$.") || target.starts_with("$[") || Path::is_path(&target) {
             let message = format!("`{target}` becomes a key as it stands, a target is no path");
             self.report(cursor.problem(Code::TargetIsPath, message).help("name a top-level key"));
         }

@@ -32,6 +32,20 @@ pub(super) const CHOICES: NamedEntries = NamedEntries {
     fields: &["condition", "steps", "goto"],
 };
 
+/// The steps of a list.
+pub(super) const STEPS: NamedEntries = NamedEntries {
+    called: "steps",
+    key: "name",
+    fields: &["name", "type"],
+};
+
+impl NamedEntries {
+    /// Whether an entry is an object, and nothing else is written in its place.
+    fn is_of_objects(&self) -> bool {
+        self.called == STEPS.called
+    }
+}
+
 impl Checker<'_> {
     /// Whether it is an object of entries by name instead of a list; this is reported.
     pub(super) fn is_by_name(&self, cursor: &Cursor<'_>, list: &NamedEntries) -> bool {
@@ -39,7 +53,8 @@ impl Checker<'_> {
         let entry = |member: &Member| {
             !list.fields.contains(&&*member.key)
                 && match &member.value.kind {
-                    NodeKind::Object(_) | NodeKind::Array(_) => true,
+                    NodeKind::Object(_) => true,
+                    NodeKind::Array(_) => !list.is_of_objects(),
                     NodeKind::String(_) => list.fields.contains(&"goto"),
                     _ => false,
                 }
@@ -50,7 +65,8 @@ impl Checker<'_> {
         let (called, key) = (list.called, list.key);
         let message = format!("`{called}` must be a list of {called}, not an object");
         let found = cursor.problem(Code::WrongType, message);
-        let found = found.help(format!("each is an object with `{key}` and `steps`"));
+        let other = if list.is_of_objects() { "type" } else { "steps" };
+        let found = found.help(format!("each is an object with `{key}` and `{other}`"));
         let written = match self.written(cursor.node.span).starts_with('{') {
             _ if members.len() > MAX_WRITTEN => None,
             true => {
@@ -106,7 +122,8 @@ impl Checker<'_> {
                         let head = format!("- {}: {key}\n{next}steps:", list.key);
                         Some(head + between + value)
                     }
-                    NodeKind::Object(_) if has(&member.value, list.key) || has(&member.value, "type") => None,
+                    NodeKind::Object(_) if has(&member.value, list.key) => None,
+                    NodeKind::Object(_) if has(&member.value, "type") && !list.is_of_objects() => None,
                     _ => {
                         let blank = " ".repeat(inside - 1);
                         Some(format!("-{blank}{}: {key}{between}{value}", list.key))
@@ -138,7 +155,7 @@ impl Checker<'_> {
             NodeKind::String(_) => Some(format!("{begin}, {}: {written}}}", quote("goto"))),
             NodeKind::Object(_) if has(&member.value, list.key) => None,
             // One step in place of the list of them.
-            NodeKind::Object(_) if has(&member.value, "type") => {
+            NodeKind::Object(_) if has(&member.value, "type") && !list.is_of_objects() => {
                 Some(format!("{begin}, {}: [{written}]}}", quote("steps")))
             }
             NodeKind::Object(members) if members.is_empty() => Some(format!("{begin}}}")),

@@ -2,10 +2,12 @@
 
 use super::Checker;
 use super::cursor::Cursor;
+use super::foreign_paths;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::expression::Path;
 use crate::graph::{CONTEXT_MEMBERS, Source};
 use crate::path::Query;
+use crate::syntax::NodeKind;
 use std::sync::Arc;
 
 /// The starts of a path of a mapping.
@@ -96,6 +98,9 @@ impl Checker<'_> {
             self.report(self.meant_as(found.help(help), cursor, &path));
             return;
         }
+        if self.check_foreign(cursor, text) {
+            return;
+        }
         let mut after = text.chars();
         let dollar = after.next() == Some('$');
         if !dollar
@@ -119,6 +124,65 @@ impl Checker<'_> {
                 self.meant_as(found.help(help), cursor, &format!("{}{rest}", near.word))
             }
             None => found.help("a path starts with `$input`, `$local` or `$context`"),
+        });
+    }
+
+    /// Warns of a constant that is a path in another language, or lacks its `$`. Whether it is one.
+    fn check_foreign(&self, cursor: &Cursor<'_>, text: &str) -> bool {
+        // Inside a list or an object `input.a` may be anything; as a source it is hardly a text.
+        let bare = || foreign_paths::without_dollar(text).filter(|_| cursor.name() == Some("source"));
+        let found = || cursor.problem(Code::LooksLikePath, taken_as_it_stands(text));
+        if let Some(meant) = foreign_paths::meaning(text) {
+            let found = found().help(meant.help);
+            self.report(match meant.path {
+                Some(path) => self.meant_as(found, cursor, &path),
+                None => found,
+            });
+        } else if let Some(path) = bare() {
+            let help = format!("a path starts with `$`: did you mean `{path}`?");
+            self.report(self.meant_as(found().help(help), cursor, &path));
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Warns of texts in `serviceParams` that are paths elsewhere: only `$`, `$.a` and `$[0]` are paths here. The depth
+    /// was checked.
+    pub(super) fn check_param_texts(&self, cursor: &Cursor<'_>) {
+        match &cursor.node.kind {
+            _ if !self.has_room_for_warnings() => {}
+            NodeKind::String(text) => self.check_param_text(cursor, text),
+            NodeKind::Array(_) => cursor.items().for_each(|item| self.check_param_texts(&item)),
+            NodeKind::Object(_) => cursor.members().for_each(|(_, member)| self.check_param_texts(&member)),
+            _ => {}
+        }
+    }
+
+    fn check_param_text(&self, cursor: &Cursor<'_>, text: &str) {
+        let found = || cursor.problem(Code::LooksLikePath, taken_as_it_stands(text));
+        let path = match Path::is_path(text) {
+            true => Some(text.to_owned()),
+            false => braced(text).or_else(|| foreign_paths::meaning(text)?.path),
+        };
+        let Some(path) = path else {
+            if let Some(meant) = foreign_paths::meaning(text) {
+                self.report(found().help(meant.help));
+            }
+            return;
+        };
+        let Some(rest) = path.strip_prefix("$input") else {
+            let help =
+                "only the step's own input can be seen here: bring it there with `inputMappings`, then write `$.NAME`";
+            self.report(found().help(help));
+            return;
+        };
+        let (own, span) = (format!("${rest}"), cursor.node.span);
+        let found = found().help(format!("`$` is the step's own input here: `{own}`"));
+        let quoted = self.written(span).starts_with(['"', '\'']) && !own.contains(['"', '\'', '\\']);
+        self.report(match quoted && Query::parse(&own).is_ok() {
+            true => found.guess(format!("change it to `{own}`"), span, self.quoted_like(span, &own)),
+            false => found,
         });
     }
 
@@ -177,7 +241,7 @@ fn braced(text: &str) -> Option<String> {
 
 /// Where a text has a part that looks like a path in braces.
 fn part(text: &str) -> Option<usize> {
-    let roots = ["input", "local", "context"];
+    let roots = ["input", "local", "context", "workflow.input"];
     let is_part = |(at, _): &(usize, &str)| {
         let inside = text
             .get(at + 1..)

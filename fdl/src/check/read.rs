@@ -38,12 +38,21 @@ impl Checker<'_> {
             NodeKind::String(value) if expected.contains("true") && matches!(&**value, "true" | "false") => {
                 Some(("take the quotes off", value.to_string()))
             }
+            NodeKind::String(value) if expected.contains("true") => {
+                let word = match value.to_lowercase().as_str() {
+                    "yes" | "on" | "y" | "true" => Some("true"),
+                    "no" | "off" | "n" | "false" => Some("false"),
+                    _ => None,
+                };
+                word.map(|word| ("write it as a boolean", word.to_owned()))
+            }
             NodeKind::Number(_) | NodeKind::Bool(_) if expected.starts_with("a string") => {
                 Some(("put it in quotes", format!("\"{written}\"")))
             }
             NodeKind::String(_) if expected.ends_with("names") && !written.contains('\n') => {
                 Some(("make it a list", format!("[{written}]")))
             }
+            NodeKind::Object(_) if expected == "a list of steps" && cursor.node.get("type").is_none() => None,
             NodeKind::Object(_) if list => Some(("make it a list", self.as_item(cursor.node))),
             _ => None,
         };
@@ -54,6 +63,9 @@ impl Checker<'_> {
                     _ => format!("write `{replacement}`"),
                 };
                 found.help(help).fix(title, cursor.node.span, replacement)
+            }
+            None if list && matches!(cursor.node.kind, NodeKind::Object(_)) => {
+                found.help("a list stands in `[` and `]`")
             }
             None => found,
         });

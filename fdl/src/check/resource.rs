@@ -8,7 +8,7 @@ use crate::diagnostics::Code;
 use crate::expression::{NotInResource, Params, Path, ResourceName};
 use crate::graph::{Call, Parameters, Pattern, ResourceTemplate};
 use crate::limits::is_name;
-use crate::syntax::NodeKind;
+use crate::syntax::{NodeKind, Span};
 use crate::value::Text;
 use std::sync::Arc;
 
@@ -57,6 +57,9 @@ impl Checker<'_> {
         });
         let params = cursor.member("serviceParams").and_then(|params| self.params(&params));
         let (resource, template) = self.resource(cursor, whose)?;
+        if let Some(params) = cursor.member("serviceParams") {
+            self.check_params(&params, &resource);
+        }
         Some(Call {
             resource,
             template: template.map(|template| Arc::new(template) as Arc<dyn ResourceTemplate>),
@@ -97,7 +100,12 @@ impl Checker<'_> {
             let message = format!("`{program}` is taken as the name of one program");
             let found = field.problem(Code::CommandWithBlank, message);
             self.report(found.help("there is no shell: arguments go to `args` in `serviceParams`"));
-        } else if let Some(why) = self.answers.and_then(|answers| answers(&resource)) {
+        } else if let Some(why) = match self.answers {
+            Some(answers) => answers(&resource),
+            // Another tool replaces what has its tag.
+            None if self.is_tagged(field.node.span) => None,
+            None => needs_the_map(&resource),
+        } {
             self.unanswered(&field, &resource, why);
         }
         Some((resource, template))
@@ -146,6 +154,15 @@ impl Checker<'_> {
         None
     }
 
+    /// Whether a tag of YAML stands before the value, such as `!Ref`.
+    fn is_tagged(&self, span: Span) -> bool {
+        let before = self.source.text().get(..span.start).unwrap_or_default();
+        let line = before.lines().next_back().unwrap_or_default();
+        line.split_whitespace()
+            .next_back()
+            .is_some_and(|word| word.starts_with('!'))
+    }
+
     /// Records an unanswered resource. Of those with the same beginning, one is reported, with the
     /// number of others.
     fn unanswered(&self, cursor: &Cursor<'_>, resource: &str, why: String) {
@@ -156,12 +173,25 @@ impl Checker<'_> {
             return;
         }
         let found = cursor.problem(Code::NotAnswered, why);
-        let help = "an entry of `[resources]` can lead it elsewhere; until then the call fails with FnF.NoSuchResource";
         let found = match address_meant(resource) {
-            Some(meant) => found.help(format!(
-                "an address begins with `http://` or `https://`: did you mean `{meant}`?"
+            Some(Meant { address, method: None }) => found.help(format!(
+                "an address begins with `http://` or `https://`: did you mean `{address}`?"
             )),
-            None => found.help(help),
+            Some(Meant {
+                address,
+                method: Some(method),
+            }) => found.help(format!(
+                "write `{address}`, and the method in `serviceParams`: `{{\"method\": \"{method}\"}}`"
+            )),
+            None if resource.starts_with('/') => {
+                found.help(format!("an address has its host, too: `http://HOST{resource}`"))
+            }
+            None if found.message.contains("`http.allow`") => found.help(
+                "permit the address in `http.allow`, or lead the resource elsewhere by an entry of `[resources]`; until then the call fails with FnF.NoSuchResource",
+            ),
+            None => found.help(
+                "an entry of `[resources]` can lead it elsewhere; until then the call fails with FnF.NoSuchResource",
+            ),
         };
         all.insert(group.to_owned(), (found, 0));
     }
@@ -183,6 +213,7 @@ impl Checker<'_> {
         }
         self.check_data(cursor)?;
         self.check_secrets(cursor);
+        self.check_param_texts(cursor);
         match Params::compile(&cursor.node.to_value()) {
             Ok(params) => Some(params),
             Err(errors) => {
@@ -266,15 +297,55 @@ fn group_of(resource: &str) -> &str {
     resource.get(..end.unwrap_or(resource.len())).unwrap_or(resource)
 }
 
+/// What the writer of a resource without a known scheme probably means.
+struct Meant {
+    address: String,
+    /// The method before the address: `POST http://…`.
+    method: Option<String>,
+}
+
 /// The address that a resource without a known scheme probably means: `localhost:9000/pay`.
-fn address_meant(resource: &str) -> Option<String> {
+fn address_meant(resource: &str) -> Option<Meant> {
+    let plain = |address: String| Meant { address, method: None };
     // A scheme is written in small letters here.
     for scheme in ["http://", "https://"] {
         let parts = resource.split_at_checked(scheme.len());
         if let Some((begin, rest)) = parts.filter(|(begin, _)| begin.eq_ignore_ascii_case(scheme)) {
-            return (begin != scheme).then(|| format!("{scheme}{rest}"));
+            return (begin != scheme).then(|| plain(format!("{scheme}{rest}")));
         }
     }
+    if let Some((method, address)) = resource.split_once(' ')
+        && is_method(method)
+    {
+        let address = address.trim();
+        let is_address = address.starts_with("http://") || address.starts_with("https://");
+        let meant = match is_address {
+            true => Some(address.to_owned()),
+            false => bare_address(address),
+        };
+        return meant.map(|address| Meant {
+            address,
+            method: Some(method.to_ascii_uppercase()),
+        });
+    }
+    bare_address(resource).map(plain)
+}
+
+/// Whether it is a method of HTTP.
+fn is_method(word: &str) -> bool {
+    let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+    methods.iter().any(|method| method.eq_ignore_ascii_case(word))
+}
+
+/// Why a resource needs an entry of the resource map wherever the flow runs; `None` if it names a kind of resource.
+fn needs_the_map(resource: &str) -> Option<String> {
+    let named = resource.contains(':') && !resource.starts_with('/');
+    let alone = !named || address_meant(resource).is_some();
+    alone.then(|| format!("nothing answers to `{resource}` by itself: it names no kind of resource, such as `http:`"))
+}
+
+/// The address of a text without a scheme.
+fn bare_address(resource: &str) -> Option<String> {
     let rest = resource.strip_prefix("//").unwrap_or(resource);
     let (authority, path) = rest
         .split_once('/')

@@ -27,6 +27,9 @@ impl Checker<'_> {
             }
         };
         let enter = self.mappings(cursor, "inputMappings", MappingContext::Rollback);
+        if let Some(undoing) = &undoing {
+            self.check_token(cursor, undoing, enter.as_deref());
+        }
         let timeout = cursor.member("timeoutSeconds").and_then(|field| self.timeout(&field));
         let retry = self.retry(cursor, Policies::Rollback);
         let poll = cursor

@@ -5,11 +5,26 @@ use super::cursor::Cursor;
 use super::fields;
 use super::kind::Kind;
 use super::local::MappingContext;
+use super::named_entries::STEPS;
 use super::outline::{Entry, Slot, entries};
 use super::resource::Reach;
 use super::retry::Policies;
 use crate::diagnostics::{Code, Nearest};
 use crate::graph::{InputMode, NumberSource, OutputMode, Step, StepId, StepKind};
+
+/// Types of steps of other languages that wait for somebody.
+const WAITING: [&str; 10] = [
+    "signal",
+    "event",
+    "human",
+    "human_task",
+    "user_task",
+    "usertask",
+    "approval",
+    "callback",
+    "wait_for_event",
+    "wait_for_signal",
+];
 
 impl Checker<'_> {
     /// Reads one step; `None` if too much of it is missing. That is then reported.
@@ -34,6 +49,9 @@ impl Checker<'_> {
         let enter = self.mappings(&cursor, "inputMappings", MappingContext::StepInput);
         let leave = self.mappings(&cursor, "outputMappings", MappingContext::StepOutput(kind));
         let own = self.own_fields(&cursor, id, kind, entry);
+        if let Some(StepKind::Task(task)) = &own {
+            self.check_token(&cursor, &task.call, enter.as_deref());
+        }
         let mut step = Step {
             name: entry.name.cloned().unwrap_or_default(),
             list: entry.list,
@@ -125,6 +143,11 @@ impl Checker<'_> {
             return;
         }
         let found = field.problem(Code::UnknownStepType, format!("there is no step of type `{word}`"));
+        if WAITING.contains(&word.to_lowercase().as_str()) {
+            let help = "a `task` with `pattern: waitForCallback` waits for a report; with `resourceArn: \"queue:NAME\"` for a worker";
+            self.report(found.help(help));
+            return;
+        }
         let words = Kind::ALL.map(Kind::as_str);
         self.report(found.help(format!("the types are {}", super::read::in_words(&words))));
     }
@@ -157,7 +180,7 @@ impl Checker<'_> {
         let Some(steps) = root.member("steps") else {
             return;
         };
-        if self.is_list(&steps, "steps") && entries(steps.node).is_empty() {
+        if !self.is_by_name(&steps, &STEPS) && self.is_list(&steps, "steps") && entries(steps.node).is_empty() {
             let found = steps.problem(Code::NoSteps, "`steps` is empty");
             self.report(found.help("put at least one step in; a `pass` step does nothing"));
         }

@@ -63,6 +63,12 @@ impl Checker<'_> {
     }
 
     fn priority(&self, cursor: &Cursor<'_>) -> Option<u8> {
+        if cursor.str().is_some_and(|text| text.parse::<f64>().is_err()) {
+            let message = format!("{} must be a whole number, not a string", cursor.called());
+            let found = cursor.problem(Code::WrongType, message);
+            self.report(found.help("9 is taken first, 0 last, and 5 is usual"));
+            return None;
+        }
         self.whole(cursor, 0..=9)
             .and_then(|priority| u8::try_from(priority).ok())
     }

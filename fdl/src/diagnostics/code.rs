@@ -137,6 +137,9 @@ codes! {
     UnknownEngineError "FDL0517" Warning "unknown `FnF.` error";
     ErrorMappingsUnused "FDL0518" Warning "`errorMappings` without a catch";
     BackoffIgnored "FDL0519" Warning "field without effect under this backoff";
+    ForeignErrorName "FDL0520" Warning "error name of another language";
+    UnknownParam "FDL0521" Warning "member of `serviceParams` that nothing reads";
+    TokenNotSent "FDL0522" Warning "callback whose token nobody gets";
     TooManySteps "FDL0601" Error "too many steps";
     TooManyLevels "FDL0602" Error "steps nested too deep";
     TooManyBranches "FDL0603" Error "too many branches";

@@ -16,6 +16,47 @@ const SUGGESTIONS: [ContextKind; 3] = [
     ContextKind::SuggestedValue,
 ];
 
+/// Commands as other tools call them, and what does the same here.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (
+        &["deploy", "publish", "register", "upload", "apply", "push", "create"],
+        "`starbridge flow put FILE` gives a server a flow",
+    ),
+    (
+        &["run", "execute", "invoke", "launch", "trigger"],
+        "`starbridge exec FILE` runs a flow here, `starbridge start FLOW` starts one at a server",
+    ),
+    (
+        &["retry", "rerun", "restart"],
+        "`starbridge redrive EXECUTION` goes on where an execution failed",
+    ),
+    (
+        &["cancel", "kill", "terminate", "abort"],
+        "`starbridge stop EXECUTION` stops an execution",
+    ),
+    (
+        &["ps", "ls", "executions", "runs"],
+        "`starbridge list` lists the executions",
+    ),
+    (&["lint", "check"], "`starbridge validate FILE` checks a flow"),
+    (
+        &["describe", "inspect"],
+        "`starbridge show EXECUTION` shows an execution",
+    ),
+    (
+        &["signal", "complete"],
+        "`starbridge callback TOKEN succeed` reports the end of a call",
+    ),
+];
+
+/// What does the same as a command of another tool.
+fn done_elsewhere(command: &str, unknown: &str) -> Option<&'static str> {
+    let (_, way) = ELSEWHERE.iter().find(|(words, _)| words.contains(&unknown))?;
+    let at_top = !command.contains(' ');
+    // Below `flow` the word is about a definition, too.
+    (at_top || (command.ends_with(" flow") && way.contains("flow put"))).then_some(*way)
+}
+
 fn is_suggestion(kind: ContextKind) -> bool {
     SUGGESTIONS.contains(&kind)
 }
@@ -108,6 +149,12 @@ fn help(stopped: &clap::Error, arguments: &[OsString]) -> String {
         .position(|word| !unknown.is_empty() && *word == *unknown);
     let command = meant(arguments.get(..words.unwrap_or(arguments.len())).unwrap_or_default());
     let more = format!("`{command} --help` shows how");
+    if let Some(way) = done_elsewhere(&command, &unknown) {
+        return format!("{way}; {more}");
+    }
+    if command.ends_with("schedule put") && text(stopped, ContextKind::InvalidArg).starts_with("--every") {
+        return format!("`--cron` says when: `--cron '*/10 * * * *'` starts every ten minutes; {more}");
+    }
     if command.ends_with("flow put") && stopped.kind() == ErrorKind::UnknownArgument {
         return format!("`--name NAME` names the flow: `{command} --name order order.json`; {more}");
     }

@@ -8,7 +8,7 @@ use starbridge_machine::Status;
 use starbridge_memory::MemoryStore;
 use starbridge_node::config::Config;
 use starbridge_node::store_care::restored;
-use starbridge_ports::{ExecutionRecord, History, Listing, Store, StoreError};
+use starbridge_ports::{ExecutionRecord, History, Store, StoreError};
 use starbridge_sqlite::{Flush, Options, SqliteStore};
 use starbridge_tests::faulty::{Fault, Faulty, Plan};
 use starbridge_tests::stores::{Tried, cases, random, record, start, start_as};

@@ -3,7 +3,7 @@
 use crate::admission;
 use crate::audit;
 use crate::head::{Head, MAX_EVENTS, head_of, place};
-use crate::load::{START, STDERR};
+use crate::load::STDERR;
 use crate::notices;
 use crate::queueing;
 use crate::record::{self, Filled};
@@ -216,8 +216,8 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
 /// Stores how a waiting execution begins or goes on, or deletes that text.
 fn keep_request(connection: &Connection, number: i64, append: &Append) -> rusqlite::Result<()> {
     let (kind, text) = match &append.request {
-        RequestChange::Keep(text) => (START, text),
-        RequestChange::Replace(text) if append.expected.0 == 0 => (START, text),
+        RequestChange::Keep(text) => ("start", text),
+        RequestChange::Replace(text) if append.expected.0 == 0 => ("start", text),
         RequestChange::Replace(text) => ("redrive", text),
         RequestChange::Begin | RequestChange::Drop => {
             return connection

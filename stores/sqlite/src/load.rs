@@ -17,21 +17,6 @@ pub(crate) fn load(
     let Some((number, record)) = record::read(connection, execution)? else {
         return Ok(None);
     };
-    let request = match record.status.is_before_start() {
-        true => request(connection, number)?,
-        false => None,
-    };
-    let request = match request {
-        // Nothing else is kept of what has not begun, and whoever is admitted waits to be read.
-        Some((kind, text)) if kind == START => {
-            return Ok(Some(StoredHistory {
-                record,
-                request: Some(text),
-                ..StoredHistory::default()
-            }));
-        }
-        request => request.map(|(_, text)| text),
-    };
     let checkpoint: Option<(u64, Vec<u8>)> = if shortcut {
         connection
             .prepare_cached("SELECT event, state FROM checkpoints WHERE number = ?1")?
@@ -45,6 +30,10 @@ pub(crate) fn load(
         .prepare_cached("SELECT place, events, time, text FROM turns WHERE place > ?1 AND place <= ?2 ORDER BY place")?
         .query_map([place(number, after), place(number, MAX_EVENTS)], turn)?
         .collect::<Result<_, _>>()?;
+    let request = match record.status.is_before_start() {
+        true => request(connection, number)?,
+        false => None,
+    };
     Ok(Some(StoredHistory {
         record,
         request,
@@ -54,14 +43,11 @@ pub(crate) fn load(
     }))
 }
 
-/// The kind of request of an execution that has no history yet.
-pub(crate) const START: &str = "start";
-
-/// How a waiting execution begins or goes on: the kind of request, and its text.
-fn request(connection: &Connection, number: i64) -> rusqlite::Result<Option<(String, String)>> {
+/// How a waiting execution begins.
+fn request(connection: &Connection, number: i64) -> rusqlite::Result<Option<String>> {
     connection
-        .prepare_cached("SELECT kind, text FROM requests WHERE number = ?1")?
-        .query_row([number], |row| Ok((row.get(0)?, row.get(1)?)))
+        .prepare_cached("SELECT text FROM requests WHERE number = ?1")?
+        .query_row([number], |row| row.get(0))
         .optional()
 }
 

@@ -103,8 +103,7 @@ impl Checker<'_> {
         } else if let Some(why) = match self.answers {
             Some(answers) => answers(&resource),
             // Another tool replaces what has its tag.
-            None if self.is_tagged(field.node.span) => None,
-            None => needs_the_map(&resource),
+            None => needs_the_map(&resource).filter(|_| !self.is_tagged(field.node.span)),
         } {
             self.unanswered(&field, &resource, why);
         }
@@ -154,13 +153,15 @@ impl Checker<'_> {
         None
     }
 
-    /// Whether a tag of YAML stands before the value, such as `!Ref`.
+    /// Whether a tag of YAML stands before the value, such as `!Ref`. Looks at a few bytes only: there may be thousands of
+    /// resources, and all of the text on one line.
     fn is_tagged(&self, span: Span) -> bool {
-        let before = self.source.text().get(..span.start).unwrap_or_default();
-        let line = before.lines().next_back().unwrap_or_default();
-        line.split_whitespace()
-            .next_back()
-            .is_some_and(|word| word.starts_with('!'))
+        const LONGEST_TAG: usize = 100;
+        let text = self.source.text().as_bytes();
+        let before = text.get(..span.start).unwrap_or_default().iter().rev();
+        let word = before.skip_while(|byte| matches!(byte, b' ' | b'\t')).take(LONGEST_TAG);
+        let first = word.take_while(|byte| !byte.is_ascii_whitespace()).last();
+        first == Some(&b'!')
     }
 
     /// Records an unanswered resource. Of those with the same beginning, one is reported, with the

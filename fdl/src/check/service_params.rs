@@ -124,16 +124,19 @@ impl Checker<'_> {
             self.check_misspelt(cursor, reads);
             return;
         }
+        // Looked up once: there may be as many unknown members as fit into a text.
+        let open = reads.members.iter().copied();
+        let open: Vec<&'static str> = open.filter(|known| cursor.node.get(known).is_none()).collect();
         let mut listed = false;
         for (name, member) in cursor.members().filter(|(name, _)| !reads.members.contains(name)) {
             if self.leaves_off(Code::UnknownParam) {
                 return;
             }
-            self.unread(&member, name, cursor, reads, &mut listed);
+            self.unread(&member, name, &open, reads, &mut listed);
         }
     }
 
-    fn unread(&self, member: &Cursor<'_>, name: &str, owner: &Cursor<'_>, reads: &Reads, listed: &mut bool) {
+    fn unread(&self, member: &Cursor<'_>, name: &str, open: &[&'static str], reads: &Reads, listed: &mut bool) {
         let what = reads.what;
         let message = match reads.others {
             Others::Ignored => format!("{what} takes no `{name}`: it is ignored"),
@@ -143,11 +146,7 @@ impl Checker<'_> {
             }
         };
         let found = member.problem_of_key(Code::UnknownParam, message);
-        let open = || {
-            let members = reads.members.iter().copied();
-            members.filter(|known| owner.node.get(known).is_none())
-        };
-        let near = self.near(name, reads.members.len(), open);
+        let near = self.near(name, reads.members.len(), || open.iter().copied());
         self.report(match near {
             Some(Nearest { word, alone }) => {
                 let (key, title) = (member.key_span(), format!("rename it to `{word}`"));

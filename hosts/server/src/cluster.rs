@@ -5,6 +5,7 @@ mod entry;
 mod events;
 mod front;
 mod link;
+mod opening;
 mod pins;
 mod reach;
 mod role;

@@ -1,11 +1,11 @@
 //! The front of a node of a cluster: answers what the node can answer itself, and passes everything else on to the owner.
 
 mod asking;
+mod connect_limit;
 mod entry;
 mod events;
 mod front;
 mod link;
-mod opening;
 mod pins;
 mod reach;
 mod role;

@@ -1,6 +1,6 @@
 //! Asking whoever owns the store, this node or another.
 
-use super::opening::FewAtOnce;
+use super::connect_limit::ConnectLimit;
 use super::pins::{Identity, NAME};
 use super::role::{FROM, LINK_FULL, NOT_OWNER, Peer, Role};
 use crate::access::Access;
@@ -225,7 +225,7 @@ pub(super) fn client(identity: &Identity, certificate: &str) -> Option<reqwest::
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(identity.client(certificate).ok()?)
         .connect_timeout(CONNECT)
-        .connector_layer(FewAtOnce::default())
+        .connector_layer(ConnectLimit::default())
         .pool_max_idle_per_host(SPARE_LINKS)
         .pool_idle_timeout(SPARE)
         .no_proxy()

@@ -17,19 +17,19 @@ const AT_ONCE: usize = 4;
 
 /// Lets connections be opened a few at a time, in the order in which they were asked for.
 #[derive(Clone)]
-pub(super) struct FewAtOnce(Arc<Semaphore>);
+pub(super) struct ConnectLimit(Arc<Semaphore>);
 
-impl Default for FewAtOnce {
+impl Default for ConnectLimit {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(AT_ONCE)))
     }
 }
 
-impl<S> Layer<S> for FewAtOnce {
-    type Service = Opening<S>;
+impl<S> Layer<S> for ConnectLimit {
+    type Service = LimitedConnector<S>;
 
-    fn layer(&self, connector: S) -> Opening<S> {
-        Opening {
+    fn layer(&self, connector: S) -> LimitedConnector<S> {
+        LimitedConnector {
             connector,
             room: self.0.clone(),
         }
@@ -38,12 +38,12 @@ impl<S> Layer<S> for FewAtOnce {
 
 /// A connector that waits for its turn.
 #[derive(Clone)]
-pub(super) struct Opening<S> {
+pub(super) struct LimitedConnector<S> {
     connector: S,
     room: Arc<Semaphore>,
 }
 
-impl<S, R> Service<R> for Opening<S>
+impl<S, R> Service<R> for LimitedConnector<S>
 where
     S: Service<R> + Clone + Send + 'static,
     S::Future: Send,
@@ -108,7 +108,7 @@ mod tests {
     #[tokio::test]
     async fn links_are_opened_a_few_at_a_time() {
         let slow = Slow::default();
-        let mut connector = FewAtOnce::default().layer(slow.clone());
+        let mut connector = ConnectLimit::default().layer(slow.clone());
         let all: Vec<_> = (0..AT_ONCE * 3).map(|_| tokio::spawn(connector.call(()))).collect();
         for round in 1..=3 {
             while slow.opening.load(Ordering::SeqCst) < AT_ONCE * round {

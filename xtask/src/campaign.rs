@@ -111,14 +111,18 @@ pub fn run_slice(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     run(campaign, &[arguments, &["--seed", &day]].concat())
 }
 
-/// Builds programs as `cargo test --workspace --all-features` does: other features would compile much a second time. An example
-/// is asked for, too, because only then the features count that tests need of dependencies.
+/// Builds programs as `cargo test --workspace --all-features` does.
 pub fn build_for_tests(programs: &[&str]) -> Result<(), String> {
-    let mut build = cargo(&["build", "--quiet", "--workspace", "--all-features", "--example", "shop"]);
-    for program in programs {
-        build.args(["--bin", program]);
-    }
-    process::run(&mut build)
+    let named = programs.iter().flat_map(|program| ["--bin", program]);
+    process::run(build_of(&named.collect::<Vec<_>>()).arg("--quiet"))
+}
+
+/// The command that builds these targets with the features of `cargo test --workspace --all-features`: with others much would be
+/// compiled a second time. An example is asked for, too, because only then the features count that tests need of dependencies.
+pub fn build_of(targets: &[&str]) -> Command {
+    let mut build = cargo(&["build", "--workspace", "--all-features", "--example", "shop"]);
+    build.args(targets);
+    build
 }
 
 /// The path of a program of this checkout after it was built.

@@ -121,8 +121,10 @@ impl Fuzzer {
             .args(["--sanitizer", "none", "--target-dir"])
             .arg(built())
             .args(target);
-        // The stable `cargo` started this program, and passes its choice on to child processes.
+        // The stable `cargo` started this program, and passes its choice on to child processes. So does a linter in place of the
+        // compiler, which is of the stable toolchain, too.
         command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
+        command.env_remove("RUSTC_WORKSPACE_WRAPPER");
         command
     }
 }

@@ -1,11 +1,13 @@
-//! All checks before a change goes in; those that fail soonest come first.
+//! All checks before a change goes in. Those that fail soonest come first; then all is compiled once, and the other stages run side
+//! by side.
 
 use crate::campaign;
 use crate::fuzz;
 use crate::process::{self, cargo, program, run_seeing, succeeds_within};
 use crate::services;
-use crate::stage::{Outcome, Run, Tally};
+use crate::stage::{Ended, Outcome, Run, Tally};
 use crate::tools;
+use std::process::Command;
 use std::time::Duration;
 
 /// Seconds of fuzzing for each target.
@@ -13,11 +15,47 @@ const FUZZING: u64 = 8;
 /// How long fetching the advisories may take.
 const ADVISORIES: Duration = Duration::from_secs(60);
 
-/// Runs all stages, or only the named ones. Returns whether all passed.
+/// Stages at once. Most of them wait for processes that start and end more than they compute.
+const AT_ONCE: usize = 2;
+/// The stages that take longest: they begin first, so that none of them runs on alone at the end.
+const LONGEST: [&str; 10] = [
+    "tests",
+    "fuzzing",
+    "dynamodb",
+    "bootstrap",
+    "outbox",
+    "postgres",
+    "parcel",
+    "kills",
+    "hosts",
+    "console",
+];
+
+/// Runs all stages, or only the named ones, one after the other. Returns whether all passed.
 pub fn run(keep_going: bool, only: &[&str]) -> bool {
     let mut stages = Run::new(keep_going, only);
     stages.stage("formatting", |_| formatting());
-    stages.stage("clippy", |_| clippy());
+    stages.stage("build", |_| match only {
+        [] => build_and_install(),
+        _ => build(),
+    });
+    if only.is_empty() {
+        stages.side_by_side(AT_ONCE, &names(), |name| alone(name, keep_going));
+    } else {
+        each(keep_going, &mut stages);
+    }
+    let well = stages.finish();
+    let Tally { passed, failed } = stages.tally();
+    let skipped = stages.skipped();
+    match skipped.is_empty() {
+        true => println!("{passed} passed, {failed} failed"),
+        false => println!("{passed} passed, {failed} failed, skipped: {}", skipped.join(", ")),
+    }
+    well
+}
+
+/// The stages that need nothing but what is built, one after the other.
+fn each(keep_going: bool, stages: &mut Run) {
     stages.stage("tests", |tally| tests(keep_going, tally));
     stages.stage("jsonpath", jsonpath);
     for (name, arguments) in campaign::SLICES {
@@ -33,14 +71,26 @@ pub fn run(keep_going: bool, only: &[&str]) -> bool {
     for suite in &services::SUITES {
         stages.stage(suite.name, |tally| services::run(suite, keep_going, tally));
     }
-    let well = stages.finish();
-    let Tally { passed, failed } = stages.tally();
-    let skipped = stages.skipped();
-    match skipped.is_empty() {
-        true => println!("{passed} passed, {failed} failed"),
-        false => println!("{passed} passed, {failed} failed, skipped: {}", skipped.join(", ")),
+}
+
+/// The names of these stages, the longest first.
+fn names() -> Vec<&'static str> {
+    let mut names = vec!["tests", "jsonpath", "wasm32", "dependencies", "advisories", "fuzzing"];
+    names.extend(campaign::SLICES.map(|(name, _)| name));
+    names.extend(services::SUITES.map(|suite| suite.name));
+    let longest = |name: &str| LONGEST.iter().position(|long| *long == name).unwrap_or(LONGEST.len());
+    names.sort_by_key(|name| longest(name));
+    names
+}
+
+/// Runs one stage in a process of its own, with what `build` compiled.
+fn alone(name: &str, keep_going: bool) -> Ended {
+    let mut command = program(campaign::program("xtask", false), &["test", "--only", name]);
+    if keep_going {
+        command.arg("--keep-going");
     }
-    well
+    let log = process::target().join("tmp/stages").join(name).with_extension("log");
+    Ended::of(name, process::run_logged(with_lints(&mut command), &log), &log)
 }
 
 fn formatting() -> Outcome {
@@ -49,17 +99,34 @@ fn formatting() -> Outcome {
     workspace.and(targets).into()
 }
 
-fn clippy() -> Outcome {
-    let all = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    process::run(&mut cargo(&all)).and_then(|()| services::clippy()).into()
+/// Compiles all that other stages run, with the linter in place of the compiler: what it warns of ends the stage, and nothing is
+/// checked first and compiled then.
+fn build() -> Outcome {
+    let mut tests = cargo(&["test", "--no-run", "--workspace", "--all-features", "--tests"]);
+    tests.args(["--examples", "--benches", "--test", services::JSONPATH_TEST]);
+    for suite in &services::SUITES {
+        tests.args(["--test", suite.target]);
+    }
+    let mut programs = campaign::build_of(&["--bins"]);
+    process::run(with_lints(&mut tests))
+        .and_then(|()| process::run(with_lints(&mut programs)))
+        .into()
+}
+
+/// The same, while the services of other stages are installed. A stage whose service can't be had says so itself.
+fn build_and_install() -> Outcome {
+    std::thread::scope(|scope| {
+        scope.spawn(services::install::everything);
+        build()
+    })
+}
+
+/// Members of the workspace are compiled by the linter, whose warnings are errors. What is compiled so is another thing to
+/// Cargo than what the plain compiler makes; dependencies are the same.
+fn with_lints(command: &mut Command) -> &mut Command {
+    command
+        .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+        .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings")
 }
 
 fn tests(keep_going: bool, tally: &mut Tally) -> Outcome {

@@ -69,6 +69,9 @@ pub fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<()
 /// Runs a program to its end; all its output goes to a file.
 pub fn run_logged(command: &mut Command, log: &Path) -> Result<(), String> {
     let problem = |error: std::io::Error| format!("{}: {error}", log.display());
+    if let Some(folder) = log.parent() {
+        std::fs::create_dir_all(folder).map_err(problem)?;
+    }
     let file = File::create(log).map_err(problem)?;
     let same = file.try_clone().map_err(problem)?;
     verdict(command.stdout(file).stderr(same).status())

@@ -4,7 +4,7 @@ pub mod install;
 
 use crate::campaign;
 use crate::lambda;
-use crate::process::{self, cargo, run_seeing};
+use crate::process::{cargo, run_seeing};
 use crate::stage::{Outcome, Tally};
 use starbridge_services::{Kind, Service};
 use std::path::{Path, PathBuf};
@@ -214,15 +214,6 @@ fn name_programs(command: &mut Command, programs: &[&str]) -> Result<(), String>
         command.env(HOSTS_PART, "5");
     }
     Ok(())
-}
-
-/// Lints the tests that are not part of `--all-targets`.
-pub fn clippy() -> Result<(), String> {
-    let mut command = cargo(&["clippy", "--workspace", "--all-features", "--test", JSONPATH_TEST]);
-    for suite in SUITES {
-        command.args(["--test", suite.target]);
-    }
-    process::run(command.args(["--", "-D", "warnings"]))
 }
 
 /// `cargo xtask services [--only NAME]…`: copies that run until this is interrupted. An error is a misuse.

@@ -1,5 +1,7 @@
-//! Stages: one after the other, each with a name, a time and an outcome.
+//! Stages: one after the other or side by side, each with a name, a time and an outcome.
 
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How a stage ended.
@@ -53,6 +55,57 @@ impl Tally {
     }
 }
 
+/// A stage that ran in a process of its own.
+#[derive(Debug)]
+pub struct Ended {
+    outcome: Outcome,
+    tally: Tally,
+    output: String,
+}
+
+impl Ended {
+    /// Reads how a stage ended from what a process printed that ran only this stage: its output, then its row, and at last the
+    /// number of its tests. `status`: an error says how the process ended.
+    pub fn of(name: &str, status: Result<(), String>, log: &Path) -> Self {
+        let printed = match std::fs::read(log) {
+            Ok(printed) => String::from_utf8_lossy(&printed).into_owned(),
+            Err(error) => format!("{}: {error}", log.display()),
+        };
+        Self::read(name, status, &printed)
+    }
+
+    fn read(name: &str, status: Result<(), String>, printed: &str) -> Self {
+        let lines: Vec<&str> = printed.lines().collect();
+        let row = lines.iter().position(|line| outcome_in(name, line).is_some());
+        let outcome = match (row.and_then(|row| outcome_in(name, lines[row])), status) {
+            (Some(outcome), _) => outcome,
+            (None, Ok(())) => Outcome::Failed("it ended without an outcome".to_owned()),
+            (None, Err(problem)) => Outcome::Failed(problem),
+        };
+        let mut tally = Tally::default();
+        if row.is_some() {
+            tally.see(lines.last().copied().unwrap_or_default());
+        }
+        Self {
+            outcome,
+            tally,
+            output: lines[..row.unwrap_or(lines.len())].join("\n").trim().to_owned(),
+        }
+    }
+}
+
+/// The outcome in the row of a stage.
+fn outcome_in(name: &str, line: &str) -> Option<Outcome> {
+    let rest = line.strip_prefix(name)?.strip_prefix(' ')?.trim_start();
+    let (seconds, word) = rest.split_once(" s  ")?;
+    seconds.parse::<f64>().ok()?;
+    match word.split_once(": ") {
+        Some(("FAILED", why)) => Some(Outcome::Failed(why.to_owned())),
+        Some(("skipped", why)) => Some(Outcome::Skipped(why.to_owned())),
+        _ => (word == "passed").then_some(Outcome::Passed),
+    }
+}
+
 /// Stages that were run.
 #[derive(Debug)]
 pub struct Run {
@@ -92,6 +145,47 @@ impl Run {
         let took = begun.elapsed();
         println!("{}", summary(name, took, &outcome));
         self.stages.push((name, took, outcome));
+    }
+
+    /// Runs these stages in their order, so many at once; `work` runs one and keeps its output, which is shown when it has ended.
+    /// After a failed one no other begins, unless it keeps going.
+    pub fn side_by_side(
+        &mut self,
+        at_once: usize,
+        names: &[&'static str],
+        work: impl Fn(&'static str) -> Ended + Sync,
+    ) {
+        let waiting = Mutex::new((self, names.iter()));
+        let lock = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = || {
+            let (run, names) = &mut *lock();
+            let may_begin = run.keep_going || !run.failed();
+            let name = names.next().filter(|_| may_begin)?;
+            println!("== {name} begins");
+            Some(*name)
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..at_once {
+                scope.spawn(|| {
+                    while let Some(name) = next() {
+                        let begun = Instant::now();
+                        let ended = work(name);
+                        lock().0.take(name, begun.elapsed(), ended);
+                    }
+                });
+            }
+        });
+    }
+
+    /// Shows and keeps a stage that ran beside others.
+    fn take(&mut self, name: &'static str, took: Duration, ended: Ended) {
+        println!("\n{}\n{}\n", ended.output, summary(name, took, &ended.outcome));
+        self.tally.passed += ended.tally.passed;
+        self.tally.failed += ended.tally.failed;
+        if matches!(ended.outcome, Outcome::Failed(_)) && ended.tally.failed == 0 {
+            self.tally.failed += 1;
+        }
+        self.stages.push((name, took, ended.outcome));
     }
 
     /// Whether a stage failed.
@@ -168,6 +262,71 @@ mod tests {
                 failed: 6
             }
         );
+    }
+
+    #[test]
+    fn a_process_that_runs_one_stage_tells_how_it_ended() {
+        let printed = |row: &str, sum: &str| {
+            format!("\n== kills\nkills: seed 7\nkills of 3\n{row}\n\n{row}\ntotal 1.0 s\n{sum}\n")
+        };
+        let read = |status, printed: &str| {
+            let ended = Ended::read("kills", status, printed);
+            (format!("{:?}", ended.outcome), ended.tally, ended.output)
+        };
+        let sum = |passed, failed| Tally { passed, failed };
+        let output = || "== kills\nkills: seed 7\nkills of 3".to_owned();
+        assert_eq!(
+            read(
+                Ok(()),
+                &printed(&row("kills", Duration::from_secs(66), "passed"), "4 passed, 0 failed")
+            ),
+            ("Passed".to_owned(), sum(4, 0), output())
+        );
+        assert_eq!(
+            read(
+                Ok(()),
+                &printed("kills  0.1 s  skipped: no disk", "0 passed, 0 failed, skipped: kills")
+            ),
+            ("Skipped(\"no disk\")".to_owned(), sum(0, 0), output())
+        );
+        assert_eq!(
+            read(
+                Err("exit status: 1".to_owned()),
+                &printed("kills  0.1 s  FAILED: exit status: 101", "2 passed, 1 failed")
+            ),
+            ("Failed(\"exit status: 101\")".to_owned(), sum(2, 1), output())
+        );
+        assert_eq!(
+            read(Err("signal: 9".to_owned()), "== kills\nkills: 3 passed, 0 failed\n"),
+            (
+                "Failed(\"signal: 9\")".to_owned(),
+                sum(0, 0),
+                "== kills\nkills: 3 passed, 0 failed".to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn stages_side_by_side_run_once_each_and_none_begins_after_a_failure() {
+        let names = ["a", "b", "c", "d"];
+        let work = |name: &'static str| {
+            let row = row(
+                name,
+                Duration::ZERO,
+                if name == "b" { "FAILED: broken" } else { "passed" },
+            );
+            Ended::read(name, Ok(()), &format!("{row}\n2 passed, 0 failed"))
+        };
+        for (keep_going, at_once, expected) in [(true, 3, vec!["a", "b", "c", "d"]), (false, 1, vec!["a", "b"])] {
+            let mut run = Run::new(keep_going, &[]);
+            run.side_by_side(at_once, &names, work);
+            let mut begun: Vec<_> = run.stages.iter().map(|(name, ..)| *name).collect();
+            begun.sort_unstable();
+            assert_eq!(begun, expected);
+            assert_eq!(run.tally.passed, 2 * expected.len() as u64);
+            assert_eq!(run.tally.failed, 1);
+            assert!(!run.finish());
+        }
     }
 
     #[test]

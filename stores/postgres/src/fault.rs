@@ -79,7 +79,13 @@ pub(crate) fn said(error: &Error) -> String {
             .detail()
             .map(|detail| format!(" ({detail})"))
             .unwrap_or_default();
-        return format!("{}{detail} [{code}]", database.message());
+        let message = database.message();
+        // Statements are prepared once for a session. A pooler that gives each transaction another one does not have them.
+        let hint = match *database.code() == SqlState::INVALID_SQL_STATEMENT_NAME || message.contains("pooling mode") {
+            true => ": a pooler in between must keep sessions (`pool_mode = session`)",
+            false => "",
+        };
+        return format!("{message}{detail} [{code}]{hint}");
     }
     let mut said = error.to_string();
     let mut source = error.source();

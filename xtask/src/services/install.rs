@@ -9,6 +9,26 @@ use std::time::Duration;
 /// How long an installation may take.
 const INSTALL: Duration = Duration::from_secs(600);
 
+/// Installs all that some stage needs, one after the other. What can't be had, its stage finds out again, and says why.
+pub fn everything() {
+    let services = Kind::ALL.map(|kind| program(kind).err());
+    let others = [
+        browser_driver().err(),
+        accessibility_checker().err(),
+        jsonpath_suite().err(),
+        python_with_psycopg().err(),
+        node_with_pg().err(),
+        pooler().err(),
+        cargo_deny().err(),
+    ];
+    for missing in services.into_iter().chain(others).flatten() {
+        eprintln!("{missing}");
+    }
+    if tools::has_nightly() {
+        let _found = tools::cargo_fuzz();
+    }
+}
+
 /// The program of a service. An error says why there is none.
 pub fn program(kind: Kind) -> Result<PathBuf, String> {
     match kind {

@@ -62,6 +62,10 @@ impl Share {
             self.force(bytes);
             return true;
         };
+        if more == 0 {
+            // Whoever wants nothing needs no room, also where others hold too much.
+            return true;
+        }
         let Budget { most, held } = &*self.budget;
         let alone = due != Due::Strict && held.load(Ordering::Relaxed) == self.bytes;
         let most = match due {
@@ -109,6 +113,7 @@ mod tests {
         assert!(one.set(5_000, Due::Common));
         let mut two = budget.share();
         assert!(!two.set(1, Due::Common) && !two.set(1, Due::Whole));
+        assert!(two.set(0, Due::Common) && two.set(0, Due::Whole) && two.set(0, Due::Strict));
         assert!(one.set(600, Due::Common));
         assert!(two.set(100, Due::Common) && !two.set(101, Due::Common));
         assert!(two.set(200, Due::Whole) && !two.set(201, Due::Whole));

@@ -59,8 +59,8 @@ pub(super) const TAKEN: &str = "select id::text, action, body::text, by from sta
 /// Takes new rows. All transactions older than the oldest that writes now have ended, so their rows are seen by this
 /// snapshot: if all that was found is taken, the next look can begin at that one, or at the last row, where there may be more.
 /// Nothing is locked that somebody else takes, only waited for: a row that another server took, and gave back as it died, would
-/// else be behind the place where the next look begins. The update asks for `taker` in words that no index knows: a plan that was
-/// made while the table was empty would else read all rows that wait for each of these.
+/// else be behind the place where the next look begins. The update names ids in an array, and asks for `taker` in words that
+/// no index knows: a plan that was made while the table was empty would else compare each row that waits with each of these.
 pub(super) const TAKE: &str = "
 with look as materialized (select pg_snapshot_xmin(pg_current_snapshot()) as oldest),
 found as materialized (
@@ -71,8 +71,8 @@ found as materialized (
     ) o
 ),
 taken as (
-    update starbridge.outbox o set taker = $2 from found f
-    where o.id = f.id and f.before < $4::bigint and coalesce(o.taker, '') = ''
+    update starbridge.outbox o set taker = $2
+    where o.id = any (array(select f.id from found f where f.before < $4::bigint)) and coalesce(o.taker, '') = ''
     returning o.id, o.xid, o.number, o.action, o.body, o.by
 )
 select case when (select count(*) from found) < $3::bigint then look.oldest
@@ -87,11 +87,12 @@ pub(super) const DONE: &str =
 
 pub(super) const REFUSE: &str = "
 with gone as (
-    delete from starbridge.outbox o using unnest($1::text[], $3::text[], $4::text[]) r(id, code, reason)
-    where o.id = r.id::uuid and coalesce(o.taker, '') = $2 returning o.id, o.action, o.body, o.by, o.time, r.code, r.reason
+    delete from starbridge.outbox o
+    where o.id = any ($1::text[]::uuid[]) and coalesce(o.taker, '') = $2 returning o.id, o.action, o.body, o.by, o.time
 )
 insert into starbridge.outbox_refused (id, action, body, by, time, code, reason)
-select id, action, body, by, time, code, reason from gone";
+select g.id, g.action, g.body, g.by, g.time, r.code, r.reason
+from gone g join unnest($1::text[]::uuid[], $3::text[], $4::text[]) r(id, code, reason) on r.id = g.id";
 
 /// Deletes the oldest refused rows, a page of them at a time, where there are more than are kept.
 pub(super) const FORGET: &str = "

@@ -10,6 +10,8 @@ mod queueing;
 pub mod random;
 mod starts;
 
+pub use queueing::task;
+
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, ExecutionRecord, Message, MessageBody, MessageId, Refusal, Store, Turn};

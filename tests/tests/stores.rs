@@ -3,15 +3,15 @@
 #[path = "stores/told.rs"]
 mod told;
 
-use starbridge_flow::time::Timestamp;
-use starbridge_machine::Status;
+use starbridge_flow::time::{Millis, Timestamp};
+use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_node::config::Config;
 use starbridge_node::store_care::restored;
-use starbridge_ports::{ExecutionRecord, History, Store, StoreError};
+use starbridge_ports::{Append, ExecutionRecord, History, Store, StoreError, TaskLease, TaskLeaseChange};
 use starbridge_sqlite::{Flush, Options, SqliteStore};
 use starbridge_tests::faulty::{Fault, Faulty, Plan};
-use starbridge_tests::stores::{Tried, cases, random, record, start, start_as};
+use starbridge_tests::stores::{Tried, cases, random, record, start, start_as, task};
 use std::path::Path;
 
 /// Without flushes: no test here pulls the plug.
@@ -118,6 +118,27 @@ fn restored_store_sets_aside_what_had_begun_also_what_was_asleep() {
         with("over", Status::Succeeded, None, Some(Timestamp(2_000))),
     ];
     assert_eq!(store.append(&appends), Ok(vec![]));
+    let mut tasks = Append {
+        execution: "awake".into(),
+        expected: EventId(1),
+        queued: vec![task("q", "awake", 1), task("q", "awake", 2), task("p", "awake", 3)],
+        ..Append::default()
+    };
+    assert_eq!(store.append(&[tasks.clone()]), Ok(vec![]));
+    let lease = TaskLease {
+        worker: "w".into(),
+        held: Timestamp(30),
+        heartbeat: Millis(1_000),
+    };
+    let held = TaskLeaseChange {
+        execution: "awake".into(),
+        call: EventId(2),
+        lease: Some(lease),
+    };
+    tasks.queued.clear();
+    tasks.leases.push(held);
+    assert_eq!(store.append(&[tasks]), Ok(vec![]));
+    assert_eq!(store.leased_tasks().unwrap().len(), 1);
     drop(store);
     let done = restored(Some(&path), &Config::default()).unwrap();
     let mut aside: Vec<_> = done.aside.iter().map(|one| one.id.to_string()).collect();
@@ -127,6 +148,8 @@ fn restored_store_sets_aside_what_had_begun_also_what_was_asleep() {
     let store = open(&path);
     assert!(store.due(Timestamp(10_000), 10).unwrap().is_empty());
     assert!(store.awake().unwrap().is_empty());
+    assert_eq!(store.depths(), Ok(vec![]), "no worker gets what may be done");
+    assert_eq!(store.leased_tasks(), Ok(vec![]));
     let kept = store.record("asleep").unwrap().unwrap();
     assert!(kept.broken.unwrap().cause.contains("restored"));
     drop(store);

@@ -15,5 +15,7 @@ mod hostile;
 mod lives;
 #[path = "serving/logs.rs"]
 mod logs;
+#[path = "serving/restored.rs"]
+mod restored;
 #[path = "serving/server.rs"]
 mod server;

@@ -17,7 +17,7 @@ use starbridge_ports::StoreError;
 pub const INVALID_TOKEN: &str = "the token is not one of ours, or its execution is gone";
 
 /// The detail of problems with an execution that is set aside.
-pub const SET_ASIDE: &str = "the execution is set aside, because going on with it failed several times in a row: this can be sent \
+pub const SET_ASIDE: &str = "the execution is set aside (`starbridge list --reason broken` says why): this can be sent \
                              again once an operator lets it go on (`starbridge redrive`), and is for nothing if they stop it";
 
 /// Why a request fails.

@@ -3,8 +3,9 @@
 use crate::config::{Config, StoreConfig};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::Status;
-use starbridge_ports::{Broken, Clock, Mark, Query, Store};
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{Append, Broken, Clock, Mark, Query, QueuedTask, Store};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,7 +44,8 @@ pub struct Care {
 }
 
 /// Sets aside what had begun and not ended when the backup was made, also what was asleep: it may have gone on since, and made
-/// calls. Lists it, the newest first. What is set aside already stays as it is. `place` is a file, or the URL of a database; otherwise
+/// calls. Its tasks leave their queues: a worker may have done them since. Lists it, the newest first. What is set aside already
+/// stays as it is. `place` is a file, or the URL of a database; otherwise
 /// the one that is configured.
 ///
 /// # Errors
@@ -81,6 +83,7 @@ pub fn restored(place: Option<&Path>, config: &Config) -> Result<Care, String> {
         let marks = some.iter().map(|one| (one.id.clone(), Mark::Broken(broken.clone())));
         store.mark(&marks.collect::<Vec<_>>(), None).map_err(of)?;
     }
+    empty_queues(store.as_ref())?;
     let counts = store.counts().map_err(of)?;
     let waits = counts.iter().filter(|(status, _)| WAITING.contains(status));
     Ok(Care {
@@ -88,6 +91,55 @@ pub fn restored(place: Option<&Path>, config: &Config) -> Result<Care, String> {
         aside: all,
         waiting: waits.map(|(_, count)| count).sum(),
     })
+}
+
+/// Takes all tasks out of all queues. All of them are of executions that are set aside; a redrive puts them in again.
+fn empty_queues(store: &dyn Store) -> Result<(), String> {
+    let of = |error: starbridge_ports::StoreError| error.to_string();
+    let held: Vec<_> = store
+        .leased_tasks()
+        .map_err(of)?
+        .into_iter()
+        .map(|(task, _)| task)
+        .collect();
+    for some in held.chunks(TOGETHER) {
+        unqueue(store, some)?;
+    }
+    for depth in store.depths().map_err(of)? {
+        loop {
+            let tasks = store.next_tasks(&depth.queue, TOGETHER).map_err(of)?;
+            if tasks.is_empty() {
+                break;
+            }
+            unqueue(store, &tasks)?;
+        }
+    }
+    Ok(())
+}
+
+fn unqueue(store: &dyn Store, tasks: &[QueuedTask]) -> Result<(), String> {
+    let of = |error: starbridge_ports::StoreError| error.to_string();
+    let mut calls: BTreeMap<&Text, Vec<EventId>> = BTreeMap::new();
+    for task in tasks {
+        calls.entry(&task.execution).or_default().push(task.call);
+    }
+    let append = |(execution, unqueued): (&Text, Vec<EventId>)| {
+        let heads = store.turn_heads(execution, EventId(u64::MAX), 1, true)?;
+        let last = heads
+            .first()
+            .map(|head| EventId((head.first.0 + u64::from(head.events)).saturating_sub(1)));
+        Ok(Append {
+            execution: execution.clone(),
+            expected: last.unwrap_or_default(),
+            unqueued,
+            ..Append::default()
+        })
+    };
+    let appends: Result<Vec<Append>, _> = calls.into_iter().map(append).collect();
+    match store.append(&appends.map_err(of)?).map_err(of)?.is_empty() {
+        true => Ok(()),
+        false => Err("a history went on meanwhile: stop the server that has the store, and run this again".to_owned()),
+    }
 }
 
 /// The configuration with the store at this place.

@@ -2,6 +2,7 @@
 
 mod admitting;
 mod commands;
+mod crowded;
 mod dispatch;
 mod heartbeats;
 mod holders;
@@ -28,6 +29,7 @@ use crate::shard::{Outgoing, PumpResult, Shard};
 use crate::suspect_lock::SuspectLock;
 use crate::tokens::TokenKeys;
 use admitting::AdmissionHere;
+use crowded::Crowded;
 use dispatch::{Calls, Done};
 use heartbeats::Heartbeats;
 use postponed::Postponed;
@@ -135,6 +137,7 @@ pub struct Engine {
     done: (mpsc::UnboundedSender<Done>, mpsc::UnboundedReceiver<Done>),
     commands: mpsc::Receiver<Command>,
     postponed: Postponed,
+    crowded: Crowded,
     /// Set when the engine takes no more commands: the time until which it waits for calls in flight.
     draining: Option<Timestamp>,
 }
@@ -181,6 +184,7 @@ impl Engine {
             done: mpsc::unbounded_channel(),
             commands,
             postponed: Postponed::default(),
+            crowded: Crowded::default(),
             draining: None,
         }
     }
@@ -304,7 +308,7 @@ impl Engine {
     /// never waits for anybody outside.
     fn take_commands_between_batches(&mut self) -> Result<(), StoreError> {
         for _ in 0..self.settings.together {
-            if self.draining.is_some() {
+            if self.draining.is_some() || self.shard.backlog_bytes() >= BACKLOG_BYTES {
                 break;
             }
             match self.commands.try_recv() {
@@ -377,6 +381,7 @@ impl Engine {
                 self.take_done(done);
             } else if takes_commands
                 && self.draining.is_none()
+                && self.shard.backlog_bytes() < BACKLOG_BYTES
                 && let Ok(command) = self.commands.try_recv()
             {
                 self.take_command(command)?;
@@ -405,7 +410,7 @@ impl Engine {
             }
             self.lose(execution);
         }
-        Ok(())
+        self.take_crowded()
     }
 
     fn waits_for_callback(&self) -> bool {
@@ -447,7 +452,7 @@ impl Engine {
         self.poll_messages(now)?;
         self.wake_sleepers(now)?;
         for _ in 0..BATCH {
-            if !self.shard.fire_next(now) {
+            if self.shard.backlog_bytes() >= BACKLOG_BYTES || !self.shard.fire_next(now) {
                 break;
             }
         }

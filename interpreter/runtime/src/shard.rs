@@ -114,6 +114,8 @@ pub struct Shard {
     continuing: VecDeque<Text>,
     wakeups: BTreeSet<(Timestamp, Text)>,
     pending: Vec<Append>,
+    /// How much of it is counted.
+    counted: batch::CountedPending,
     held: Vec<Outgoing>,
     in_flight: VecDeque<batch::InFlightBatch>,
     outgoing: VecDeque<Outgoing>,
@@ -262,6 +264,7 @@ impl Shard {
             continuing: VecDeque::new(),
             wakeups: BTreeSet::new(),
             pending: Vec::new(),
+            counted: batch::CountedPending::default(),
             held: Vec::new(),
             in_flight: VecDeque::new(),
             outgoing: VecDeque::new(),

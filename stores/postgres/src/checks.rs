@@ -16,8 +16,12 @@ const CLOCKS: i64 = 1_000;
 const ASKED: &str = "select current_setting('server_version_num')::integer, current_setting('server_encoding'),
     pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', current_setting('fsync') = 'on',
     current_setting('full_page_writes') = 'on', current_setting('search_path'), current_setting('synchronous_commit'),
-    (current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
-        - (select count(*) from pg_catalog.pg_stat_activity where backend_type = 'client backend')),
+    least(current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+        - (select count(*) from pg_catalog.pg_stat_activity where backend_type = 'client backend'),
+        (select rolconnlimit - (select count(*) from pg_catalog.pg_stat_activity where usename = rolname)
+            from pg_catalog.pg_roles where rolname = current_user and rolconnlimit >= 0),
+        (select datconnlimit - (select count(*) from pg_catalog.pg_stat_activity a where a.datname = d.datname)
+            from pg_catalog.pg_database d where d.datname = current_database() and datconnlimit >= 0)),
     (extract(epoch from clock_timestamp()) * 1000)::bigint,
     has_database_privilege(current_database(), 'create'),
     (select has_schema_privilege(oid, 'usage') and has_schema_privilege(oid, 'create')
@@ -126,7 +130,8 @@ fn unfit(row: &Row, schema: &str, readers: usize) -> Vec<String> {
     let wanted = i64::try_from(readers).unwrap_or(i64::MAX).saturating_add(1);
     if left < wanted {
         why.push(format!(
-            "it has {left} connections left, and {wanted} are needed: raise `max_connections`, or end others"
+            "it has {left} connections left, and {wanted} are needed: raise `max_connections`, or the \
+             `connection limit` of the role or the database, or end others"
         ));
     }
     why

@@ -43,21 +43,22 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(target: Target, schema: &str, node: &str) -> Result<Self, String> {
+        let mut config = target.config;
+        // This may fail. A runtime must not be dropped within another one, so it is made afterwards.
+        let tls = match wants_tls(&config) {
+            true => Some(tls(target.roots.as_deref())?),
+            false => None,
+        };
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("postgres")
             .enable_all()
             .build()
             .map_err(|error| format!("the thread for the database can't be started: {error}"))?;
-        let mut config = target.config;
         config.connect_timeout(CONNECT).tcp_user_timeout(SILENCE);
         config.keepalives_idle(SILENCE);
         config.keepalives_interval(BETWEEN).keepalives_retries(3);
         config.application_name(format!("starbridge {node}").trim_end());
-        let tls = match wants_tls(&config) {
-            true => Some(tls(target.roots.as_deref())?),
-            false => None,
-        };
         let way = Way {
             config,
             tls,
@@ -227,4 +228,22 @@ pub(crate) fn tls(roots: Option<&std::path::Path>) -> Result<MakeRustlsConnect, 
     Ok(MakeRustlsConnect::new(
         config.with_root_certificates(store).with_no_client_auth(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::settings::PostgresSettings;
+
+    #[test]
+    fn certificates_that_are_missing_are_told_of_also_within_a_runtime() {
+        let url = "postgres://u@localhost/d?sslmode=require&sslrootcert=/nowhere/ca.pem";
+        let settings = PostgresSettings {
+            url: url.to_owned(),
+            ..PostgresSettings::default()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let made = runtime.block_on(async { super::Link::new(settings.target().unwrap(), "s", "n") });
+        let why = made.err().unwrap();
+        assert!(why.contains("`sslrootcert`: /nowhere/ca.pem"), "{why}");
+    }
 }

@@ -78,13 +78,10 @@ impl PostgresSettings {
         if !is_url(&self.url) {
             return Err("the URL of a database begins with `postgres://`".to_owned());
         }
+        check_form(&self.url)?;
         let (url, roots) = own_parameters(&self.url);
         // What the driver says of a URL may quote it.
-        let mut config: Config = url.parse().map_err(|_| {
-            "the URL of the database can't be read: `postgres://USER@HOST:PORT/DATABASE` is one; in names and passwords `@`, `:`, \
-             `/`, `?`, `#` and `%` stand as `%40`, `%3A`, `%2F`, `%3F`, `%23` and `%25`"
-                .to_owned()
-        })?;
+        let mut config: Config = url.parse().map_err(|_| UNREADABLE.to_owned())?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err("the URL of the database names no host: `postgres://USER@HOST:PORT/DATABASE`".to_owned());
         }
@@ -102,6 +99,60 @@ impl PostgresSettings {
         let place = place(&config);
         Ok(Target { config, roots, place })
     }
+}
+
+const UNREADABLE: &str = "the URL of the database can't be read: `postgres://USER@HOST:PORT/DATABASE` is one; in names and passwords \
+                          `@`, `:`, `/`, `?`, `#` and `%` stand as `%40`, `%3A`, `%2F`, `%3F`, `%23` and `%25`";
+/// The parameters of a URL.
+const PARAMETERS: [&str; 19] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "load_balance_hosts",
+    "options",
+    "password",
+    "port",
+    "sslmode",
+    "sslrootcert",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+];
+
+/// What the driver would not tell of, or would take for something else. A part of a password is not quoted.
+fn check_form(url: &str) -> Result<(), String> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    if authority.matches('@').count() > 1 {
+        return Err(UNREADABLE.to_owned());
+    }
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        if value.contains('@') || !name.chars().all(|each| each.is_ascii_lowercase() || each == '_') {
+            return Err(UNREADABLE.to_owned());
+        }
+        if !PARAMETERS.contains(&name) {
+            return Err(format!(
+                "the URL of the database has a parameter `{name}`: there are {}",
+                PARAMETERS.join(", ")
+            ));
+        }
+        let known = ["disable", "prefer", "require", "verify-ca", "verify-full"];
+        if name == "sslmode" && !known.contains(&value) {
+            return Err(format!(
+                "`sslmode` in the URL of the database is one of {}",
+                known.join(", ")
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Takes out what the driver does not know: `sslrootcert`, and the words of `sslmode` that mean the same here, because a
@@ -200,7 +251,18 @@ mod tests {
     fn a_url_that_is_none_is_told_without_its_password() {
         for (url, what) in [
             ("postgres://u:hidden@h:port/d", "can't be read"),
-            ("postgres://u:hidden@h/d?nonsense=1", "can't be read"),
+            (
+                "postgres://u:hidden@h/d?nonsense=1",
+                "a parameter `nonsense`: there are application_name",
+            ),
+            (
+                "postgres://u:hidden@h/d?sslmode=hid",
+                "`sslmode` in the URL of the database is one of disable",
+            ),
+            ("postgres://u:p@hidden@h/d", "can't be read"),
+            ("postgres://u:p#a@hidden@h:1/d", "can't be read"),
+            ("postgres://u:p?a=hidden@h/d", "can't be read"),
+            ("postgres://u:p?hidden=a@h/d", "can't be read"),
             ("mysql://u:hidden@h/d", "begins with"),
             ("postgres://h/d", "no user"),
             ("postgres://u:hidden@h", "no database"),

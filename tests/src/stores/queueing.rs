@@ -20,7 +20,8 @@ pub(super) const CASES: &[Case] = &[
     ("what is cleared is in no queue", what_is_cleared_is_in_no_queue),
 ];
 
-pub(super) fn task(queue: &str, execution: &str, call: u64) -> QueuedTask {
+/// A task of this queue for the call of an execution.
+pub fn task(queue: &str, execution: &str, call: u64) -> QueuedTask {
     QueuedTask {
         queue: queue.into(),
         execution: execution.into(),

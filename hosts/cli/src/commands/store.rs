@@ -38,13 +38,7 @@ enum Command {
 )]
 struct InitOptions {
     #[command(flatten)]
-    place: Place,
-    /// The role of the nodes, for what is printed
-    #[arg(long, value_name = "NAME", default_value = "ROLE", value_parser = role)]
-    role: String,
-    /// Prints the statements that make the store, and changes nothing
-    #[arg(long)]
-    print: bool,
+    options: PrepareOptions,
 }
 
 /// Brings a store in a database up to the format of this program
@@ -54,11 +48,18 @@ struct InitOptions {
 #[command(after_help = "Example:\n  PGPASSWORD=… starbridge store upgrade postgres://owner@db/flows --print")]
 struct UpgradeOptions {
     #[command(flatten)]
+    options: PrepareOptions,
+}
+
+/// Which store in a database is prepared, for whom, and whether it is only shown how.
+#[derive(Debug, Args)]
+struct PrepareOptions {
+    #[command(flatten)]
     place: Place,
     /// The role of the nodes, for what is printed
     #[arg(long, value_name = "NAME", default_value = "ROLE", value_parser = role)]
     role: String,
-    /// Prints the statements that bring it up, and changes nothing
+    /// Prints the statements that would be run, and changes nothing
     #[arg(long)]
     print: bool,
 }
@@ -116,8 +117,8 @@ struct CopyOptions {
 /// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     match &options.command {
-        Command::Init(options) => run_prepare(&options.place, &options.role, false, options.print, output),
-        Command::Upgrade(options) => run_prepare(&options.place, &options.role, true, options.print, output),
+        Command::Init(options) => run_prepare(&options.options, false, output),
+        Command::Upgrade(options) => run_prepare(&options.options, true, output),
         Command::Copy(options) => run_copy(options, output),
         Command::Restored(options) => run_restored(&options.place, output),
     }
@@ -151,7 +152,9 @@ fn run_copy(options: &CopyOptions, output: Output) -> Result<(), Exit> {
     Ok(())
 }
 
-fn run_prepare(place: &Place, role: &str, upgrade: bool, print: bool, output: Output) -> Result<(), Exit> {
+fn run_prepare(options: &PrepareOptions, upgrade: bool, output: Output) -> Result<(), Exit> {
+    let PrepareOptions { place, role, print } = options;
+    let print = *print;
     let config = server_config(place.config.as_deref(), output)?;
     let done = prepare(place.store.as_deref(), &config, upgrade, !print).map_err(|error| fault(output, &error, ""))?;
     for warning in &done.warnings {

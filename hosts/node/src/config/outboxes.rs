@@ -1,6 +1,7 @@
 //! The outboxes from which the server takes starts.
 
 use super::Config;
+use super::secrets::secret_named;
 #[cfg(feature = "postgres")]
 use super::store::password_of;
 use super::store::{StoreConfig, shown_url};
@@ -51,7 +52,7 @@ fn all_actions() -> Vec<String> {
 
 impl OutboxConfig {
     pub(super) fn secret(&self) -> Option<&str> {
-        self.password.strip_prefix("secret://").filter(|name| !name.is_empty())
+        secret_named(&self.password)
     }
 
     /// These settings without the password, to be shown.

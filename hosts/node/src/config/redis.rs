@@ -1,5 +1,6 @@
 //! Settings for the Redis of `redis:` streams.
 
+use super::secrets::secret_named;
 use crate::optional_connectors::OptionalConnectors;
 use serde::{Deserialize, Serialize};
 use starbridge_ports::{ReplySource, Secrets};
@@ -49,7 +50,7 @@ impl RedisConfig {
     }
 
     pub(super) fn secret(&self) -> Option<&str> {
-        self.password.strip_prefix("secret://").filter(|name| !name.is_empty())
+        secret_named(&self.password)
     }
 
     /// These settings without the password, for display.

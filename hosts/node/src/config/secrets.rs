@@ -49,6 +49,11 @@ impl Config {
     }
 }
 
+/// The secret that a setting names: `secret://NAME`.
+pub(super) fn secret_named(setting: &str) -> Option<&str> {
+    setting.strip_prefix("secret://").filter(|name| !name.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use crate::config::Config;

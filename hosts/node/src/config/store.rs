@@ -1,6 +1,7 @@
 //! Where everything is kept.
 
 use super::Config;
+use super::secrets::secret_named;
 use serde::{Deserialize, Serialize};
 use starbridge_ports::Secrets;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ impl StoreConfig {
     }
 
     pub(super) fn secret(&self) -> Option<&str> {
-        self.password.strip_prefix("secret://").filter(|name| !name.is_empty())
+        secret_named(&self.password)
     }
 
     /// These settings without the password, to be shown.
@@ -109,7 +110,7 @@ pub(super) fn password_of(
     secrets: &dyn Secrets,
 ) -> Result<Option<String>, String> {
     if !password.is_empty() {
-        let Some(name) = password.strip_prefix("secret://").filter(|name| !name.is_empty()) else {
+        let Some(name) = secret_named(password) else {
             return Err("`password` must be `secret://NAME`".to_owned());
         };
         let secret = secrets.get(name);

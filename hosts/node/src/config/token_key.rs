@@ -1,6 +1,7 @@
 //! A key for task tokens from a secret instead of the store.
 
 use super::Config;
+use super::secrets::secret_named;
 use crate::node::read_keys;
 use starbridge_ports::Secrets;
 
@@ -8,7 +9,7 @@ impl Config {
     /// The name of the secret with the keys; `None` if the store has them.
     pub(super) fn token_secret(&self) -> Result<Option<&str>, String> {
         let set = self.server.token_key.as_str();
-        match set.strip_prefix("secret://").filter(|name| !name.is_empty()) {
+        match secret_named(set) {
             None if !set.is_empty() => Err("`server.token_key` must be `secret://NAME`".to_owned()),
             name => Ok(name),
         }

@@ -46,14 +46,7 @@ pub(super) fn not_sent_by_name(flow: &Flow, failure: &Failure) -> bool {
 ///
 /// [`HistoryError`] if a member is missing or wrong, or if the flow has no such step.
 pub fn read_event(flow: &Flow, value: &Value) -> Result<Event, HistoryError> {
-    let object = value
-        .as_object()
-        .ok_or_else(|| error(format!("an event is an object, not {}", value.kind())))?;
-    let m = Members {
-        flow,
-        object,
-        keys: Keys::Long,
-    };
+    let m = Members::of_event(flow, value)?;
     let detail = Members {
         object: m.object("detail")?,
         ..m
@@ -68,7 +61,7 @@ pub fn read_event(flow: &Flow, value: &Value) -> Result<Event, HistoryError> {
         time: m.time("time")?,
         step,
         path: m.path()?,
-        rollback: object.contains_key("rollback"),
+        rollback: m.object.contains_key("rollback"),
         detail: detail.detail(&m.text("type")?)?,
     })
 }
@@ -91,6 +84,18 @@ pub(super) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
+    /// Those of an event, whose own members have long names in both forms.
+    pub(super) fn of_event(flow: &'a Flow, value: &'a Value) -> Result<Self, HistoryError> {
+        let object = value
+            .as_object()
+            .ok_or_else(|| error(format!("an event is an object, not {}", value.kind())))?;
+        Ok(Self {
+            flow,
+            object,
+            keys: Keys::Long,
+        })
+    }
+
     fn get(&self, key: &str) -> Option<&'a Value> {
         match self.keys {
             Keys::Long => self.object.get(key),

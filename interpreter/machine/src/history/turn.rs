@@ -118,14 +118,7 @@ pub fn read_turn(flow: &Flow, first: EventId, time: Timestamp, text: &str) -> Re
 }
 
 fn read_short(flow: &Flow, id: EventId, time: Timestamp, value: &Value) -> Result<Event, HistoryError> {
-    let object = value
-        .as_object()
-        .ok_or_else(|| error(format!("an event is an object, not {}", value.kind())))?;
-    let m = Members {
-        flow,
-        object,
-        keys: Keys::Long,
-    };
+    let m = Members::of_event(flow, value)?;
     let nothing = Object::new();
     let detail = Members {
         flow,
@@ -144,7 +137,7 @@ fn read_short(flow: &Flow, id: EventId, time: Timestamp, value: &Value) -> Resul
             Err(_) => StepPath::default(),
             Ok(path) => read_path(&m, path)?,
         },
-        rollback: object.contains_key("r"),
+        rollback: m.object.contains_key("r"),
         detail: detail.detail(long_type(&m.text("y")?))?,
     })
 }

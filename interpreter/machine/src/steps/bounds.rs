@@ -7,7 +7,7 @@
 use crate::event::Bounds;
 use crate::state::{Frame, FrameId, State, Visit};
 use crate::turn::Turn;
-use starbridge_flow::graph::{Fault, FaultKind, NumberSource, Program, Root, Scope, Step, StepKind};
+use starbridge_flow::graph::{Fault, FaultKind, NumberSource, Program, Root, Step, StepKind};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Overlay, Value};
 
@@ -98,17 +98,7 @@ impl State {
             Some(attempt.number),
             None,
         );
-        let budget = self.budget(&[attempt.input]);
-        let made = program.run(&Scope {
-            input: attempt.input,
-            variables: Root::Nothing,
-            context: &view,
-            now: turn.now,
-            seed: self.seed(),
-            budget: &budget,
-        });
-        turn.spend(&budget);
-        let made = made?;
+        let made = self.run_program(turn, program, attempt.input, Root::Nothing, &view)?;
         let made = made.value.get("value");
         let number = made.and_then(Value::as_number).and_then(|number| number.as_u64());
         number.ok_or_else(|| {

@@ -4,7 +4,7 @@ use crate::context::View;
 use crate::event::EventKind;
 use crate::state::{ROOT, State};
 use crate::turn::Turn;
-use starbridge_flow::graph::{Budget, Fault, FaultKind, Root, Scope};
+use starbridge_flow::graph::{Budget, Fault, FaultKind, Root};
 use starbridge_flow::value::Value;
 
 impl State {
@@ -21,17 +21,7 @@ impl State {
             state: self,
             step: None,
         };
-        let input = Root::from(&input);
-        let budget = self.budget(&[input]);
-        let made = program.run(&Scope {
-            input,
-            variables: Root::Nothing,
-            context: &view,
-            now: turn.now,
-            seed: self.seed(),
-            budget: &budget,
-        });
-        turn.spend(&budget);
+        let made = self.run_program(turn, program.as_ref(), Root::from(&input), Root::Nothing, &view);
         let place = self.flow_place(ROOT);
         match made {
             Ok(made) => {

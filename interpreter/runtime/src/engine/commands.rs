@@ -236,6 +236,13 @@ impl Engine {
     }
 
     pub(super) fn take_command(&mut self, command: Command) -> Result<(), StoreError> {
+        match self.uncrowded(command) {
+            Some(command) => self.carry_out_command(command),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn carry_out_command(&mut self, command: Command) -> Result<(), StoreError> {
         let Some(command) = self.prepared(command) else {
             return Ok(());
         };

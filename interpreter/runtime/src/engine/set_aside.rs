@@ -121,6 +121,7 @@ impl Engine {
                     .mark(&[(id.clone(), Mark::Whole)], released.as_ref())?;
                 self.shard.take_back(id);
                 self.fetch(id)?;
+                self.shard.put_tasks_again(id, now);
                 self.shard.repeat_start_to_parent(id);
                 Ok(Reply::Taken)
             }

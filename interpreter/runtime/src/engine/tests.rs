@@ -296,3 +296,85 @@ fn fairness_others_start_while_a_resume_with_many_tasks_is_prepared() {
     // Each task is there again, once and as it was.
     assert_eq!(left.queued, before);
 }
+
+/// Gives an engine so many results of this size for the tasks of one execution, and then a start. Returns how many results were
+/// durable before that start was, and in which order all were taken.
+fn results_before_a_start(results: usize, bytes: usize) -> (usize, Vec<EventId>) {
+    let taken: Arc<Mutex<(Vec<EventId>, usize, usize)>> = Arc::default();
+    let noted = taken.clone();
+    let mut shard = shard(TASKS);
+    shard.queue_tasks(Arc::default());
+    let (sender, commands) = mpsc::channel(2 * results);
+    let store = Arc::new(ScriptedStore::default());
+    let calls: Arc<Mutex<Vec<EventId>>> = Arc::default();
+    let queued = calls.clone();
+    let engine = engine_of(shard, store, commands, move |_, outgoing| {
+        let mut noted = noted.lock().unwrap();
+        match outgoing {
+            Outgoing::Queued(task) => queued.lock().unwrap().push(task.call),
+            Outgoing::Started { .. } => {
+                noted.1 += 1;
+                noted.2 = noted.0.len();
+            }
+            Outgoing::Turn { events, .. } => {
+                let ended = events
+                    .iter()
+                    .filter(|event| matches!(event.detail, EventKind::TaskSucceeded { .. }));
+                noted.0.extend(ended.map(|event| event.caused_by));
+            }
+            _ => {}
+        }
+    });
+    let client = async {
+        let items = (0..results as u64).map(Value::from);
+        let input = Object::from_iter([("items".into(), Value::from(items.collect::<Vec<_>>()))]);
+        let (command, first) = start(&input.into());
+        sender.send(command).await.unwrap();
+        first.await.unwrap().unwrap();
+        while calls.lock().unwrap().len() < results {
+            tokio::task::yield_now().await;
+        }
+        let output = Object::from_iter([("text".into(), Value::from("x".repeat(bytes)))]);
+        let calls = calls.lock().unwrap().clone();
+        let mut answers = Vec::new();
+        for call in calls {
+            let (reply, answer) = oneshot::channel();
+            let command = Command::Report {
+                execution: "e1".into(),
+                call,
+                report: Report::Succeed(output.clone().into()),
+                audit: None,
+                reply,
+            };
+            sender.try_send(command).unwrap();
+            answers.push(answer);
+        }
+        let (command, another) = start(&Object::from_iter([("items".into(), Value::from(Vec::<Value>::new()))]).into());
+        sender.try_send(command).unwrap();
+        another.await.unwrap().unwrap();
+        for answer in answers {
+            assert_eq!(answer.await.unwrap(), Reply::Taken);
+        }
+        sender.send(Command::Drain { until: Timestamp(0) }).await.unwrap();
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let (served, ()) = runtime.block_on(async { tokio::join!(engine.serve(), client) });
+    served.unwrap();
+    let taken = taken.lock().unwrap();
+    assert_eq!(taken.1, 2);
+    (taken.2, taken.0.clone())
+}
+
+#[test]
+fn fairness_others_start_before_all_large_results_of_one_execution_are_durable() {
+    const RESULTS: usize = 90;
+    let (before, order) = results_before_a_start(RESULTS, 100 << 10);
+    assert!(before < RESULTS / 2, "{before} of {RESULTS} results came first");
+    assert_eq!(order.len(), RESULTS);
+    assert!(order.is_sorted(), "results keep their order: {order:?}");
+    let (before, order) = results_before_a_start(RESULTS, 10);
+    assert_eq!((before, order.len()), (RESULTS, RESULTS), "small ones share a batch");
+}

@@ -19,8 +19,17 @@ const IDLE_LIST_TRIM: usize = 1024;
 pub(super) struct InFlightBatch {
     /// The execution of each append, in order.
     executions: Vec<Text>,
+    /// The bytes of each append.
+    bytes: Vec<usize>,
     /// The output that leaves once the batch is durable.
     held: Vec<Outgoing>,
+}
+
+/// How many of the appends that wait to be taken are counted, and their bytes.
+#[derive(Default)]
+pub(super) struct CountedPending {
+    appends: usize,
+    bytes: usize,
 }
 
 impl InFlightBatch {
@@ -210,8 +219,27 @@ impl Shard {
     }
 
     /// The bytes that wait to be appended.
-    pub fn backlog_bytes(&self) -> usize {
-        self.pending.iter().map(Append::bytes).sum()
+    pub fn backlog_bytes(&mut self) -> usize {
+        self.count_pending();
+        self.counted.bytes
+    }
+
+    /// The bytes of an execution in memory that are decided and not durable yet.
+    pub(crate) fn undurable_bytes(&mut self, execution: &str) -> usize {
+        self.count_pending();
+        self.executions.get(execution).map_or(0, |live| live.undurable_bytes)
+    }
+
+    /// Counts the appends that were added since the last time.
+    fn count_pending(&mut self) {
+        for append in self.pending.iter().skip(self.counted.appends) {
+            let bytes = append.bytes();
+            self.counted.appends += 1;
+            self.counted.bytes += bytes;
+            if let Some(live) = self.executions.get_mut(&append.execution) {
+                live.undurable_bytes += bytes;
+            }
+        }
     }
 
     /// Whether there is a batch to append.
@@ -219,12 +247,23 @@ impl Shard {
         !self.pending.is_empty()
     }
 
+    /// Counts what is left after appends were taken back. Those of other executions stay counted as theirs.
+    pub(super) fn recount_pending(&mut self) {
+        let left = self.pending.iter().take(self.counted.appends);
+        let bytes = left.map(Append::bytes).sum();
+        self.counted.appends = self.counted.appends.min(self.pending.len());
+        self.counted.bytes = bytes;
+    }
+
     /// Takes the turns that are decided and not in flight yet. Pass the refusals of each batch to
     /// [`Shard::committed`] in the order in which the batches were taken.
     pub fn take_batch(&mut self) -> Vec<Append> {
+        self.count_pending();
+        self.counted = CountedPending::default();
         let batch = std::mem::take(&mut self.pending);
         self.in_flight.push_back(InFlightBatch {
             executions: batch.iter().map(|append| append.execution.clone()).collect(),
+            bytes: batch.iter().map(Append::bytes).collect(),
             held: std::mem::take(&mut self.held),
         });
         batch
@@ -236,9 +275,15 @@ impl Shard {
         let Some(batch) = self.in_flight.pop_front() else {
             return;
         };
-        for id in &batch.executions {
+        for (id, bytes) in batch.executions.iter().zip(&batch.bytes) {
             match self.executions.get_mut(id) {
-                Some(live) => live.unsettled = live.unsettled.saturating_sub(1),
+                Some(live) => {
+                    live.unsettled = live.unsettled.saturating_sub(1);
+                    live.undurable_bytes = match live.unsettled {
+                        0 => 0,
+                        _ => live.undurable_bytes.saturating_sub(*bytes),
+                    };
+                }
                 None => self.settle_waiting(id),
             }
         }

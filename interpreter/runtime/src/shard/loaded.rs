@@ -28,6 +28,8 @@ pub(super) struct LoadedExecution {
     pub(super) kept: Option<StoredStatus>,
     /// How many of its appends are not durable yet.
     pub(super) unsettled: u32,
+    /// The bytes of these appends, as far as they are counted.
+    pub(super) undurable_bytes: usize,
     /// Whether it is being deleted. Then nothing is appended to it any more.
     pub(super) deleted: bool,
     /// Whether calls to queues become tasks of queues.
@@ -101,6 +103,20 @@ pub(super) struct Origin {
     pub(super) forked_time: Option<Timestamp>,
 }
 
+impl Origin {
+    /// That of an execution with this record. `ancestors`: the nearest first, without the execution itself.
+    pub(super) fn of_record(id: &Text, record: &ExecutionRecord, ancestors: impl IntoIterator<Item = Text>) -> Self {
+        Self {
+            family: [id.clone()].into_iter().chain(ancestors).collect(),
+            root: record.root.clone(),
+            depth: record.depth,
+            awaited: record.awaited,
+            forked: record.forked.clone(),
+            forked_time: record.forked.as_ref().map(|_| record.started),
+        }
+    }
+}
+
 /// Whether a call of a step, or one that undoes it, may require heartbeats.
 fn expects_heartbeats(step: &Step) -> bool {
     let StepKind::Task(task) = &step.kind else {
@@ -121,6 +137,7 @@ impl LoadedExecution {
             origin,
             kept: None,
             unsettled: 0,
+            undurable_bytes: 0,
             deleted: false,
             queues: false,
             queued: BTreeMap::new(),

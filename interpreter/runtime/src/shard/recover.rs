@@ -184,14 +184,7 @@ impl Shard {
         } = loaded;
         let id = state.execution().clone();
         let record = &stored.record;
-        let origin = Origin {
-            family: [id.clone()].into_iter().chain(ancestors).collect(),
-            root: record.root.clone(),
-            depth: record.depth,
-            awaited: record.awaited,
-            forked: record.forked.clone(),
-            forked_time: record.forked.as_ref().map(|_| record.started),
-        };
+        let origin = Origin::of_record(&id, record, ancestors);
         let sends: Vec<_> = state.calls_to_send_after(&flow, EventId(0)).collect();
         let waiting: Vec<_> = state
             .calls_in_flight()

@@ -1,8 +1,8 @@
 //! Executions that are set aside because they panicked. After a panic the execution's state and everything that was
 //! not appended is dropped; the store's copy counts.
 
-use super::Shard;
 use super::children::Incoming;
+use super::{Outgoing, Shard};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
@@ -79,6 +79,7 @@ impl Shard {
     pub(crate) fn throw_away(&mut self, id: &Text) {
         self.drop_state(id);
         self.pending.retain(|append| append.execution != *id);
+        self.recount_pending();
         self.held.retain(|outgoing| outgoing.execution() != Some(id));
         self.continuing.retain(|of| of != id);
     }
@@ -182,12 +183,60 @@ impl Shard {
         }
     }
 
+    /// Puts the tasks of an execution that is no longer set aside into their queues again. A restore took them out; a task that a
+    /// worker holds stays as it is.
+    pub(crate) fn put_tasks_again(&mut self, id: &Text, now: Timestamp) {
+        let Some(live) = self.executions.get_mut(id).filter(|live| !live.queued.is_empty()) else {
+            return;
+        };
+        let (expected, calls) = (live.state.last_event(), live.queued.clone());
+        live.unsettled += 1;
+        self.pending.push(Append {
+            execution: id.clone(),
+            expected,
+            withdrawn: calls.keys().copied().collect(),
+            ..Append::default()
+        });
+        let withdrawn = calls.iter().map(|(call, queue)| Outgoing::Withdrawn {
+            queue: queue.clone(),
+            execution: id.clone(),
+            call: *call,
+        });
+        self.held.extend(withdrawn);
+        if self.is_paused(id) {
+            // They go into their queues when it goes on.
+            return;
+        }
+        let Some(live) = self.executions.get(id) else {
+            return;
+        };
+        let again = calls.into_iter();
+        let again: Vec<_> = again
+            .filter_map(|(call, queue)| Some((queue, live.state.call_to_send(&live.flow, call)?)))
+            .collect();
+        let again = again.into_iter();
+        let queued: Vec<_> = again
+            .filter_map(|(queue, call)| self.task(id, queue, call, now))
+            .collect();
+        let append = Append {
+            execution: id.clone(),
+            expected,
+            queued,
+            ..Append::default()
+        };
+        self.hold_tasks(&append);
+        if let Some(live) = self.executions.get_mut(id) {
+            live.unsettled += 1;
+        }
+        self.pending.push(append);
+    }
+
     /// Appends the end of an execution that is not loaded and can't be loaded.
-    pub(crate) fn end_unseen(&mut self, append: Append, outgoing: Vec<super::Outgoing>) {
+    pub(crate) fn end_unseen(&mut self, append: Append, outgoing: Vec<Outgoing>) {
         self.aside.remove(&append.execution);
         self.tries.remove(&append.execution);
         self.held.extend(outgoing);
-        let incoming = append.sent.iter().cloned().map(super::Outgoing::Message);
+        let incoming = append.sent.iter().cloned().map(Outgoing::Message);
         self.held.extend(incoming);
         self.pending.push(append);
     }

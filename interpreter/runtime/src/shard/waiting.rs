@@ -309,16 +309,8 @@ impl Shard {
     /// Makes an execution of a kept start. It takes [`Signal::Start`] or [`Signal::Decline`] next.
     fn load_waiting(&mut self, id: &Text) -> Option<KeptStart> {
         let waiting = self.waiting.remove(id)?;
-        let record = &waiting.record;
         let ancestors = waiting.kept.ancestors.iter().cloned();
-        let origin = Origin {
-            family: [id.clone()].into_iter().chain(ancestors).collect(),
-            root: record.root.clone(),
-            depth: record.depth,
-            awaited: record.awaited,
-            forked: record.forked.clone(),
-            forked_time: record.forked.as_ref().map(|_| record.started),
-        };
+        let origin = Origin::of_record(id, &waiting.record, ancestors);
         let state = State::new(id.clone(), self.limits.clone());
         let mut live = LoadedExecution::new(waiting.flow, state, origin);
         live.queues = self.fair_queue.is_some();

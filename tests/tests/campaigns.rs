@@ -1,5 +1,8 @@
 //! The basis of campaigns: a seed decides everything, and bugs are found.
 
+#[path = "campaigns/holders.rs"]
+mod holders;
+
 use starbridge_tests::campaigns::simulation::simulate;
 use starbridge_tests::campaigns::{admissions, attack, leases, planted};
 

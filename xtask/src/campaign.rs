@@ -56,6 +56,8 @@ pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
             "starbridge-cli",
             "--bin",
             "starbridge",
+            "--features",
+            "redis",
         ];
         process::run(&mut cargo(&build))?;
     }
@@ -67,6 +69,9 @@ pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     }
     if campaign == "cluster" {
         campaigns.arg("--postgres").arg(install::program(Kind::Postgres)?);
+    }
+    if campaign == "kills" {
+        campaigns.arg("--redis").arg(install::program(Kind::Redis)?);
     }
     if campaign == "attack" {
         campaigns = with_many_files(&campaigns);
@@ -91,9 +96,12 @@ fn with_many_files(command: &Command) -> Command {
 
 /// The service that a campaign needs and that can't be had.
 pub fn lacks(campaign: &str) -> Option<String> {
-    (campaign == "cluster")
-        .then(|| install::program(Kind::Postgres).err())
-        .flatten()
+    let needed = match campaign {
+        "cluster" => Kind::Postgres,
+        "kills" => Kind::Redis,
+        _ => return None,
+    };
+    install::program(needed).err()
 }
 
 fn needs_program(campaign: &str) -> bool {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: campaign attack --program FILE [--only NAME] [--slice] [--jobs N] | --list
        campaign crashes [--full]
-       campaign kills --program FILE [--count N] [--seed S] [--example NAME]
+       campaign kills --program FILE [--redis FILE] [--count N] [--seed S] [--example NAME]
        campaign cluster --program FILE --postgres FILE [--seconds N] [--seed S]
        campaign simulate [--seeds N] [--seed S]
        campaign planted
@@ -107,6 +107,7 @@ fn run_kills(options: &Options) -> Result<Findings, String> {
     let program = options.get("program").ok_or("`--program` is missing")?;
     let settings = kills::Options {
         program: PathBuf::from(program),
+        redis: options.get("redis").map(PathBuf::from),
         kills: u32::try_from(number(options, "count", 200)?).unwrap_or(u32::MAX),
         seed: number(options, "seed", 1)?,
         example: options.get("example").cloned(),

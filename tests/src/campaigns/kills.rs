@@ -26,6 +26,8 @@ pub(super) use witness::Witness;
 pub struct Options {
     /// The program `starbridge`.
     pub program: PathBuf,
+    /// The program `redis-server`, for the examples that need one.
+    pub redis: Option<PathBuf>,
     /// How often the server is killed, or told to stop.
     pub kills: u32,
     /// The seed of the random numbers.
@@ -53,7 +55,11 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
         Some(_) => options.kills,
     };
     let few = kills == least;
-    let examples = examples::run(&options.program, (kills, few), options.seed, example);
+    let programs = examples::Programs {
+        starbridge: &options.program,
+        redis: options.redis.as_deref(),
+    };
+    let examples = examples::run(programs, (kills, few), options.seed, example);
     if example.is_some() {
         return examples.await;
     }

@@ -403,8 +403,12 @@ impl Book {
         Ok(&self.slots(execution, rows)?.now)
     }
 
-    /// Whether an execution is admitted that has not begun: with slots, or because it needed none.
+    /// Whether an execution is admitted that has not begun: with slots, or because it needed none. Whoever waits is not: an
+    /// answer to it that is still there is from before it asked again.
     pub(super) fn is_admitted(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<bool, StoreError> {
+        if self.waiter(execution, rows)?.is_some() {
+            return Ok(false);
+        }
         let told = |sent: &Message| sent.id.to == *execution && matches!(sent.body, MessageBody::Admit);
         if !self.slots_of(execution, rows)?.is_empty() || self.sent.iter().any(told) {
             return Ok(true);
@@ -442,7 +446,9 @@ impl Book {
         limit: usize,
         rows: &dyn Admissions,
     ) -> Result<Vec<Text>, StoreError> {
-        let mut holders = rows.holders(key, limit)?;
+        // The store still has those that were released just now. They must not take the places of others.
+        let released = self.slots.values().filter(|slots| slots.before.contains(key)).count();
+        let mut holders = rows.holders(key, limit.saturating_add(released))?;
         holders.retain(|execution| !self.slots.contains_key(execution));
         let changed = self.slots.iter().filter(|(_, slots)| slots.now.contains(key));
         holders.extend(changed.map(|(execution, _)| execution.clone()));

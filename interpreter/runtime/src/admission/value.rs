@@ -51,7 +51,7 @@ pub struct Decided {
 ///
 /// INVARIANT: after each append, each waiter has an open dependency, a claim with a key that has no slot for it, or stands in
 /// the line of a key of its own that has no free slot which is not reserved; or that key is stale, or a message is there that
-/// will have it looked at.
+/// will have it looked at. No waiter holds a slot.
 #[derive(Debug, Default)]
 pub struct Admission {
     book: Book,
@@ -250,6 +250,10 @@ impl Admission {
                 return Ok(false);
             }
             self.choice(rows).forget(&waiter)?;
+        }
+        // Whoever waits holds nothing. It may have got a slot with its flow's limit, before this was heard.
+        for key in self.book.release(&id.from, rows)? {
+            self.book.look_at(&key, rows)?;
         }
         for key in &ask.keys {
             if self.book.define(key, true, rows)? {

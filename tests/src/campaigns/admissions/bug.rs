@@ -35,6 +35,8 @@ pub enum Law {
     Deadlock,
     /// An ended execution holds nothing.
     Release,
+    /// An execution that waits holds nothing.
+    Holding,
     /// Executions are told what they asked for, once.
     Answer,
     /// When no more executions come, all are admitted or declined, and nothing is kept.
@@ -90,6 +92,7 @@ impl Law {
             Self::Dependency => "dependency",
             Self::Deadlock => "deadlock",
             Self::Release => "release",
+            Self::Holding => "holding",
             Self::Answer => "answer",
             Self::Rest => "rest",
             Self::Store => "store",

@@ -110,6 +110,7 @@ impl View<'_> {
         let mut problems = self.limits(append, before);
         problems.extend(self.order(append, &before.waiters));
         problems.extend(self.releases(&messages));
+        problems.extend(self.holding());
         problems.extend(
             self.waiters
                 .iter()
@@ -194,6 +195,18 @@ impl View<'_> {
             .filter(|id| !self.held_by(id).is_empty());
         leaks
             .map(|id| (Law::Release, format!("{id} has ended and holds slots")))
+            .collect()
+    }
+
+    /// Whoever waits holds nothing: only parents hold slots while somebody waits, so only among them a circle is looked for.
+    fn holding(&self) -> Vec<Problem> {
+        let held = self
+            .waiters
+            .iter()
+            .map(|waiter| (waiter, self.held_by(&waiter.execution)));
+        let holding = held.filter(|(_, held)| !held.is_empty());
+        holding
+            .map(|(waiter, held)| (Law::Holding, format!("{} waits and holds {held:?}", waiter.execution)))
             .collect()
     }
 

@@ -9,10 +9,13 @@ use std::path::Path;
 pub(super) struct Example {
     /// Its folder below `examples/`.
     pub(super) folder: &'static str,
-    /// Its flows; the first one is started.
+    /// Its flows; the first one is started, or all of them by turns.
     pub(super) flows: &'static [&'static str],
+    pub(super) by_turns: bool,
     /// The queues of its workers, with the program of each.
     pub(super) workers: &'static [(&'static str, &'static str)],
+    /// The consumers of its streams, with the program of each. An example with consumers has a Redis of its own.
+    pub(super) consumers: &'static [(&'static str, &'static str)],
     /// The programs of its HTTP functions.
     pub(super) functions: &'static [&'static str],
     /// The variables of the environment that its flows set.
@@ -40,24 +43,36 @@ impl Job {
     }
 }
 
-pub(super) const EXAMPLES: [Example; 9] = [
+/// An example without anything.
+const PLAIN: Example = Example {
+    folder: "",
+    flows: &[],
+    by_turns: false,
+    workers: &[],
+    consumers: &[],
+    functions: &[],
+    variables: &[],
+    tools: &[],
+    together: 1,
+    start: |_| Value::Null,
+    wrong: |_, _| None,
+};
+
+pub(super) const EXAMPLES: [Example; 10] = [
     Example {
         folder: "undo",
         flows: &["flow.json"],
         workers: &[("network", "module.sh"), ("disk", "module.sh"), ("boot", "module.sh")],
-        functions: &[],
-        variables: &[],
         tools: &["jq"],
         together: 4,
         start: |number| json!({"input": {"name": format!("job-{number}"), "fail": failing_module(number)}}),
         wrong: undo,
+        ..PLAIN
     },
     Example {
         folder: "tasks",
         flows: &["flow.json"],
         workers: &[("jobs", "job.sh")],
-        functions: &[],
-        variables: &[],
         tools: &["jq"],
         together: 4,
         // The same key twice: both are one.
@@ -66,13 +81,12 @@ pub(super) const EXAMPLES: [Example; 9] = [
             let done = format!("job-{}", job.number / 2);
             succeeded(job, &json!({"done": done})).or_else(|| journal(folder, &[&done]))
         },
+        ..PLAIN
     },
     Example {
         folder: "staged",
         flows: &["flow.json"],
         workers: &[("convert", "stage.sh"), ("publish", "stage.sh")],
-        functions: &[],
-        variables: &[],
         tools: &["jq"],
         together: 4,
         start: |number| json!({"priority": number % 10, "input": {"file": format!("{number}.avi"), "seconds": 600}}),
@@ -80,26 +94,21 @@ pub(super) const EXAMPLES: [Example; 9] = [
             let stages = ["convert", "publish"].map(|stage| format!("{stage} {}.avi", job.number));
             succeeded(job, &Value::Null).or_else(|| journal(folder, &stages.each_ref().map(String::as_str)))
         },
+        ..PLAIN
     },
     Example {
         folder: "durable",
         flows: &["flow.json"],
-        workers: &[],
-        functions: &[],
-        variables: &[],
-        tools: &[],
         // There is one file with the token.
         together: 1,
         start: |number| json!({"input": {"id": number}}),
         wrong: |_, job| succeeded(job, &json!({"reservation": "r-7", "approved": true, "parcel": "s-7"})),
+        ..PLAIN
     },
     Example {
         folder: "pipeline",
         flows: &["flow.json", "publish.json"],
-        workers: &[],
-        functions: &[],
         variables: &["WORD"],
-        tools: &[],
         // There is one folder of texts.
         together: 1,
         start: |_| json!({"input": {"url": "http://texts.example/1", "word": "two"}}),
@@ -108,13 +117,13 @@ pub(super) const EXAMPLES: [Example; 9] = [
             let wrong = (published != "one\ntwo\nthree\n").then(|| format!("published is {published:?}"));
             succeeded(job, &json!({"published": "published.txt: 3 lines"})).or(wrong)
         },
+        ..PLAIN
     },
     Example {
         folder: "jobs",
         flows: &["flow.json"],
         workers: &[("copy", "job.sh"), ("switch", "job.sh")],
         functions: &["functions.py"],
-        variables: &[],
         tools: &["jq", "python3"],
         // More than a cluster's limit.
         together: 7,
@@ -128,25 +137,22 @@ pub(super) const EXAMPLES: [Example; 9] = [
             succeeded(job, &json!({"shard": shard, "host": format!("host-{host}")}))
                 .or_else(|| journal(folder, &lines.each_ref().map(String::as_str)))
         },
+        ..PLAIN
     },
     Example {
         folder: "controllers",
         flows: &["graph.json", "volume.json"],
-        workers: &[],
-        functions: &[],
-        variables: &[],
         tools: &["jq"],
         // The journal does not say whose action it is.
         together: 1,
         start: |number| json!({"input": {"users": [if number.is_multiple_of(2) { "somebody" } else { "nobody" }]}}),
         wrong: controllers,
+        ..PLAIN
     },
     Example {
         folder: "agents",
         flows: &["flow.json", "task.json", "child-task.json"],
         workers: &[("agent-north", "agent.sh"), ("agent-south", "agent.sh")],
-        functions: &[],
-        variables: &[],
         tools: &["jq"],
         together: 4,
         start: |number| {
@@ -168,13 +174,11 @@ pub(super) const EXAMPLES: [Example; 9] = [
             let copied = || files.iter().flat_map(|(_, files)| files);
             succeeded(job, &json!({"tasks": tasks})).or_else(|| copied().find_map(|file| journal(folder, &[file])))
         },
+        ..PLAIN
     },
     Example {
         folder: "nightly",
         flows: &["flow.json"],
-        workers: &[],
-        functions: &[],
-        variables: &[],
         tools: &["jq"],
         together: 4,
         // What a schedule gives, with a second until the numbers have settled.
@@ -188,6 +192,27 @@ pub(super) const EXAMPLES: [Example; 9] = [
                 &json!({"report": format!("r{} of 2026-03-29T01:00:00Z", job.number)}),
             )
         },
+        ..PLAIN
+    },
+    Example {
+        folder: "mutex",
+        flows: &["upgrade.json", "repair.json"],
+        by_turns: true,
+        consumers: &[("c-1", "consumer.sh"), ("c-2", "consumer.sh")],
+        tools: &["jq", "redis-cli"],
+        // More than there are machines.
+        together: 6,
+        start: |number| {
+            let priority = number % 3 * 4;
+            let mut job = json!({"priority": priority, "input": {"machine": machine_of(number)}});
+            if let Some(before) = number.checked_sub(1).filter(|_| number % 4 == 3) {
+                let before = format!("{}/job-{before}", mutex_flow(before));
+                job["after"] = json!([{"execution": before, "when": "ended"}]);
+            }
+            job
+        },
+        wrong: mutex,
+        ..PLAIN
     },
 ];
 
@@ -264,4 +289,30 @@ fn controllers(folder: &Path, job: &Job) -> Option<String> {
         _ => false,
     };
     (!allowed).then(|| format!("the journal has {actions:?}"))
+}
+
+/// The machine of a job, one of two.
+fn machine_of(number: u64) -> String {
+    format!("m-{}", number / 2 % 2)
+}
+
+/// The flow of a job: they are started by turns.
+fn mutex_flow(number: u64) -> &'static str {
+    ["upgrade", "repair"][(number % 2) as usize]
+}
+
+/// A job works on its machine and gives it back. Its consumer refuses a machine that another job has: such a job would fail, or
+/// ask an operator for ever. Each fifth job leaves a machine that is broken, so that the next one asks an operator.
+fn mutex(folder: &Path, job: &Job) -> Option<String> {
+    let (machine, flow) = (machine_of(job.number), mutex_flow(job.number));
+    let holder = fs::read_to_string(folder.join(format!("held-{machine}"))).unwrap_or_default();
+    let keeps = job.shown["id"] == holder.trim();
+    if job.number % 5 == 4
+        && let Err(error) = fs::write(folder.join(format!("broken-{machine}")), "")
+    {
+        return Some(error.to_string());
+    }
+    succeeded(job, &json!({"machine": machine, "done": flow}))
+        .or_else(|| journal(folder, &[&format!("{flow} {machine}")]))
+        .or_else(|| keeps.then(|| format!("it has ended, and has {machine} still")))
 }

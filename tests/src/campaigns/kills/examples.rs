@@ -8,6 +8,7 @@ use super::process::{Place, Process};
 use crate::campaigns::{Chance, Findings};
 use crate::{client, data};
 use serde_json::{Value, json};
+use starbridge_services::{Kind, Service};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -29,9 +30,20 @@ const PAUSE: Duration = Duration::from_millis(20);
 struct Workers(Vec<Child>);
 
 impl Workers {
-    fn start(example: &Example, program: &Path, server: &str, folder: &Path) -> Result<Self, String> {
+    fn start(example: &Example, program: &Path, server: &str, redis: &str, folder: &Path) -> Result<Self, String> {
         let mut workers = Self(Vec::new());
         let program = std::path::absolute(program).map_err(|error| error.to_string())?;
+        for (name, script) in example.consumers {
+            let child = Command::new("sh")
+                .args([script, name])
+                .env("REDIS_URL", redis)
+                .current_dir(folder)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+            workers.0.push(child.map_err(|error| format!("{script}: {error}"))?);
+        }
         for script in example.functions {
             let child = Command::new("python3")
                 .arg(script)
@@ -143,7 +155,7 @@ impl Desk {
         if body.get("onceKey").is_none() {
             body["name"] = json!(format!("job-{number}"));
         }
-        let url = format!("{}/v1/flows/{}/executions", self.server, self.flow()?);
+        let url = format!("{}/v1/flows/{}/executions", self.server, self.flow(number)?);
         let request = client().post(url).body(body.to_string());
         read(request.send().await).await
     }
@@ -153,14 +165,47 @@ impl Desk {
         read(client().get(url).send().await).await
     }
 
-    /// The name of the flow that is started.
-    fn flow(&self) -> Result<String, String> {
-        let first = self.example.flows.first().copied().unwrap_or_default();
-        name_of(&definition(&self.folder, first)?)
+    /// The name of the flow that a job is of.
+    fn flow(&self, number: u64) -> Result<String, String> {
+        let flows = self.example.flows;
+        let turns = if self.example.by_turns { flows.len() } else { 1 };
+        let turn = usize::try_from(number).unwrap_or_default() % turns.max(1);
+        name_of(&definition(&self.folder, flows.get(turn).copied().unwrap_or_default())?)
+    }
+
+    /// Repairs what is broken, and has the step that asks tried again.
+    async fn resolve(&self, id: &str) -> Result<(), String> {
+        let broken = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for file in broken.filter(|file| file.file_name().to_string_lossy().starts_with("broken-")) {
+            // Somebody else may repair it just now.
+            drop(fs::remove_file(file.path()));
+        }
+        let execution = format!("{}/v1/executions/{id}", self.server);
+        let steps = read(client().get(format!("{execution}/steps")).send().await).await?;
+        let asks = |row: &&Value| row["status"] == "manual";
+        let rows = steps.as_ref().and_then(|steps| steps["items"].as_array());
+        if let Some(event) = rows.and_then(|rows| rows.iter().find(asks)?["event"].as_u64()) {
+            let url = format!("{execution}/steps/{event}/resolve");
+            let answer = client()
+                .post(url)
+                .body(json!({"action": "retry"}).to_string())
+                .send()
+                .await;
+            if answer.is_ok_and(|answer| answer.status().is_success()) {
+                self.count("steps that asked an operator");
+            }
+        }
+        Ok(())
     }
 
     /// What people do: they answer whoever asks, and redrive what is set aside because the server was killed.
     async fn help(&self, shown: &Value) {
+        if shown["status"] == "Manual"
+            && let Some(id) = shown["id"].as_str()
+            && let Err(problem) = self.resolve(id).await
+        {
+            self.problem(id, &problem);
+        }
         if let Ok(token) = fs::read_to_string(self.folder.join("token")) {
             let url = format!("{}/v1/callbacks/{}/succeed", self.server, token.trim());
             let body = json!({"output": {"approved": true}}).to_string();
@@ -250,9 +295,16 @@ fn is_there(tool: &str) -> bool {
     ran.is_ok_and(|status| status.success())
 }
 
+/// The programs that the examples need.
+#[derive(Clone, Copy)]
+pub(super) struct Programs<'a> {
+    pub(super) starbridge: &'a Path,
+    pub(super) redis: Option<&'a Path>,
+}
+
 /// Runs each example, or the one of that name, while its server is killed so often. `few`: only some, which the seed chooses.
 pub(super) async fn run(
-    program: &Path,
+    programs: Programs<'_>,
     (kills, few): (u32, bool),
     seed: u64,
     only: Option<&str>,
@@ -273,13 +325,36 @@ pub(super) async fn run(
     for example in in_turn.filter(wanted) {
         match example.tools.iter().find(|tool| !is_there(tool)) {
             Some(tool) => findings.problem(format!("{} needs the program `{tool}`", example.folder)),
-            None => findings.add(run_one(example, program, kills, seed).await?),
+            None => findings.add(run_one(example, programs, kills, seed).await?),
         }
     }
     Ok(findings)
 }
 
-async fn run_one(example: &'static Example, program: &Path, kills: u32, seed: u64) -> Result<Findings, String> {
+/// The Redis of an example with consumers.
+fn redis_of(example: &Example, program: Option<&Path>) -> Result<Option<Service>, String> {
+    if example.consumers.is_empty() {
+        return Ok(None);
+    }
+    let program = program.ok_or_else(|| format!("{} needs a Redis: `--redis` is missing", example.folder))?;
+    Service::of_program(Kind::Redis, program, &[]).map(Some)
+}
+
+/// What the server of an example is told beside what each is told.
+fn sections(example: &Example, folder: &Path, redis: &str) -> String {
+    let variables = example.variables;
+    let streams = match redis {
+        "" => String::new(),
+        url => format!("[redis]\nurl = \"{url}\"\nreply_stream = \"replies\"\n"),
+    };
+    format!(
+        "[commands]\nfolder = \"{}\"\nvariables = {variables:?}\n[http]\nprivate_addresses = true\n{streams}",
+        folder.display()
+    )
+}
+
+async fn run_one(example: &'static Example, programs: Programs<'_>, kills: u32, seed: u64) -> Result<Findings, String> {
+    let program = programs.starbridge;
     let place_of_all = tempfile::tempdir().map_err(|error| error.to_string())?;
     let folder = place_of_all.path().join(example.folder);
     let from = data::root().join("examples").join(example.folder);
@@ -289,18 +364,16 @@ async fn run_one(example: &'static Example, program: &Path, kills: u32, seed: u6
         true => None,
         false => Some(move_functions(example, &folder)?),
     };
-    let variables = example.variables;
-    place.configure_with(&format!(
-        "[commands]\nfolder = \"{}\"\nvariables = {variables:?}\n[http]\nprivate_addresses = true\n",
-        folder.display()
-    ))?;
+    let service = redis_of(example, programs.redis)?;
+    let redis = service.as_ref().map(Service::url).unwrap_or_default();
+    place.configure_with(&sections(example, &folder, &redis))?;
     let mut process = Process::start(&place).await?;
     for file in example.flows {
         let definition = definition(&folder, file)?;
         let url = format!("{}/v1/flows/{}", place.url(), name_of(&definition)?);
         read(client().put(url).body(definition).send().await).await?;
     }
-    let workers = Workers::start(example, program, &place.url(), &folder)?;
+    let workers = Workers::start(example, program, &place.url(), &redis, &folder)?;
     if let Some(port) = functions {
         until_listening(port).await?;
     }

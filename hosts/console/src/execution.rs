@@ -147,7 +147,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         why: parts::why(execution, parts.open, t),
         may_not_start: frame.lacks("start"),
         decisions: Decision::all(if decides { parts.manual } else { &Value::Null }),
-        awaited: Decision::awaited(parts.awaiting),
+        awaited: Decision::awaited(parts.awaiting, t),
         fork_at,
         may_not_decide: frame.lacks("operate"),
         live: live(status, &view),

@@ -4,9 +4,10 @@ use crate::diff::{Change, Line, compared, hunks};
 use crate::escape::{editable, visible_json};
 use crate::frame::Frame;
 use crate::plain::{done, written};
-use crate::read::{count, is_set, items, moment, number, path_part, pretty, text};
+use crate::read::{count, duration, is_set, items, moment, number, path_part, pretty, text};
 use crate::texts::Texts;
 use askama::Template;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::Value;
 
 /// So many bytes of a definition are shown.
@@ -128,6 +129,7 @@ struct Flow<'a> {
     fields: Vec<Shown>,
     raw: String,
     versions: Vec<(u64, String)>,
+    figures: Vec<StepFigures>,
     graph: &'a str,
     definition: String,
     said: Option<&'static str>,
@@ -147,10 +149,58 @@ pub struct FlowParts<'a> {
     pub other: &'a Value,
     /// The picture as SVG.
     pub graph: &'a str,
+    /// What was counted of it and of its steps.
+    pub stats: &'a Value,
     /// The input that the form begins with; null where there is none.
     pub like: &'a Value,
     /// The action that was just done, in one word.
     pub done: &'a str,
+}
+
+/// The figures of a step.
+struct StepFigures {
+    name: String,
+    href: String,
+    attempts: String,
+    failed: u64,
+    median: String,
+    p95: String,
+    since: String,
+}
+
+/// The figures of each step, in the order of the definition.
+fn figures(stats: &Value, definition: &Value, flow: &str) -> Vec<StepFigures> {
+    let mut order = Vec::new();
+    names(definition, &mut order);
+    let place = |step: &str| order.iter().position(|name| *name == step).unwrap_or(order.len());
+    let mut steps: Vec<&Value> = items(stats, "steps").iter().collect();
+    steps.sort_by_key(|step| place(text(step, "step")));
+    let shown = steps.into_iter().map(|step| {
+        let span = |key| number(step, key).map_or_else(|| "–".to_owned(), |span| duration(Millis(span)));
+        let name = text(step, "step");
+        StepFigures {
+            name: name.to_owned(),
+            href: format!("/executions?flow={}&step={}", path_part(flow), path_part(name)),
+            attempts: count(step, "attempts"),
+            failed: number(step, "failed").unwrap_or_default(),
+            median: span("medianMs"),
+            p95: span("p95Ms"),
+            since: moment(step, "since"),
+        }
+    });
+    shown.collect()
+}
+
+/// The names that a definition has, in its order. It is as deep as a definition may be.
+fn names<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(object) => {
+            into.extend(object.get("name").and_then(Value::as_str));
+            object.iter().for_each(|(_, value)| names(value, into));
+        }
+        Value::Array(array) => array.values().iter().for_each(|value| names(value, into)),
+        _ => {}
+    }
 }
 
 /// What differs from one text to another: the lines around it, or a word where they can't be compared.
@@ -202,6 +252,7 @@ pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
             like => visible_json(&pretty(like, 8 * INPUT_BYTES)),
         },
         versions: versions.collect(),
+        figures: figures(parts.stats, definition, text(flow, "name")),
         graph: parts.graph,
         definition: pretty(definition, SHOWN_BYTES),
         said: done(frame, parts.done),

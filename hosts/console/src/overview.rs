@@ -5,7 +5,7 @@ use crate::frame::Frame;
 use crate::plain::written;
 use crate::pulse::{Bar, Figure, bars, most};
 use crate::read::{clock, count, duration, is_set, items, moment, number, path_part, text};
-use crate::texts::Texts;
+use crate::texts::{Texts, with_noun};
 use crate::words::reason;
 use askama::Template;
 use starbridge_flow::time::{Millis, Seconds};
@@ -75,7 +75,7 @@ struct Overview<'a> {
     most: u64,
     figures: Vec<Figure>,
     failures: Vec<Failure>,
-    other_failures: u64,
+    other_failures: Option<String>,
     waits: Vec<Figure>,
     flows: Vec<FlowFigures>,
     sections: Vec<Section>,
@@ -118,7 +118,9 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
             .take(8)
             .map(|item| failure(item, text(parts.stats, "since")))
             .collect(),
-        other_failures: number(parts.stats, "otherFailures").unwrap_or_default(),
+        other_failures: number(parts.stats, "otherFailures")
+            .filter(|count| *count > 0)
+            .map(|count| with_noun(count, t.other_failure, t.other_failures)),
         waits: waits(parts.counts, t),
         flows: items(parts.stats, "flows").iter().take(8).map(flow).collect(),
         sections: vec![

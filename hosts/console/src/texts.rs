@@ -49,11 +49,19 @@ macro_rules! texts {
         #[allow(missing_docs, reason = "a text says itself what it is")]
         #[derive(Debug)]
         pub struct Texts {
+            /// The language itself.
+            pub spoken: Language,
             $(pub $name: &'static str,)*
         }
 
-        const ENGLISH: Texts = Texts { $($name: $english,)* };
-        const CHINESE: Texts = Texts { $($name: $chinese,)* };
+        const ENGLISH: Texts = Texts {
+            spoken: Language::English,
+            $($name: $english,)*
+        };
+        const CHINESE: Texts = Texts {
+            spoken: Language::Chinese,
+            $($name: $chinese,)*
+        };
 
         #[cfg(test)]
         const TABLE: &[(&str, &str, &str)] = &[$((stringify!($name), $english, $chinese),)*];
@@ -179,6 +187,7 @@ texts! {
     in_queue "In the queue" "排队中"
     close "Close" "关闭"
     differs_from "marked: differs from attempt" "已标记：与此次尝试不同："
+    one_left_out "earlier attempt is left out" "次更早的尝试未列出"
     left_out "earlier attempts are left out" "次更早的尝试未列出"
     travel "Time travel" "时间旅行"
     event_of "of" "共"
@@ -310,6 +319,7 @@ texts! {
     items "Items" "项目"
     done "Done" "完成"
     open "Open" "未完成"
+    execution_count "execution" "个执行"
     executions_count "executions" "个执行"
     by_flow_and_state "By flow and state" "按流程与状态"
     some_of_them "Some of them" "其中一部分"
@@ -342,6 +352,7 @@ texts! {
     turns "Turns" "轮次"
     what_fails "What fails" "失败情况"
     nothing_failed "Nothing failed in the last hour." "最近一小时没有失败。"
+    other_failure "failure of another kind" "次其他失败"
     other_failures "failures of other kinds" "次其他失败"
     what_waits "What waits, and why" "等待情况及原因"
     nothing_counted "Nothing has run in the last hour." "最近一小时没有执行。"
@@ -364,6 +375,12 @@ texts! {
     why_retry "waits to try again" "等待重试"
     why_poll "polls" "轮询中"
     why_timer "waits for a time" "等待定时"
+    queue_is_paused "the queue is paused" "队列已暂停"
+    no_worker_asks "no worker asks for tasks" "没有工作者领取任务"
+    queue_limit "workers hold as many as may be" "已达队列上限"
+    why_call "waits for an answer" "等待响应"
+    step_figures "Attempts of the last day, the latest 1,000 of each step at most" "最近一天的尝试，每个步骤至多最近 1,000 次"
+    no_step_figures "No step has been tried in the last day." "最近一天没有步骤被尝试。"
 
     problem "This did not work" "操作未完成"
     problem_next "Go back, or to the list of executions." "返回，或前往执行列表。"
@@ -383,6 +400,12 @@ texts! {
     did_part "Some could not be: they go on already, or are gone." "部分未完成：它们已在继续，或已不存在。"
     did_fork "This is the fork." "这是分叉出的执行。"
     did_report "The report is taken." "回报已生效。"
+}
+
+/// A number with its noun, in the singular or the plural.
+pub(crate) fn with_noun(count: u64, one: &'static str, several: &'static str) -> String {
+    let noun = if count == 1 { one } else { several };
+    format!("{count} {noun}")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::diff::{Line, compared};
 use crate::escape::visible_json;
 use crate::frame::Frame;
 use crate::read::{count, exact, items, number, pretty, span, text, time};
-use crate::texts::Texts;
+use crate::texts::{Texts, with_noun};
 use crate::words::{State, has_ended, state};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
@@ -43,7 +43,7 @@ pub(super) struct Inspector {
     pub(super) path: String,
     pub(super) state: State,
     pub(super) tries: Vec<Try>,
-    pub(super) left_out: u64,
+    pub(super) left_out: Option<String>,
     pub(super) data: Vec<Datum>,
     /// The attempt that it is compared with.
     pub(super) with: String,
@@ -70,7 +70,9 @@ impl Inspector {
                 .zip(tries)
                 .map(|(place, tried)| Try::of(tried, view.with_attempt(place), place == chosen, now, t))
                 .collect(),
-            left_out: number(visit, "earlierLeftOut").unwrap_or(0),
+            left_out: number(visit, "earlierLeftOut")
+                .filter(|count| *count > 0)
+                .map(|count| with_noun(count, t.one_left_out, t.left_out)),
             data: at(chosen).map_or_else(Vec::new, |shown| data(shown, before, t)),
             with: before.map_or_else(String::new, |before| count(before, "attempt")),
             closed: view.without_visit(),

@@ -10,9 +10,10 @@ use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_console::{
-    ExecutionParts, FILTERS, FlowParts, ListParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View, address_of, asset,
+    ExecutionParts, FILTERS, FlowParts, Language, ListParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View,
+    address_of, asset,
 };
-use starbridge_diagram::svg_in_page;
+use starbridge_diagram::{Words, svg_in_page};
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
 use starbridge_node::node::{Node, filter_pairs};
@@ -212,8 +213,8 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
     let ended = execution.get("endedTime").is_some();
     let Waiting { open, manual, awaiting } = waiting(page, id, &execution, ended).await?;
     let of = id.to_owned();
-    let (app, at) = (page.app.clone(), view.at);
-    let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at));
+    let (app, at, words) = (page.app.clone(), view.at, words(page));
+    let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at, words));
     let (graph, definition, end) = drawing.await??;
     let parts = ExecutionParts {
         view,
@@ -327,9 +328,17 @@ async fn described(page: &Page, id: &str, data: bool) -> Result<Value, Refusal> 
     page.ask.get("/v1/executions/{id}", &[id], without).await
 }
 
+/// The words of a page's picture.
+fn words(page: &Page) -> Words {
+    match page.frame.language {
+        Language::English => Words::English,
+        Language::Chinese => Words::Chinese,
+    }
+}
+
 /// The picture of an execution after an event, its definition, and the number of its last event. A long history has no
 /// picture.
-fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>) -> Result<(String, Value, u64), Problem> {
+fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>, words: Words) -> Result<(String, Value, u64), Problem> {
     let last = node.last_event(id)?;
     let folded = match at.unwrap_or(last.0) {
         0..=DRAWN_EVENTS => Some(app.folds.get(node, id, at.map(EventId))?),
@@ -337,7 +346,7 @@ fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>) -> Result<(String, V
     };
     let graph = folded.as_ref().map(|folded| {
         let status = folded.fold.marks.clone().finish();
-        svg_in_page(&folded.flow, Some(&status))
+        svg_in_page(&folded.flow, Some(&status), words)
     });
     let flow = match folded {
         Some(folded) => folded.flow,
@@ -367,6 +376,7 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
             other => of(other).await?,
         };
         let versions = ask.get("/v1/flows/{name}/versions", &[&name], &[]).await?;
+        let stats = ask.get("/v1/stats", &[], &[("flow", &name)]).await?;
         let like = match asked.get("like") {
             None => Value::Null,
             Some(id) => {
@@ -379,12 +389,15 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
             .and_then(Value::as_number)
             .and_then(serde_json::Number::as_u64);
         let running = page.app.node.flows().running(&name, number.unwrap_or_default());
-        let graph = running.map(|flow| svg_in_page(&flow, None)).unwrap_or_default();
+        let graph = running
+            .map(|flow| svg_in_page(&flow, None, words(&page)))
+            .unwrap_or_default();
         let parts = FlowParts {
             flow: &flow,
             versions: &versions,
             other: &other,
             graph: &graph,
+            stats: &stats,
             like: &like,
             done: asked.get("done").unwrap_or_default(),
         };

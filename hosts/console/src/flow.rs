@@ -22,6 +22,8 @@ pub enum FieldKind {
     Text,
     /// A number.
     Number,
+    /// A number without a fraction.
+    Whole,
     /// Yes, or no.
     Flag,
     /// One of these texts.
@@ -66,7 +68,8 @@ fn kind(property: &Value) -> FieldKind {
     match (words, text(property, "type")) {
         (Some(words), _) => FieldKind::OneOf(words),
         (None, "string") => FieldKind::Text,
-        (None, "number" | "integer") => FieldKind::Number,
+        (None, "number") => FieldKind::Number,
+        (None, "integer") => FieldKind::Whole,
         (None, "boolean") => FieldKind::Flag,
         (None, _) => FieldKind::Json,
     }
@@ -77,7 +80,7 @@ struct Shown {
     name: String,
     about: String,
     required: bool,
-    /// `text`, `number`, `flag`, `json`, or `one` of the words.
+    /// `text`, `number`, `whole`, `flag`, `json`, or `one` of the words.
     kind: &'static str,
     value: String,
     words: Vec<(String, bool)>,
@@ -95,6 +98,7 @@ impl Shown {
         let (kind, words) = match field.kind {
             FieldKind::Text => ("text", Vec::new()),
             FieldKind::Number => ("number", Vec::new()),
+            FieldKind::Whole => ("whole", Vec::new()),
             FieldKind::Flag => ("flag", Vec::new()),
             FieldKind::Json => ("json", Vec::new()),
             FieldKind::OneOf(words) => (
@@ -125,6 +129,8 @@ struct Flow<'a> {
     created: String,
     hash: &'a str,
     max_running: String,
+    /// The limit that is set; empty where none is.
+    limit: String,
     lacks: Option<String>,
     fields: Vec<Shown>,
     raw: String,
@@ -134,6 +140,8 @@ struct Flow<'a> {
     definition: String,
     said: Option<&'static str>,
     may_not_put: Option<String>,
+    /// What only those do who may put a version.
+    settable: [&'static str; 3],
     text: String,
     compared: Option<(u64, Vec<Line>)>,
 }
@@ -242,6 +250,7 @@ pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
             Some(_) => count(flow, "maxRunning"),
             None => t.no_limit.to_owned(),
         },
+        limit: number(flow, "maxRunning").map_or_else(String::new, |limit| limit.to_string()),
         lacks: frame.lacks("start"),
         fields: form_fields(definition)
             .into_iter()
@@ -257,6 +266,7 @@ pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
         definition: pretty(definition, SHOWN_BYTES),
         said: done(frame, parts.done),
         may_not_put: frame.lacks("admin"),
+        settable: [t.pause, t.at_once, t.hide],
         text: editable(text(flow, "text")).unwrap_or_default(),
         compared: number(parts.other, "version").map(|other| {
             let lines = differences(text(parts.other, "text"), text(flow, "text"), t);

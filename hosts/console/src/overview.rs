@@ -78,6 +78,8 @@ struct Overview<'a> {
     other_failures: Option<String>,
     waits: Vec<Figure>,
     flows: Vec<FlowFigures>,
+    /// Whether there is no execution at all.
+    nothing: bool,
     sections: Vec<Section>,
     queues: Vec<QueueRow>,
     schedules: Vec<(String, String, String, bool)>,
@@ -122,6 +124,7 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
             .filter(|count| *count > 0)
             .map(|count| with_noun(count, t.other_failure, t.other_failures)),
         waits: waits(parts.counts, t),
+        nothing: is_empty(parts.counts),
         flows: items(parts.stats, "flows").iter().take(8).map(flow).collect(),
         sections: vec![
             section(t.wants_a_person, "/executions?reason=manual", parts.manual),
@@ -135,6 +138,13 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
         schedules: schedules.into_iter().take(8).map(schedule).collect(),
         server: server(frame, parts.stats),
     })
+}
+
+/// Whether each of these counts is zero.
+fn is_empty(counts: &Value) -> bool {
+    let statuses = counts.get("statuses").and_then(Value::as_object);
+    let is_zero = |count: &Value| count.as_number().and_then(|count| count.as_u64()) == Some(0);
+    statuses.is_some_and(|statuses| statuses.iter().all(|(_, count)| is_zero(count)))
 }
 
 fn figures(stats: &Value, t: &'static Texts) -> Vec<Figure> {

@@ -34,6 +34,14 @@ impl Language {
         }
     }
 
+    /// Its name in itself.
+    pub(crate) fn own_name(self) -> &'static str {
+        match self {
+            Self::English => "English",
+            Self::Chinese => "简体中文",
+        }
+    }
+
     /// The texts in it.
     pub fn texts(self) -> &'static Texts {
         match self {
@@ -90,6 +98,24 @@ texts! {
     token "Token" "令牌"
     token_hint "The token stands nowhere but in this form. You stay signed in for 12 hours." "令牌只在此表单中使用。登录保持 12 小时。"
     no_such_token "This is not one of the server's tokens." "这不是此服务器的令牌。"
+    scopes "Scopes" "权限"
+    no_token "none needed" "无需令牌"
+    hide "Hide" "隐藏"
+    hide_means "It can no longer be started and is in no list. What runs goes on; a new version brings it back." "它不能再启动，也不在列表中。运行中的继续；提交新版本即可恢复。"
+    did_hide "It is hidden." "已隐藏。"
+    at_once "At most at once" "并发上限"
+    as_curl "As curl" "对应 curl 命令"
+    none_yet "Nothing has run yet: start something." "还没有任何执行：现在启动一个。"
+    all_keys "Keys" "快捷键"
+    keys_on "Single keys" "单键快捷键"
+    key_filter "to the filter" "转到筛选"
+    key_go "then a letter: overview (o), executions (e), flows (f), queues (q), schedules (s), inbox (i), audit (a)" "再按字母：总览 (o)、执行 (e)、流程 (f)、队列 (q)、定时 (s)、待办 (i)、审计 (a)"
+    key_rows "next row, row before" "下一行、上一行"
+    key_tick "tick the row" "勾选该行"
+    key_event "event before, next event" "上一事件、下一事件"
+    key_tabs "tabs" "选项卡"
+    key_redrive "redrive" "重新驱动"
+    key_help "all keys" "全部快捷键"
     back "Back" "返回"
     utc "UTC" "UTC 时间"
 

@@ -248,6 +248,7 @@ fn nothing_of<'a>(id: &'a str, execution: &'a Value) -> ExecutionParts<'a> {
         steps: &Value::Null,
         events: &Value::Null,
         failed_only: false,
+        event_filter: ["", ""],
         visit: &Value::Null,
         iterations: &Value::Null,
         items_only: "",

@@ -310,7 +310,7 @@ impl EventRow {
 pub(super) fn event_links(
     page: &Value,
     view: &View<'_>,
-    failed: bool,
+    (failed, [step, kind]): (bool, [&str; 2]),
     t: &'static Texts,
 ) -> Vec<(String, &'static str)> {
     let ids = items(page, "items").iter().filter_map(|event| number(event, "id"));
@@ -319,10 +319,17 @@ pub(super) fn event_links(
     let next = next(page).and_then(|next| next.parse::<u64>().ok());
     let from = |event: u64| {
         let here = view.further("events", &event.to_string());
-        if failed { format!("{here}&failed=true") } else { here }
+        let all = [
+            ("failed", if failed { "true" } else { "" }),
+            ("step", step),
+            ("type", kind),
+        ];
+        all.iter()
+            .filter(|(_, value)| !value.is_empty())
+            .fold(here, |here, (key, value)| format!("{here}&{key}={}", path_part(value)))
     };
     let mut links = Vec::new();
-    if failed {
+    if failed || !step.is_empty() || !kind.is_empty() {
         links.extend(next.map(|next| (from(next), t.later)));
         return links;
     }

@@ -147,7 +147,7 @@ pub async fn execution(page: Page, Path(id): Path<String>, query: Parameters) ->
 
 /// What an execution's page knows of in its address.
 const PLACES: &[&str] = &[
-    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "item", "items", "done",
+    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "step", "type", "item", "items", "done",
 ];
 
 /// A number in the address of a page.
@@ -224,6 +224,10 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         steps: &steps,
         events: &events,
         failed_only: failed,
+        event_filter: [
+            asked.get("step").unwrap_or_default(),
+            asked.get("type").unwrap_or_default(),
+        ],
         visit: &visit,
         iterations: &iterations,
         items_only: asked.get("items").unwrap_or_default(),
@@ -266,10 +270,16 @@ fn of_events(asked: &Asked, view: &View<'_>, failed: bool) -> Vec<(&'static str,
     if failed {
         query.push(("failed", "true".to_owned()));
     }
+    let some = ["step", "type"].map(|key| (key, asked.get(key)));
+    let is_filtered = failed || some.iter().any(|(_, value)| value.is_some());
+    query.extend(
+        some.into_iter()
+            .filter_map(|(key, value)| Some((key, value?.to_owned()))),
+    );
     let around = view.at.map(|at| at.saturating_sub(AROUND).max(1).to_string());
     match asked.get("events").map(str::to_owned).or(around) {
         Some(from) => query.push(("from", from)),
-        None if failed => {}
+        None if is_filtered => {}
         None => query.push(("order", "desc".to_owned())),
     }
     query
@@ -454,19 +464,44 @@ macro_rules! table {
 
 table! {
     /// `GET /flows`
-    flows "/v1/flows" [] [];
+    flows "/v1/flows" ["done"] [];
     /// `GET /queues`
     queues "/v1/queues" ["cursor"] [("limit", "100")];
     /// `GET /keys`
     keys "/v1/keys" ["cursor", "done"] [("limit", "100")];
     /// `GET /schedules`
     schedules "/v1/schedules" ["done"] [("next", "5")];
-    /// `GET /inbox`
-    inbox "/v1/executions" ["cursor"] [("reason", "manual"), ("limit", "100")];
     /// `GET /bulk`
     bulk "/v1/bulk" ["cursor"] [("limit", "100")];
     /// `GET /audit`
     audit "/v1/audit" ["cursor"] [("limit", "100")];
+}
+
+/// `GET /inbox`
+pub async fn inbox(page: Page, query: Parameters) -> Response {
+    let made = async {
+        let asked = Asked::of(query, &["cursor"])?;
+        let list = async |reason: &'static str, more: &[(&str, &str)]| {
+            let query = [&[("reason", reason), ("limit", "100")], more].concat();
+            page.ask.get("/v1/executions", &[], &query).await
+        };
+        let manual = list("manual", &asked.pairs(&[])).await?;
+        let callbacks = list("callback", &[]).await?;
+        Ok(starbridge_console::inbox(&page.frame, &manual, &callbacks))
+    };
+    let made: Result<String, Refusal> = made.await;
+    page.answer(made)
+}
+
+/// `GET /settings`
+pub async fn settings(page: Page) -> Response {
+    let made = async {
+        let me = page.ask.get("/v1/me", &[], &[]).await?;
+        let stats = page.ask.get("/v1/stats", &[], &[]).await?;
+        Ok(starbridge_console::settings(&page.frame, &me, &stats))
+    };
+    let made: Result<String, Refusal> = made.await;
+    page.answer(made)
 }
 
 /// `GET /console/{file}`

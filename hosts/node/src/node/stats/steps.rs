@@ -52,7 +52,7 @@ type Steps = BTreeMap<Text, VecDeque<Ended>>;
 /// The figures of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepFigures {
-    /// When the first of them ended.
+    /// None of them ended before this.
     pub since: Timestamp,
     /// How many attempts ended, the latest 1,000 at most.
     pub attempts: u64,

@@ -75,6 +75,55 @@ async fn the_same_by_keys_only() {
 }
 
 #[tokio::test]
+async fn single_keys_lead_on_and_can_be_switched_off() {
+    let (server, browser, function) = (Server::start(), Browser::start().await, Function::broken());
+    server.put("order", order(&function)).await;
+    let id = server
+        .begin("order", json!({"input": {"item": "lamp"}, "name": "o-1"}))
+        .await;
+    server
+        .ask(Method::GET, &format!("/v1/executions/{id}?wait=30"), Value::Null)
+        .await;
+    browser.go(&server.base).await;
+    let is_at = |path: &'static str| {
+        format!("return location.pathname.startsWith('{path}') && document.readyState === 'complete'")
+    };
+    let comes_to = async |path: &'static str| {
+        let script = is_at(path);
+        browser
+            .until(path, || async { browser.run(&script).await == true })
+            .await;
+    };
+    browser.press("ge").await;
+    comes_to("/executions").await;
+    browser.press("j").await;
+    browser.press("x").await;
+    let ticked =
+        "return document.activeElement.textContent === 'o-1' && document.querySelector('input[name=id]').checked";
+    assert_eq!(browser.run(ticked).await, true);
+    browser.press(ENTER).await;
+    comes_to("/executions/").await;
+    function.repair();
+    browser.press("r").await;
+    browser.press(ENTER).await;
+    browser.sees("It goes on.").await;
+    browser.press("3").await;
+    browser.sees("ExecutionRedriven").await;
+    // What is written into a field leads nowhere.
+    browser.tab_to("input[name=type]").await;
+    browser.press("gf").await;
+    browser.press("\u{e004}").await;
+    browser.press("?").await;
+    browser.sees("Single keys").await;
+    browser.click("#keys-on").await;
+    browser.click("#all-keys button").await;
+    browser.press("gf").await;
+    browser.press("?").await;
+    let here = "return location.pathname.startsWith('/executions/') && document.querySelector('dialog[open]') === null";
+    assert_eq!(browser.run(here).await, true);
+}
+
+#[tokio::test]
 async fn the_same_without_script() {
     let (server, browser, function) = (Server::start(), Browser::start().await, Function::broken());
     server.put("order", order(&function)).await;
@@ -252,6 +301,7 @@ async fn pages(server: &Server) -> Vec<(&'static str, String)> {
         ("job", format!("/bulk/{}", job["id"].as_str().unwrap())),
         ("new-job", "/bulk/new?action=stop&match=all&flow=nap".to_owned()),
         ("audit", "/audit".to_owned()),
+        ("settings", "/settings".to_owned()),
         ("problem", "/executions/none".to_owned()),
     ]
 }

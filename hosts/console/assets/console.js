@@ -143,6 +143,7 @@ document.addEventListener("input", (event) => {
 /** Keys: the event before and after. They count only where nobody writes. */
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
+  if (localStorage.getItem("starbridge-keys") === "off") return;
   const way = { ",": "prev", ".": "next" }[event.key];
   const link = way && document.querySelector(`.travel a[rel=${way}]`);
   if (link) show(link.href, true).catch(() => link.click());

@@ -22,6 +22,8 @@ pub(crate) const SCRIPT: &str = "console.js";
 pub(crate) const LIVE: &str = "live.js";
 /// The script that chooses a span of time.
 pub(crate) const PULSE: &str = "pulse.js";
+/// The script of single keys.
+pub(crate) const KEYS: &str = "keys.js";
 /// The picture in the browser's tab.
 pub(crate) const ICON: &str = "icon.svg";
 
@@ -45,6 +47,11 @@ const FILES: &[(&str, &str, &[u8])] = &[
         PULSE,
         "text/javascript; charset=utf-8",
         include_bytes!("../assets/pulse.js"),
+    ),
+    (
+        KEYS,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/keys.js"),
     ),
     (ICON, "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];

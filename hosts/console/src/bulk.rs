@@ -5,7 +5,7 @@ use crate::executions::{Row, command_of};
 use crate::frame::Frame;
 use crate::plain::{done, written};
 use crate::read::{count, items, moment, next, number, path_part, text};
-use crate::texts::Texts;
+use crate::texts::{Texts, with_noun};
 use crate::words::{State, state};
 use askama::Template;
 use starbridge_flow::value::{Object, Value};
@@ -44,6 +44,7 @@ struct Preview<'a> {
     filter: Option<String>,
     executions: Option<String>,
     count: u64,
+    counted: String,
     typed: bool,
     causes: bool,
     counts: Vec<(String, State, String)>,
@@ -79,6 +80,7 @@ pub fn bulk_preview(frame: &Frame, parts: &PreviewParts<'_>) -> String {
         filter: parts.filter.map(|filter| json(&filter.clone().into())),
         executions: parts.executions.map(json),
         count: executions,
+        counted: with_noun(executions, t.execution_count, t.executions_count),
         typed: is_typed(parts.action, executions),
         causes: matches!(parts.action, "stop" | "pause" | "skip"),
         counts: counts.collect(),

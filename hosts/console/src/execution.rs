@@ -41,6 +41,8 @@ pub struct ExecutionParts<'a> {
     pub events: &'a Value,
     /// Whether only events are shown that tell of an error.
     pub failed_only: bool,
+    /// The step and the type that events are listed of; empty: all.
+    pub event_filter: [&'a str; 2],
     /// The visit that is looked into.
     pub visit: &'a Value,
     /// How its iterations or branches stand, if it has some.
@@ -99,6 +101,7 @@ struct Execution<'a> {
     more_steps: Option<String>,
     events: Vec<EventRow>,
     event_links: Vec<(String, &'static str)>,
+    event_filter: [&'a str; 2],
     failed_events: (String, bool),
     children: Vec<ChildRow>,
     inspector: Option<Inspector>,
@@ -147,7 +150,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         why: parts::why(execution, parts.open, t),
         may_not_start: frame.lacks("start"),
         decisions: Decision::all(if decides { parts.manual } else { &Value::Null }),
-        awaited: Decision::awaited(parts.awaiting),
+        awaited: Decision::awaited(parts.awaiting, t),
         fork_at,
         may_not_decide: frame.lacks("operate"),
         live: live(status, &view),
@@ -161,7 +164,8 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         steps: StepRow::all(parts.steps, &view, frame),
         more_steps: crate::read::next(parts.steps).map(|next| view.further("steps", &next)),
         events: EventRow::all(parts.events, &view),
-        event_links: parts::event_links(parts.events, &view, parts.failed_only, t),
+        event_links: parts::event_links(parts.events, &view, (parts.failed_only, parts.event_filter), t),
+        event_filter: parts.event_filter,
         failed_events: match parts.failed_only {
             true => (view.further("events", "1"), true),
             false => (view.further("failed", "true"), false),

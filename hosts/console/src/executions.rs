@@ -5,7 +5,7 @@ use crate::plain::{done, written};
 use crate::pulse::{Figure, Group, STEP, hours, most};
 use crate::read::{clock, items, moment, next, number, path_part, span, text, time};
 use crate::texts::Texts;
-use crate::words::{REASONS, STATUSES, State, reason, state};
+use crate::words::{REASONS, STATUSES, State, reason, state, waits};
 use askama::Template;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
@@ -55,8 +55,8 @@ impl Row {
     pub(crate) fn of(item: &Value, frame: &Frame) -> Self {
         let waiting = item.get("waitingFor");
         let says = match waiting {
-            Some(waiting) => text(waiting, "text"),
-            None => text(item, "cause"),
+            Some(waiting) => waits(waiting, frame.t()),
+            None => text(item, "cause").to_owned(),
         };
         let begun = time(item, "startedTime");
         Self {
@@ -69,7 +69,7 @@ impl Row {
             version: number(item, "version").unwrap_or_default(),
             step: text(item, "step").to_owned(),
             error: text(item, "error").to_owned(),
-            says: says.to_owned(),
+            says,
             started: moment(item, "startedTime"),
             took: span(begun, time(item, "endedTime").or(Some(frame.now))),
         }

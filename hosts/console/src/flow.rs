@@ -4,9 +4,10 @@ use crate::diff::{Change, Line, compared, hunks};
 use crate::escape::{editable, visible_json};
 use crate::frame::Frame;
 use crate::plain::{done, written};
-use crate::read::{count, is_set, items, moment, number, path_part, pretty, text};
+use crate::read::{count, duration, is_set, items, moment, number, path_part, pretty, text};
 use crate::texts::Texts;
 use askama::Template;
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::Value;
 
 /// So many bytes of a definition are shown.
@@ -21,6 +22,8 @@ pub enum FieldKind {
     Text,
     /// A number.
     Number,
+    /// A number without a fraction.
+    Whole,
     /// Yes, or no.
     Flag,
     /// One of these texts.
@@ -65,7 +68,8 @@ fn kind(property: &Value) -> FieldKind {
     match (words, text(property, "type")) {
         (Some(words), _) => FieldKind::OneOf(words),
         (None, "string") => FieldKind::Text,
-        (None, "number" | "integer") => FieldKind::Number,
+        (None, "number") => FieldKind::Number,
+        (None, "integer") => FieldKind::Whole,
         (None, "boolean") => FieldKind::Flag,
         (None, _) => FieldKind::Json,
     }
@@ -76,7 +80,7 @@ struct Shown {
     name: String,
     about: String,
     required: bool,
-    /// `text`, `number`, `flag`, `json`, or `one` of the words.
+    /// `text`, `number`, `whole`, `flag`, `json`, or `one` of the words.
     kind: &'static str,
     value: String,
     words: Vec<(String, bool)>,
@@ -94,6 +98,7 @@ impl Shown {
         let (kind, words) = match field.kind {
             FieldKind::Text => ("text", Vec::new()),
             FieldKind::Number => ("number", Vec::new()),
+            FieldKind::Whole => ("whole", Vec::new()),
             FieldKind::Flag => ("flag", Vec::new()),
             FieldKind::Json => ("json", Vec::new()),
             FieldKind::OneOf(words) => (
@@ -124,14 +129,19 @@ struct Flow<'a> {
     created: String,
     hash: &'a str,
     max_running: String,
+    /// The limit that is set; empty where none is.
+    limit: String,
     lacks: Option<String>,
     fields: Vec<Shown>,
     raw: String,
     versions: Vec<(u64, String)>,
+    figures: Vec<StepFigures>,
     graph: &'a str,
     definition: String,
     said: Option<&'static str>,
     may_not_put: Option<String>,
+    /// What only those do who may put a version.
+    settable: [&'static str; 3],
     text: String,
     compared: Option<(u64, Vec<Line>)>,
 }
@@ -147,10 +157,58 @@ pub struct FlowParts<'a> {
     pub other: &'a Value,
     /// The picture as SVG.
     pub graph: &'a str,
+    /// What was counted of it and of its steps.
+    pub stats: &'a Value,
     /// The input that the form begins with; null where there is none.
     pub like: &'a Value,
     /// The action that was just done, in one word.
     pub done: &'a str,
+}
+
+/// The figures of a step.
+struct StepFigures {
+    name: String,
+    href: String,
+    attempts: String,
+    failed: u64,
+    median: String,
+    p95: String,
+    since: String,
+}
+
+/// The figures of each step, in the order of the definition.
+fn figures(stats: &Value, definition: &Value, flow: &str) -> Vec<StepFigures> {
+    let mut order = Vec::new();
+    names(definition, &mut order);
+    let place = |step: &str| order.iter().position(|name| *name == step).unwrap_or(order.len());
+    let mut steps: Vec<&Value> = items(stats, "steps").iter().collect();
+    steps.sort_by_key(|step| place(text(step, "step")));
+    let shown = steps.into_iter().map(|step| {
+        let span = |key| number(step, key).map_or_else(|| "–".to_owned(), |span| duration(Millis(span)));
+        let name = text(step, "step");
+        StepFigures {
+            name: name.to_owned(),
+            href: format!("/executions?flow={}&step={}", path_part(flow), path_part(name)),
+            attempts: count(step, "attempts"),
+            failed: number(step, "failed").unwrap_or_default(),
+            median: span("medianMs"),
+            p95: span("p95Ms"),
+            since: moment(step, "since"),
+        }
+    });
+    shown.collect()
+}
+
+/// The names that a definition has, in its order. It is as deep as a definition may be.
+fn names<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(object) => {
+            into.extend(object.get("name").and_then(Value::as_str));
+            object.iter().for_each(|(_, value)| names(value, into));
+        }
+        Value::Array(array) => array.values().iter().for_each(|value| names(value, into)),
+        _ => {}
+    }
 }
 
 /// What differs from one text to another: the lines around it, or a word where they can't be compared.
@@ -192,6 +250,7 @@ pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
             Some(_) => count(flow, "maxRunning"),
             None => t.no_limit.to_owned(),
         },
+        limit: number(flow, "maxRunning").map_or_else(String::new, |limit| limit.to_string()),
         lacks: frame.lacks("start"),
         fields: form_fields(definition)
             .into_iter()
@@ -202,10 +261,12 @@ pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
             like => visible_json(&pretty(like, 8 * INPUT_BYTES)),
         },
         versions: versions.collect(),
+        figures: figures(parts.stats, definition, text(flow, "name")),
         graph: parts.graph,
         definition: pretty(definition, SHOWN_BYTES),
         said: done(frame, parts.done),
         may_not_put: frame.lacks("admin"),
+        settable: [t.pause, t.at_once, t.hide],
         text: editable(text(flow, "text")).unwrap_or_default(),
         compared: number(parts.other, "version").map(|other| {
             let lines = differences(text(parts.other, "text"), text(flow, "text"), t);

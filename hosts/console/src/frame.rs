@@ -1,6 +1,6 @@
 //! What all pages have around them.
 
-use crate::assets::{ICON, LIVE, PULSE, SCRIPT, SHEET, address};
+use crate::assets::{ICON, KEYS, LIVE, PULSE, SCRIPT, SHEET, address};
 use crate::texts::{Language, Texts};
 use starbridge_flow::time::Timestamp;
 
@@ -86,6 +86,25 @@ impl Frame {
         address(PULSE)
     }
 
+    pub(crate) fn keys_script(&self) -> String {
+        address(KEYS)
+    }
+
+    /// The single keys, and what each does.
+    pub(crate) fn keys(&self) -> [(&'static str, &'static str); 8] {
+        let t = self.t();
+        [
+            ("/", t.key_filter),
+            ("g", t.key_go),
+            ("j k", t.key_rows),
+            ("x", t.key_tick),
+            (", .", t.key_event),
+            ("1 … 6", t.key_tabs),
+            ("r", t.key_redrive),
+            ("?", t.key_help),
+        ]
+    }
+
     pub(crate) fn icon(&self) -> String {
         address(ICON)
     }
@@ -137,6 +156,16 @@ impl Frame {
             Theme::System => ("dark", t.dark),
             Theme::Dark => ("light", t.light),
             Theme::Light => ("system", t.system),
+        }
+    }
+
+    /// The word for the colours.
+    pub(crate) fn theme_word(&self) -> &'static str {
+        let t = self.t();
+        match self.theme {
+            Theme::System => t.system,
+            Theme::Light => t.light,
+            Theme::Dark => t.dark,
         }
     }
 

@@ -39,5 +39,5 @@ pub use overview::{OverviewParts, overview};
 pub use plain::{again, done, problem, sign_in};
 pub use queue::{QUEUE_TABS, QueueParts, queue};
 pub use read::path_part;
-pub use tables::{audit, bulk, flows, inbox, keys, queues, schedules};
+pub use tables::{audit, bulk, flows, inbox, keys, queues, schedules, settings};
 pub use texts::{Language, Texts};

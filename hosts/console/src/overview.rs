@@ -5,7 +5,7 @@ use crate::frame::Frame;
 use crate::plain::written;
 use crate::pulse::{Bar, Figure, bars, most};
 use crate::read::{clock, count, duration, is_set, items, moment, number, path_part, text};
-use crate::texts::Texts;
+use crate::texts::{Texts, with_noun};
 use crate::words::reason;
 use askama::Template;
 use starbridge_flow::time::{Millis, Seconds};
@@ -75,9 +75,11 @@ struct Overview<'a> {
     most: u64,
     figures: Vec<Figure>,
     failures: Vec<Failure>,
-    other_failures: u64,
+    other_failures: Option<String>,
     waits: Vec<Figure>,
     flows: Vec<FlowFigures>,
+    /// Whether there is no execution at all.
+    nothing: bool,
     sections: Vec<Section>,
     queues: Vec<QueueRow>,
     schedules: Vec<(String, String, String, bool)>,
@@ -118,8 +120,11 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
             .take(8)
             .map(|item| failure(item, text(parts.stats, "since")))
             .collect(),
-        other_failures: number(parts.stats, "otherFailures").unwrap_or_default(),
+        other_failures: number(parts.stats, "otherFailures")
+            .filter(|count| *count > 0)
+            .map(|count| with_noun(count, t.other_failure, t.other_failures)),
         waits: waits(parts.counts, t),
+        nothing: is_empty(parts.counts),
         flows: items(parts.stats, "flows").iter().take(8).map(flow).collect(),
         sections: vec![
             section(t.wants_a_person, "/executions?reason=manual", parts.manual),
@@ -133,6 +138,13 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
         schedules: schedules.into_iter().take(8).map(schedule).collect(),
         server: server(frame, parts.stats),
     })
+}
+
+/// Whether each of these counts is zero.
+fn is_empty(counts: &Value) -> bool {
+    let statuses = counts.get("statuses").and_then(Value::as_object);
+    let is_zero = |count: &Value| count.as_number().and_then(|count| count.as_u64()) == Some(0);
+    statuses.is_some_and(|statuses| statuses.iter().all(|(_, count)| is_zero(count)))
 }
 
 fn figures(stats: &Value, t: &'static Texts) -> Vec<Figure> {

@@ -17,6 +17,18 @@ struct Problem<'a> {
     status: u16,
     code: &'a str,
     detail: &'a str,
+    back: Option<String>,
+}
+
+/// The page that the form of an address stands on: `/flows/order` for `/flows/order/start`.
+fn page_of(here: &str) -> Option<String> {
+    let path = here.split('?').next().unwrap_or_default();
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["", list @ ("keys" | "schedules"), _, ..] => Some(format!("/{list}")),
+        ["", list @ ("flows" | "executions" | "queues" | "bulk"), one, _, ..] => Some(format!("/{list}/{one}")),
+        _ => None,
+    }
 }
 
 /// Why something did not work, and what next.
@@ -27,6 +39,7 @@ pub fn problem(frame: &Frame, status: u16, code: &str, detail: &str) -> String {
         status,
         code,
         detail,
+        back: page_of(&frame.here),
     })
 }
 
@@ -87,6 +100,26 @@ pub fn done(frame: &Frame, action: &str) -> Option<&'static str> {
         "part" => t.did_part,
         "fork" => t.did_fork,
         "report" => t.did_report,
+        "hide" => t.did_hide,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn way_back_from_a_form_is_the_page_that_has_it() {
+        for (here, back) in [
+            ("/flows/order/start", Some("/flows/order")),
+            ("/executions/a-1/steps/7?x=/y/z", Some("/executions/a-1")),
+            ("/keys/shops/a/set", Some("/keys")),
+            ("/schedules/nightly/run", Some("/schedules")),
+            ("/executions/none", None),
+            ("/", None),
+        ] {
+            assert_eq!(page_of(here).as_deref(), back, "{here}");
+        }
+    }
 }

@@ -4,10 +4,10 @@ use crate::frame::Frame;
 use crate::plain::{done, written};
 use crate::read::{count, duration, is_set, items, moment, next, number, path_part, text};
 use crate::texts::Texts;
-use crate::words::{State, state};
+use crate::words::{State, reason, waits};
 use askama::Template;
 use starbridge_flow::time::{Millis, Seconds};
-use starbridge_flow::value::Value;
+use starbridge_flow::value::{Object, Value};
 
 /// A cell.
 pub(crate) enum Cell {
@@ -261,22 +261,40 @@ pub fn schedules(frame: &Frame, page: &Value) -> String {
     })
 }
 
-/// What asks a person: executions with a step that waits for an operator.
-pub fn inbox(frame: &Frame, page: &Value) -> String {
+/// What asks a person: executions with a step that waits for an operator, and those that wait for a report.
+pub fn inbox(frame: &Frame, manual: &Value, callbacks: &Value) -> String {
     let t = frame.t();
     let listed = Listed {
         frame,
         title: t.inbox,
         empty: (t.no_inbox, ""),
-        heads: vec![t.state, t.execution, t.flow, t.started],
+        heads: vec![t.state, t.execution, t.flow, t.current_state, t.started, t.action],
         path: "/inbox",
     };
-    listed.written(page, |item| {
+    let all = items(manual, "items").iter().chain(items(callbacks, "items"));
+    let members = [
+        ("items".into(), all.cloned().collect::<Vec<_>>().into()),
+        ("next".into(), manual.get("next").cloned().unwrap_or_default()),
+    ];
+    let both = Value::from(members.into_iter().collect::<Object>());
+    listed.written(&both, |item| {
+        let id = text(item, "id");
+        let waiting = item.get("waitingFor").unwrap_or(&Value::Null);
+        let (what, word) = match text(waiting, "reason") {
+            "callback" => ("callback", t.report),
+            _ => ("manual", t.resolve),
+        };
         vec![
-            Cell::State(state(text(item, "status"), t)),
-            execution(text(item, "id"), text(item, "name")),
+            Cell::State(State {
+                class: "man",
+                sign: reason(what, t).0,
+                word: reason(what, t).1,
+            }),
+            execution(id, text(item, "name")),
             flow_link(text(item, "flow")),
+            Cell::Text(waits(waiting, t)),
             at(item, "startedTime"),
+            Cell::Link(format!("/executions/{}#decisions", path_part(id)), word.to_owned()),
         ]
     })
 }
@@ -331,5 +349,41 @@ pub fn audit(frame: &Frame, page: &Value) -> String {
             },
             code(item, "detail"),
         ]
+    })
+}
+
+/// Whom the server takes the visitor for, and what it is itself.
+pub fn settings(frame: &Frame, me: &Value, stats: &Value) -> String {
+    let t = frame.t();
+    let server = stats.get("server").unwrap_or(&Value::Null);
+    let scopes: Vec<&str> = items(me, "scopes").iter().filter_map(Value::as_str).collect();
+    let name = match text(me, "name") {
+        "" => t.no_token.to_owned(),
+        name => name.to_owned(),
+    };
+    let rows = [
+        (t.token, name),
+        (t.scopes, scopes.join(", ")),
+        (t.language, frame.language.own_name().to_owned()),
+        (t.appearance, frame.theme_word().to_owned()),
+        (t.version, text(server, "version").to_owned()),
+        (t.started, moment(server, "startedTime")),
+        (t.followers, count(server, "followers")),
+        (t.waiting_requests, count(server, "waitingRequests")),
+    ];
+    written(&Table {
+        f: frame,
+        t,
+        title: t.settings,
+        said: "",
+        empty: "",
+        command: "starbridge whoami",
+        heads: Vec::new(),
+        rows: rows
+            .into_iter()
+            .map(|(word, value)| vec![Cell::Text(word.to_owned()), Cell::Text(value)])
+            .collect(),
+        older: None,
+        live: "",
     })
 }

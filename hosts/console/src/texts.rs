@@ -34,6 +34,14 @@ impl Language {
         }
     }
 
+    /// Its name in itself.
+    pub(crate) fn own_name(self) -> &'static str {
+        match self {
+            Self::English => "English",
+            Self::Chinese => "简体中文",
+        }
+    }
+
     /// The texts in it.
     pub fn texts(self) -> &'static Texts {
         match self {
@@ -49,11 +57,19 @@ macro_rules! texts {
         #[allow(missing_docs, reason = "a text says itself what it is")]
         #[derive(Debug)]
         pub struct Texts {
+            /// The language itself.
+            pub spoken: Language,
             $(pub $name: &'static str,)*
         }
 
-        const ENGLISH: Texts = Texts { $($name: $english,)* };
-        const CHINESE: Texts = Texts { $($name: $chinese,)* };
+        const ENGLISH: Texts = Texts {
+            spoken: Language::English,
+            $($name: $english,)*
+        };
+        const CHINESE: Texts = Texts {
+            spoken: Language::Chinese,
+            $($name: $chinese,)*
+        };
 
         #[cfg(test)]
         const TABLE: &[(&str, &str, &str)] = &[$((stringify!($name), $english, $chinese),)*];
@@ -82,6 +98,24 @@ texts! {
     token "Token" "令牌"
     token_hint "The token stands nowhere but in this form. You stay signed in for 12 hours." "令牌只在此表单中使用。登录保持 12 小时。"
     no_such_token "This is not one of the server's tokens." "这不是此服务器的令牌。"
+    scopes "Scopes" "权限"
+    no_token "none needed" "无需令牌"
+    hide "Hide" "隐藏"
+    hide_means "It can no longer be started and is in no list. What runs goes on; a new version brings it back." "它不能再启动，也不在列表中。运行中的继续；提交新版本即可恢复。"
+    did_hide "It is hidden." "已隐藏。"
+    at_once "At most at once" "并发上限"
+    as_curl "As curl" "对应 curl 命令"
+    none_yet "Nothing has run yet: start something." "还没有任何执行：现在启动一个。"
+    all_keys "Keys" "快捷键"
+    keys_on "Single keys" "单键快捷键"
+    key_filter "to the filter" "转到筛选"
+    key_go "then a letter: overview (o), executions (e), flows (f), queues (q), schedules (s), inbox (i), audit (a)" "再按字母：总览 (o)、执行 (e)、流程 (f)、队列 (q)、定时 (s)、待办 (i)、审计 (a)"
+    key_rows "next row, row before" "下一行、上一行"
+    key_tick "tick the row" "勾选该行"
+    key_event "event before, next event" "上一事件、下一事件"
+    key_tabs "tabs" "选项卡"
+    key_redrive "redrive" "重新驱动"
+    key_help "all keys" "全部快捷键"
     back "Back" "返回"
     utc "UTC" "UTC 时间"
 
@@ -179,6 +213,7 @@ texts! {
     in_queue "In the queue" "排队中"
     close "Close" "关闭"
     differs_from "marked: differs from attempt" "已标记：与此次尝试不同："
+    one_left_out "earlier attempt is left out" "次更早的尝试未列出"
     left_out "earlier attempts are left out" "次更早的尝试未列出"
     travel "Time travel" "时间旅行"
     event_of "of" "共"
@@ -310,6 +345,7 @@ texts! {
     items "Items" "项目"
     done "Done" "完成"
     open "Open" "未完成"
+    execution_count "execution" "个执行"
     executions_count "executions" "个执行"
     by_flow_and_state "By flow and state" "按流程与状态"
     some_of_them "Some of them" "其中一部分"
@@ -342,6 +378,7 @@ texts! {
     turns "Turns" "轮次"
     what_fails "What fails" "失败情况"
     nothing_failed "Nothing failed in the last hour." "最近一小时没有失败。"
+    other_failure "failure of another kind" "次其他失败"
     other_failures "failures of other kinds" "次其他失败"
     what_waits "What waits, and why" "等待情况及原因"
     nothing_counted "Nothing has run in the last hour." "最近一小时没有执行。"
@@ -364,6 +401,12 @@ texts! {
     why_retry "waits to try again" "等待重试"
     why_poll "polls" "轮询中"
     why_timer "waits for a time" "等待定时"
+    queue_is_paused "the queue is paused" "队列已暂停"
+    no_worker_asks "no worker asks for tasks" "没有工作者领取任务"
+    queue_limit "workers hold as many as may be" "已达队列上限"
+    why_call "waits for an answer" "等待响应"
+    step_figures "Attempts of the last day, the latest 1,000 of each step at most" "最近一天的尝试，每个步骤至多最近 1,000 次"
+    no_step_figures "No step has been tried in the last day." "最近一天没有步骤被尝试。"
 
     problem "This did not work" "操作未完成"
     problem_next "Go back, or to the list of executions." "返回，或前往执行列表。"
@@ -383,6 +426,12 @@ texts! {
     did_part "Some could not be: they go on already, or are gone." "部分未完成：它们已在继续，或已不存在。"
     did_fork "This is the fork." "这是分叉出的执行。"
     did_report "The report is taken." "回报已生效。"
+}
+
+/// A number with its noun, in the singular or the plural.
+pub(crate) fn with_noun(count: u64, one: &'static str, several: &'static str) -> String {
+    let noun = if count == 1 { one } else { several };
+    format!("{count} {noun}")
 }
 
 #[cfg(test)]

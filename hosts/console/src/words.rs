@@ -1,6 +1,8 @@
 //! How a state is shown: its word, its sign and its colour.
 
-use crate::texts::Texts;
+use crate::read::{items, moment, text, time};
+use crate::texts::{Language, Texts};
+use starbridge_flow::value::Value;
 
 /// A state as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +62,54 @@ pub(crate) fn reason(reason: &str, t: &'static Texts) -> (&'static str, &'static
         "retry" => ("again", t.why_retry),
         "poll" => ("again", t.why_poll),
         "timer" => ("time", t.why_timer),
+        "call" => ("run", t.why_call),
         _ => ("run", t.running),
     }
+}
+
+/// What an execution or a step waits for, in a sentence. The API's own is in English; in another language it is made of the same
+/// members.
+pub(crate) fn waits(waiting: &Value, t: &'static Texts) -> String {
+    if t.spoken == Language::English {
+        return text(waiting, "text").to_owned();
+    }
+    let mut says = match text(waiting, "step") {
+        "" => String::new(),
+        step => format!("{step}："),
+    };
+    says.push_str(reason(text(waiting, "reason"), t).1);
+    let of = ["of", "key", "queue", "worker", "flow", "execution", "resource"];
+    let of = of.iter().map(|member| text(waiting, member)).find(|of| !of.is_empty());
+    if let Some(of) = of.or_else(|| {
+        items(waiting, "executions")
+            .first()
+            .map(|first| text(first, "execution"))
+    }) {
+        says.push_str(&format!("（{of}）"));
+    }
+    let because = match text(waiting, "because") {
+        "queuePaused" => t.queue_is_paused,
+        "noWorker" => t.no_worker_asks,
+        "limit" | "rate" => t.queue_limit,
+        _ => "",
+    };
+    let cause = match text(waiting, "reason") {
+        "broken" => text(waiting, "text"),
+        _ => text(waiting, "cause"),
+    };
+    let by = text(waiting, "by");
+    for (before, more) in [("，", because), ("，", by), ("：", cause)] {
+        if !more.is_empty() {
+            says.push_str(&format!("{before}{more}"));
+        }
+    }
+    if time(waiting, "until").is_some() {
+        says.push_str(&format!("，{} {}", t.until, moment(waiting, "until")));
+    }
+    if let Some(own) = waiting.get("waitingFor").filter(|own| own.as_object().is_some()) {
+        says.push_str(&format!("；{}", waits(own, t)));
+    }
+    says
 }
 
 /// The reasons that a list can be filtered by.
@@ -112,6 +160,19 @@ pub(crate) fn has_ended(status: &str) -> bool {
 mod tests {
     use super::*;
     use crate::texts::Language;
+
+    #[test]
+    fn what_is_waited_for_is_said_in_the_language_of_the_page() {
+        let waiting = br#"{"reason": "child", "of": "c-1", "text": "its child c-1 is Running: ...", "waitingFor": {"reason":
+            "queue", "queue": "mail", "because": "noWorker", "text": "its task is in the queue `mail`: no worker asks for tasks"}}"#;
+        let waiting = Value::read_bounded(waiting, 1 << 16).unwrap();
+        assert_eq!(
+            waits(&waiting, Language::English.texts()),
+            "its child c-1 is Running: ..."
+        );
+        let chinese = waits(&waiting, Language::Chinese.texts());
+        assert_eq!(chinese, "等待子执行（c-1）；在队列中（mail），没有工作者领取任务");
+    }
 
     #[test]
     fn each_status_has_a_word_of_its_own() {

@@ -248,6 +248,7 @@ fn nothing_of<'a>(id: &'a str, execution: &'a Value) -> ExecutionParts<'a> {
         steps: &Value::Null,
         events: &Value::Null,
         failed_only: false,
+        event_filter: ["", ""],
         visit: &Value::Null,
         iterations: &Value::Null,
         items_only: "",
@@ -458,12 +459,17 @@ fn flow_has_a_form_of_its_schema() {
     let like = value(r#"{"id": 7, "size": "m", "express": false, "note": "a\u202eb", "lines": ["x\u202e"]}"#);
     let mut frame = frame(Language::English, "/flows/order");
     frame.scopes = vec!["read", "start"];
+    let figures = value(
+        r#"{"steps": [{"step": "a <step> that is gone", "since": "2026-11-21T10:00:00Z", "attempts": 1, "failed": 1, "medianMs": null,
+        "p95Ms": null}, {"step": "ship", "since": "2026-11-22T09:00:00Z", "attempts": 1000, "failed": 0, "medianMs": 31, "p95Ms": 5310}]}"#,
+    );
     let other = value(r#"{"version": 2, "text": "{\n  \"a\": \"<old>\"\n}"}"#);
     let parts = FlowParts {
         flow: &shown,
         versions: &versions,
         other: &other,
         graph: "<svg class=\"flow\"></svg>",
+        stats: &figures,
         like: &like,
         done: "put",
     };

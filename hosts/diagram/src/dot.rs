@@ -115,7 +115,7 @@ fn line(out: &mut String, edge: &Edge) {
 /// The flow's name and how the execution ended.
 fn title(outline: &Outline, status: Option<&FlowStatus>) -> String {
     let ending = status.and_then(FlowStatus::ending);
-    let ending = ending.map(|ending| shorten(ending, ENDING));
+    let ending = ending.map(|ending| shorten(&ending, ENDING));
     let lines: Vec<String> = [outline.title.clone()].into_iter().chain(ending).collect();
     lines.join("\n")
 }

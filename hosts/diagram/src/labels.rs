@@ -1,6 +1,7 @@
 //! The texts about a step: its resource, its times, what happens to its errors.
 
 use super::text::{clean, shorten};
+use super::words::Words;
 use starbridge_flow::graph::{
     Branch, Catch, DEFAULT_CONCURRENCY, DEFAULT_PRIORITY, Fail, FaultNames, Foreach, Matcher, NumberSource, Parallel,
     Pattern, Source, Step, StepKind, Task, Tolerance, Undo, Wait, WaitFor,
@@ -33,18 +34,18 @@ fn code(text: impl AsRef<str>) -> Detail {
 }
 
 /// The lines below a step's name.
-pub(super) fn details(step: &Step) -> Vec<Detail> {
+pub(super) fn details(step: &Step, words: Words) -> Vec<Detail> {
     match &step.kind {
         StepKind::Task(task) => vec![plain(resource(&task.call.resource))],
-        StepKind::Wait(wait) => vec![waited(wait)],
-        StepKind::Foreach(foreach) => vec![code(format!("each of {}", foreach.collection.text()))],
+        StepKind::Wait(wait) => vec![waited(wait, words)],
+        StepKind::Foreach(foreach) => vec![code(words.fill("each of {}", &[foreach.collection.text()]))],
         StepKind::Fail(fail) => failed(fail),
-        StepKind::Parallel(parallel) => waits_for(parallel).into_iter().collect(),
+        StepKind::Parallel(parallel) => waits_for(parallel, words).into_iter().collect(),
         StepKind::Pass | StepKind::Choice(_) | StepKind::Succeed => Vec::new(),
     }
 }
 
-fn waited(wait: &Wait) -> Detail {
+fn waited(wait: &Wait, words: Words) -> Detail {
     match wait {
         Wait::Duration(Source::Constant(value)) => {
             let text = value.to_plain_text();
@@ -55,9 +56,9 @@ fn waited(wait: &Wait) -> Detail {
                 .filter(|seconds| (0.0..1e12).contains(seconds));
             plain(seconds.map_or(text, |seconds| duration(Millis((seconds * 1000.0) as u64))))
         }
-        Wait::Timestamp(Source::Constant(value)) => plain(format!("until {}", value.to_plain_text())),
-        Wait::Duration(Source::Lookup(lookup)) => code(format!("{} seconds", lookup.text())),
-        Wait::Timestamp(Source::Lookup(lookup)) => code(format!("until {}", lookup.text())),
+        Wait::Timestamp(Source::Constant(value)) => plain(words.fill("until {}", &[&value.to_plain_text()])),
+        Wait::Duration(Source::Lookup(lookup)) => code(words.fill("{} seconds", &[lookup.text()])),
+        Wait::Timestamp(Source::Lookup(lookup)) => code(words.fill("until {}", &[lookup.text()])),
     }
 }
 
@@ -74,27 +75,27 @@ fn failed(fail: &Fail) -> Vec<Detail> {
         .collect()
 }
 
-fn waits_for(parallel: &Parallel) -> Option<Detail> {
+fn waits_for(parallel: &Parallel, words: Words) -> Option<Detail> {
     match parallel.wait_for {
         WaitFor::All => None,
-        WaitFor::Count(1) => Some(plain("until any branch succeeds")),
-        WaitFor::Count(count) => Some(plain(format!(
-            "until {count} of {} branches succeed",
-            parallel.branches.len()
+        WaitFor::Count(1) => Some(plain(words.say("until any branch succeeds"))),
+        WaitFor::Count(count) => Some(plain(words.fill(
+            "until {} of {} branches succeed",
+            &[&count.to_string(), &parallel.branches.len().to_string()],
         ))),
     }
 }
 
 /// Other particulars of a step, a few characters each.
-pub(super) fn badges(step: &Step) -> Vec<String> {
+pub(super) fn badges(step: &Step, words: Words) -> Vec<String> {
     let mut badges = Vec::new();
     match &step.kind {
-        StepKind::Task(task) => badges.extend(task_badges(task)),
+        StepKind::Task(task) => badges.extend(task_badges(task, words)),
         StepKind::Parallel(Parallel {
             concurrency: Some(most),
             ..
-        }) => badges.push(at_once(most)),
-        StepKind::Foreach(foreach) => badges.extend(foreach_badges(foreach)),
+        }) => badges.push(at_once(most, words)),
+        StepKind::Foreach(foreach) => badges.extend(foreach_badges(foreach, words)),
         _ => {}
     }
     if let Some(first) = step.retry.first() {
@@ -102,96 +103,96 @@ pub(super) fn badges(step: &Step) -> Vec<String> {
             1 => String::new(),
             policies => format!(" +{}", policies - 1),
         };
-        badges.push(format!("retry {}×{more}", first.max_attempts));
+        badges.push(words.fill("retry {}×", &[&first.max_attempts.to_string()]) + &more);
     }
     match &step.timeout {
-        Some(NumberSource::Fixed(bound)) => badges.push(format!("timeout {}", duration(*bound))),
-        Some(NumberSource::Program(_)) => badges.push("timeout computed".to_owned()),
+        Some(NumberSource::Fixed(bound)) => badges.push(words.fill("timeout {}", &[&duration(*bound)])),
+        Some(NumberSource::Program(_)) => badges.push(words.say("timeout computed").to_owned()),
         None => {}
     }
     if step.settings.is_some() {
-        badges.push("numbers computed".to_owned());
+        badges.push(words.say("numbers computed").to_owned());
     }
     badges
 }
 
-fn task_badges(task: &Task) -> Vec<String> {
+fn task_badges(task: &Task, words: Words) -> Vec<String> {
     let mut badges = Vec::new();
     match task.call.pattern {
         Pattern::RequestResponse => {}
-        Pattern::Sync => badges.push("sync".to_owned()),
-        Pattern::WaitForCallback => badges.push("callback".to_owned()),
+        Pattern::Sync => badges.push(words.say("sync").to_owned()),
+        Pattern::WaitForCallback => badges.push(words.say("callback").to_owned()),
     }
     if let Some(poll) = &task.poll {
-        badges.push(format!("poll {}", duration(poll.interval)));
+        badges.push(words.fill("poll {}", &[&duration(poll.interval)]));
     }
     match task.rollback.as_ref().map(|rollback| &rollback.undo) {
-        Some(Undo::Call(_)) => badges.push("rollback".to_owned()),
-        Some(Undo::Child) => badges.push("rollback of child".to_owned()),
+        Some(Undo::Call(_)) => badges.push(words.say("rollback").to_owned()),
+        Some(Undo::Child) => badges.push(words.say("rollback of child").to_owned()),
         None => {}
     }
     if let Some(every) = task.heartbeat {
-        badges.push(format!("heartbeat {}", duration(every)));
+        badges.push(words.fill("heartbeat {}", &[&duration(every)]));
     }
     if let Some(longest) = task.wait {
-        badges.push(format!("queued {}", duration(longest)));
+        badges.push(words.fill("queued {}", &[&duration(longest)]));
     }
     if let Some(priority) = task.priority.filter(|priority| *priority != DEFAULT_PRIORITY) {
-        badges.push(format!("priority {priority}"));
+        badges.push(words.fill("priority {}", &[&priority.to_string()]));
     }
     badges
 }
 
-fn at_once(concurrency: &NumberSource) -> String {
+fn at_once(concurrency: &NumberSource, words: Words) -> String {
     match concurrency {
-        NumberSource::Fixed(most) => format!("{most} at once"),
-        NumberSource::Program(_) => "computed number at once".to_owned(),
+        NumberSource::Fixed(most) => words.fill("{} at once", &[&most.to_string()]),
+        NumberSource::Program(_) => words.say("computed number at once").to_owned(),
     }
 }
 
-fn foreach_badges(foreach: &Foreach) -> Vec<String> {
+fn foreach_badges(foreach: &Foreach, words: Words) -> Vec<String> {
     let usual = matches!(foreach.concurrency, NumberSource::Fixed(DEFAULT_CONCURRENCY));
-    let at_once = (!usual).then(|| at_once(&foreach.concurrency));
+    let at_once = (!usual).then(|| at_once(&foreach.concurrency, words));
     let tolerance = foreach.tolerance.map(|tolerance| match tolerance {
-        Tolerance::Count(count) => format!("{count} may fail"),
-        Tolerance::Percent(percent) => format!("{percent} % may fail"),
+        Tolerance::Count(count) => words.fill("{} may fail", &[&count.to_string()]),
+        Tolerance::Percent(percent) => words.fill("{} % may fail", &[&percent.to_string()]),
     });
     at_once.into_iter().chain(tolerance).collect()
 }
 
 /// The errors of a catch clause.
-pub(super) fn errors(catch: &Catch, names: &FaultNames) -> String {
+pub(super) fn errors(catch: &Catch, names: &FaultNames, words: Words) -> String {
     let each: Vec<String> = catch
         .errors
         .iter()
         .map(|matcher| match matcher {
-            Matcher::Any => "any error".to_owned(),
+            Matcher::Any => words.say("any error").to_owned(),
             Matcher::Named(name) => clean(name),
             Matcher::Kind(kind) => clean(&names.name(kind)),
-            Matcher::Not(kind) => format!("all but {}", clean(&names.name(kind))),
+            Matcher::Not(kind) => words.fill("all but {}", &[&clean(&names.name(kind))]),
         })
         .collect();
     each.join(", ")
 }
 
 /// The condition of an arm as a picture shows it, with its number in the order in which they are tried.
-pub(super) fn condition(text: &str, arm: Option<u32>) -> String {
+pub(super) fn condition(text: &str, arm: Option<u32>, words: Words) -> String {
     match arm {
         Some(number) => format!("{} · {}", number.saturating_add(1), clean(text)),
-        None => "otherwise".to_owned(),
+        None => words.say("otherwise").to_owned(),
     }
 }
 
 /// A branch's name, or its number from 1.
-pub(super) fn branch(branch: &Branch, index: usize) -> String {
-    branch
-        .name
-        .as_ref()
-        .map_or_else(|| format!("branch {}", index + 1), |name| clean(name))
+pub(super) fn branch(branch: &Branch, index: usize, words: Words) -> String {
+    branch.name.as_ref().map_or_else(
+        || words.fill("branch {}", &[&(index + 1).to_string()]),
+        |name| clean(name),
+    )
 }
 
 /// The branches that a branch depends on; `None` if there are none.
-pub(super) fn after(parallel: &Parallel, one: &Branch) -> Option<String> {
+pub(super) fn after(parallel: &Parallel, one: &Branch, words: Words) -> Option<String> {
     /// How many branches are named.
     const NAMED: usize = 8;
     let named: Vec<String> = one
@@ -202,14 +203,14 @@ pub(super) fn after(parallel: &Parallel, one: &Branch) -> Option<String> {
             parallel
                 .branches
                 .get(on as usize)
-                .map(|other| branch(other, on as usize))
+                .map(|other| branch(other, on as usize, words))
         })
         .collect();
     let more = one.depends_on.len().saturating_sub(NAMED);
     match (named.is_empty(), more) {
         (true, _) => None,
-        (false, 0) => Some(format!("after {}", named.join(", "))),
-        (false, more) => Some(format!("after {} and {more} more", named.join(", "))),
+        (false, 0) => Some(words.fill("after {}", &[&named.join(", ")])),
+        (false, more) => Some(words.fill("after {} and {} more", &[&named.join(", "), &more.to_string()])),
     }
 }
 

@@ -19,6 +19,7 @@ mod tests;
 use super::icon::Icon;
 use super::status::{FlowStatus, Status, Way};
 use super::text::Font;
+use super::words::Words;
 pub(super) use card::BADGE;
 use starbridge_flow::graph::{Flow, ListId, StepId};
 
@@ -188,15 +189,17 @@ struct Block {
 struct Drawing<'a> {
     flow: &'a Flow,
     status: Option<&'a FlowStatus>,
+    words: Words,
     /// The lists that are drawn. Each is drawn once, even if several steps lead to it.
     drawn: Vec<bool>,
 }
 
 /// Lays out a flow.
-pub(super) fn layout(flow: &Flow, status: Option<&FlowStatus>) -> Layout {
+pub(super) fn layout(flow: &Flow, status: Option<&FlowStatus>, words: Words) -> Layout {
     let mut drawing = Drawing {
         flow,
         status,
+        words,
         drawn: vec![false; flow.lists.len()],
     };
     let block = drawing.whole(ListId(0));

@@ -28,11 +28,13 @@ mod outline;
 mod status;
 mod svg;
 mod text;
+mod words;
 
 pub use dot::dot;
 pub use mermaid::mermaid;
 pub use status::{FlowStatus, Folding, Marks, Status, Way};
 pub use svg::{svg, svg_in_page};
+pub use words::Words;
 
 /// The fill and border of a status in pictures that other programs draw.
 fn state_colors(status: Status) -> (&'static str, &'static str) {

@@ -20,7 +20,7 @@ pub fn mermaid(flow: &Flow, status: Option<&FlowStatus>) -> String {
     let outline = Outline::new(flow, status);
     let mut out = String::from("flowchart TD\n");
     if let Some(ending) = status.and_then(FlowStatus::ending) {
-        let lines = [shorten(ending, ENDING)];
+        let lines = [shorten(&ending, ENDING)];
         let _ = writeln!(out, "  outcome[{}]", quoted(&lines));
     }
     let mut classes: BTreeMap<Status, Vec<String>> = BTreeMap::new();

@@ -4,6 +4,7 @@ use super::icon::Icon;
 use super::labels;
 use super::status::{FlowStatus, Status, Way};
 use super::text::{clean, shorten};
+use super::words::Words;
 use starbridge_flow::graph::{Catch, CatchTarget, Choice, Flow, ListId, Parallel, Step, StepId, StepKind};
 
 /// How many levels of composites are shown.
@@ -238,7 +239,7 @@ impl Outliner<'_> {
             return;
         };
         if let Some((to, back)) = find(self.flow, shown, step, target) {
-            let label = shorten(&labels::errors(catch, &self.flow.fault_names), LINE);
+            let label = shorten(&labels::errors(catch, &self.flow.fault_names, Words::English), LINE);
             let taken = self.taken(Way::Catch(id, target));
             self.edge(from.whole.clone(), to, EdgeKind::Catch, label, taken, back);
         }
@@ -320,7 +321,7 @@ impl Outliner<'_> {
             let group = format!("{}b{index}", id_of(id));
             self.outline.nodes.push(Node::Open {
                 id: group.clone(),
-                lines: vec![shorten(&labels::branch(branch, index), LINE)],
+                lines: vec![shorten(&labels::branch(branch, index, Words::English), LINE)],
                 status: None,
                 lane: true,
             });
@@ -382,7 +383,7 @@ impl Outliner<'_> {
             .enumerate()
             .map(|(number, arm)| (u32::try_from(number).ok(), arm));
         for (number, arm) in arms.chain(choice.default.iter().map(|arm| (None, arm))) {
-            let label = shorten(&labels::condition(&arm.text, number), LINE);
+            let label = shorten(&labels::condition(&arm.text, number, Words::English), LINE);
             let (entered, left) = (self.taken(Way::Arm(id, number)), self.taken(Way::Goto(id, number)));
             let Some(list) = arm.list else {
                 let taken = entered && (arm.goto.is_none() || left);
@@ -438,13 +439,22 @@ impl Outliner<'_> {
     /// The lines of text about a step.
     fn lines(&self, id: StepId, step: &Step) -> Vec<String> {
         let mut lines = vec![format!("{} {}", Icon::of(&step.kind).character(), clean(&step.name))];
-        lines.extend(labels::details(step).into_iter().map(|detail| detail.text));
-        let badges = labels::badges(step);
+        lines.extend(
+            labels::details(step, Words::English)
+                .into_iter()
+                .map(|detail| detail.text),
+        );
+        let badges = labels::badges(step, Words::English);
         if !badges.is_empty() {
             lines.push(badges.join(" · "));
         }
         let manual = step.catch.iter().filter(|catch| catch.target == CatchTarget::Manual);
-        lines.extend(manual.map(|catch| format!("on {} → operator", labels::errors(catch, &self.flow.fault_names))));
+        lines.extend(manual.map(|catch| {
+            format!(
+                "on {} → operator",
+                labels::errors(catch, &self.flow.fault_names, Words::English)
+            )
+        }));
         if let Some(status) = self.status {
             let marks = status.marks(id);
             lines.push(format!("{} {}", Icon::State(marks.status).character(), marks.words()));

@@ -2,10 +2,11 @@
 
 mod fold;
 
+use crate::words::Words;
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
-use starbridge_machine::Event;
+use starbridge_machine::{Event, Failure};
 use std::collections::BTreeMap;
 
 /// The status of a step.
@@ -83,7 +84,16 @@ pub enum Way {
 pub struct FlowStatus {
     steps: Vec<Marks>,
     ways: BTreeMap<Way, u64>,
-    ending: Option<String>,
+    ending: Option<Ending>,
+}
+
+/// How an execution ended.
+#[derive(Clone, Debug)]
+struct Ending {
+    status: &'static str,
+    took: Millis,
+    step: Option<String>,
+    failure: Option<Failure>,
 }
 
 impl Status {
@@ -166,8 +176,27 @@ impl FlowStatus {
 
     /// How the execution ended, in words: its status, how long it took, and the error with its
     /// cause. `None` if it has not ended.
-    pub fn ending(&self) -> Option<&str> {
-        self.ending.as_deref()
+    pub fn ending(&self) -> Option<String> {
+        self.ending_in(Words::English)
+    }
+
+    /// The same in a language.
+    pub(super) fn ending_in(&self, words: Words) -> Option<String> {
+        let ending = self.ending.as_ref()?;
+        let mut said = words.say(ending.status).to_owned();
+        if ending.took > Millis::ZERO {
+            said.push_str(&words.fill(" after {}", &[&super::labels::took(ending.took)]));
+        }
+        if let Some(failure) = &ending.failure {
+            if let Some(step) = &ending.step {
+                said.push_str(&words.fill(" in {}", &[step]));
+            }
+            said.push_str(&format!(": {}", super::text::clean(&failure.error)));
+            if !failure.cause.is_empty() {
+                said.push_str(&format!(": {}", super::text::clean(&failure.cause)));
+            }
+        }
+        Some(said)
     }
 
     /// How often a way was taken.
@@ -203,23 +232,28 @@ impl Marks {
     /// The state in a few words, with failures first: `done 3×`, `failed: Payment.Refused`, `3
     /// failed, 97 done`.
     pub fn words(&self) -> String {
+        self.words_in(Words::English)
+    }
+
+    /// The same in a language.
+    pub(super) fn words_in(&self, language: Words) -> String {
         let mut words = vec![if self.places.len() > 1 {
             let each = Self::FIRST.iter().filter_map(|status| {
                 let count = self.places.get(status)?;
-                Some(format!("{count} {}", status.as_str()))
+                Some(format!("{count} {}", language.say(status.as_str())))
             });
             each.collect::<Vec<_>>().join(", ")
         } else {
-            self.words_of_one_state()
+            self.words_of_one_state(language)
         }];
-        words.extend(self.words_of_children());
+        words.extend(self.words_of_children(language));
         if self.attempts > self.visits.max(1) {
-            words.push(format!("{} attempts", self.attempts));
+            words.push(language.fill("{} attempts", &[&self.attempts.to_string()]));
         }
         if self.undone > 0 && self.status != Status::RolledBack {
             words.push(match self.undone {
-                1 => "undone before".to_owned(),
-                times => format!("undone {times}× before"),
+                1 => language.say("undone before").to_owned(),
+                times => language.fill("undone {}× before", &[&times.to_string()]),
             });
         }
         if self.took > Millis::ZERO {
@@ -234,19 +268,23 @@ impl Marks {
         words
     }
 
-    fn words_of_children(&self) -> Option<String> {
-        let (done, failed, children) = (self.children_done, self.children_failed, self.children);
-        match (done, failed) {
-            (0, 0) => None,
-            (done, 0) => Some(format!("{done} {children} done")),
-            (done, failed) => Some(format!("{children}: {failed} failed, {done} done")),
+    fn words_of_children(&self, language: Words) -> Option<String> {
+        let (done, failed) = (self.children_done, self.children_failed);
+        if (done, failed) == (0, 0) {
+            return None;
         }
+        let children = language.say(self.children);
+        let (done, failed) = (done.to_string(), failed.to_string());
+        Some(match self.children_failed {
+            0 => language.fill("{} {} done", &[&done, children]),
+            _ => language.fill("{}: {} failed, {} done", &[children, &failed, &done]),
+        })
     }
 
-    fn words_of_one_state(&self) -> String {
+    fn words_of_one_state(&self, language: Words) -> String {
         let mut words = match (self.status, self.waits) {
-            (Status::Waiting, Some(waits)) => waits.to_owned(),
-            (status, _) => status.as_str().to_owned(),
+            (Status::Waiting, Some(waits)) => language.say(waits).to_owned(),
+            (status, _) => language.say(status.as_str()).to_owned(),
         };
         if self.visits > 1 {
             words.push_str(&format!(" {}×", self.visits));

@@ -7,6 +7,7 @@ use super::icon::Icon;
 use super::layout::{Anchor, BADGE, Face, Layout, Line, LineKind, Mark, Placed, Rect, Shape, Tone, What, layout};
 use super::status::FlowStatus;
 use super::text::{Font, clean, cut, width, wrap, xml};
+use super::words::Words;
 use legend::Legend;
 use starbridge_flow::graph::Flow;
 use std::fmt::Write;
@@ -30,13 +31,13 @@ const ENDING_LINE: i32 = 16;
 /// The same flow and coloring give the same text. Positions are whole pixels; width and height are those of the
 /// picture at its natural size.
 pub fn svg(flow: &Flow, status: Option<&FlowStatus>) -> String {
-    drawn(flow, status, Look::Alone)
+    drawn(flow, status, Look::Alone, Words::English)
 }
 
 /// The same as a part of a page: of class `flow`, without a style element, so that the page's style
-/// sheet sets its look.
-pub fn svg_in_page(flow: &Flow, status: Option<&FlowStatus>) -> String {
-    drawn(flow, status, Look::InPage)
+/// sheet sets its look, and in the page's language.
+pub fn svg_in_page(flow: &Flow, status: Option<&FlowStatus>, words: Words) -> String {
+    drawn(flow, status, Look::InPage, words)
 }
 
 /// Who sets the look of a picture.
@@ -48,17 +49,18 @@ enum Look {
     InPage,
 }
 
-fn drawn(flow: &Flow, status: Option<&FlowStatus>, look: Look) -> String {
-    let layout = layout(flow, status);
+fn drawn(flow: &Flow, status: Option<&FlowStatus>, look: Look, words: Words) -> String {
+    let layout = layout(flow, status, words);
     let room = layout.width.max(NARROW);
-    let legend = Legend::new(&layout, status, room);
-    let ending = status.and_then(FlowStatus::ending);
-    let ending = ending.map_or_else(Vec::new, |ending| wrap(ending, Font::State, room, ENDING));
+    let legend = Legend::new(&layout, status, words, room);
+    let ending = status.and_then(|status| status.ending_in(words));
+    let ending = ending.map_or_else(Vec::new, |ending| wrap(&ending, Font::State, room, ENDING));
     let head = MARGIN + TITLE + i32::try_from(ending.len()).unwrap_or(0) * ENDING_LINE;
     let top = head + legend.height();
     let (w, h) = (room + 2 * MARGIN, top + layout.height + MARGIN);
     let mut drawing = Drawing {
         out: String::with_capacity(4096 + layout.boxes.len() * 700),
+        words,
     };
     drawing.open(flow, status, (w, h), look);
     drawing.title(flow, room);
@@ -77,6 +79,7 @@ fn drawn(flow: &Flow, status: Option<&FlowStatus>, look: Look) -> String {
 /// The text of the picture so far. Writing to a string can't fail.
 struct Drawing {
     out: String,
+    words: Words,
 }
 
 impl Drawing {
@@ -94,7 +97,7 @@ impl Drawing {
         let _ = writeln!(
             self.out,
             "<desc id=\"{class}-d\">{}</desc>",
-            xml(&description(flow, status))
+            xml(&description(flow, status, self.words))
         );
         if look == Look::Alone {
             self.out.push_str(&style::sheet(&class));
@@ -144,7 +147,7 @@ impl Drawing {
             let _ = write!(self.out, "<title>{}</title>", xml(&placed.face.tip.join("\n")));
         } else if let What::Begin | What::End | What::Stop = placed.what {
             let what = if placed.what == What::Begin { "begin" } else { "end" };
-            let _ = write!(self.out, "<title>{what}</title>");
+            let _ = write!(self.out, "<title>{}</title>", self.words.say(what));
         }
         self.outline(placed.rect, &placed.face);
         for mark in &placed.face.marks {
@@ -346,7 +349,7 @@ fn name(flow: &Flow) -> String {
 }
 
 /// A description of the picture, for readers who do not see it.
-fn description(flow: &Flow, status: Option<&FlowStatus>) -> String {
+fn description(flow: &Flow, status: Option<&FlowStatus>, words: Words) -> String {
     /// How many steps it names.
     const NAMED: usize = 20;
     let first = flow.lists.first().map_or(&[][..], |list| &list.steps);
@@ -354,20 +357,25 @@ fn description(flow: &Flow, status: Option<&FlowStatus>) -> String {
         .iter()
         .take(NAMED)
         .filter_map(|&id| flow.step(id))
-        .map(|step| format!("{} ({})", clean(&step.name), Icon::of(&step.kind).word()))
+        .map(|step| format!("{} ({})", clean(&step.name), words.say(Icon::of(&step.kind).word())))
         .collect();
-    let more = if first.len() > NAMED { " and so on" } else { "" };
-    let mut text = format!("A flow of {} steps: {}{more}.", flow.steps.len(), names.join(", "));
+    let more = if first.len() > NAMED {
+        words.say(" and so on")
+    } else {
+        ""
+    };
+    let names = names.join(", ") + more;
+    let mut text = words.fill("A flow of {} steps: {}.", &[&flow.steps.len().to_string(), &names]);
     if let Some(status) = status {
         let states: Vec<String> = status
             .occurring()
             .into_iter()
-            .map(|(status, count)| format!("{count} {}", status.as_str()))
+            .map(|(status, count)| format!("{count} {}", words.say(status.as_str())))
             .collect();
-        if let Some(ending) = status.ending() {
-            let _ = write!(text, " {ending}.");
+        if let Some(ending) = status.ending_in(words) {
+            text.push_str(&words.fill(" {}.", &[&ending]));
         }
-        let _ = write!(text, " Steps: {}.", states.join(", "));
+        text.push_str(&words.fill(" Steps: {}.", &[&states.join(", ")]));
     }
     text
 }

@@ -3,7 +3,7 @@
 //!
 //! `UPDATE=1` rewrites the expectations.
 
-use starbridge_diagram::{FlowStatus, dot, mermaid, svg};
+use starbridge_diagram::{FlowStatus, Words, dot, mermaid, svg, svg_in_page};
 use starbridge_fdl::check;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
@@ -126,4 +126,40 @@ fn hostile_names_stay_text() {
     }
     assert!(open.is_empty(), "{open:?} are not closed");
     assert!(!mermaid(&flow, None).contains("<script"));
+}
+
+/// What a picture says, without names, errors and code.
+#[test]
+fn pictures_of_chinese_pages_have_no_english_words() {
+    // Words of the interpreter; those of the flows are names.
+    let english = [
+        "not reached",
+        " running",
+        "waiting",
+        "way taken",
+        "caught error",
+        "otherwise",
+        "goes on",
+        "at once",
+        "any error",
+        "operator",
+        " attempts",
+        "undone",
+        "timeout",
+        "A flow of",
+        "Steps:",
+        "begin<",
+        "end<",
+        "retry ",
+        "each of",
+        "until ",
+    ];
+    for name in names().iter().filter_map(|name| name.strip_suffix(".case.json")) {
+        let flow = flow(&format!("{name}.json"));
+        let status = status(&flow, &format!("{name}.case.json"));
+        let picture = svg_in_page(&flow, Some(&status), Words::Chinese);
+        let found: Vec<&&str> = english.iter().filter(|word| picture.contains(**word)).collect();
+        assert!(found.is_empty(), "{name}: {found:?}");
+        assert!(picture.contains("完成"), "{name}");
+    }
 }

@@ -55,7 +55,9 @@ pub use queues::{BulkOutcome, ShownQueue};
 pub use reasons::{FineReason, FineReasons, full_keys};
 pub use redefine::{Redrive, WantedRedrive};
 pub use schedules::{RunError, ScheduleError, Scheduled};
-pub use stats::{Counts, DayCounts, FailureCounts, FailureKind, FlowCounts, LastDay, LastHour, Stats, Tally};
+pub use stats::{
+    Counts, DayCounts, FailureCounts, FailureKind, FlowCounts, LastDay, LastHour, Stats, StepFigures, Tally,
+};
 pub use token_keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use token_keys::{read_keys, token_keys};
 pub use views::{PutViewError, SavedView, ViewName};

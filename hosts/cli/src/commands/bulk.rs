@@ -4,7 +4,7 @@ use crate::client::lists::{ListLimit, Paged};
 use crate::client::{Answer, Client, ServerOptions};
 use crate::definitions::{read_given, read_text, without_mark};
 use crate::exit::Exit;
-use crate::filter::{FAILED_IN, FAILED_WITH, Filter};
+use crate::filter::{FAILED_IN, FAILED_WITH, Filter, OPTIONS};
 use crate::output::{Output, bad, finish};
 use crate::table::{listing, table, time};
 use crate::views::{id_of, plain, text};
@@ -154,6 +154,9 @@ struct Chosen {
     ids: Option<PathBuf>,
     #[command(flatten)]
     filter: Filter,
+    /// Those that this view shows: see `starbridge view`
+    #[arg(long, value_name = "NAME", conflicts_with_all = OPTIONS, conflicts_with = "all")]
+    view: Option<String>,
     /// Every execution there is
     #[arg(long)]
     all: bool,
@@ -228,7 +231,10 @@ fn begin(client: &Client, action: &str, arguments: Object, chosen: &Chosen) -> R
     if !arguments.is_empty() {
         body.insert("arguments".into(), arguments.into());
     }
-    let filter = chosen.filter.object(client)?;
+    let mut filter = chosen.filter.object(client)?;
+    if let Some(view) = &chosen.view {
+        filter.insert("view".into(), view.as_str().into());
+    }
     let output = client.output();
     let listed = listed(chosen, output)?;
     if chosen.ids.is_some() || !listed.is_empty() {
@@ -249,8 +255,7 @@ fn begin(client: &Client, action: &str, arguments: Object, chosen: &Chosen) -> R
         let ids = listed.iter().map(|meant| id_of(client, meant).map(Value::from));
         body.insert("executions".into(), ids.collect::<Result<Vec<_>, _>>()?.into());
     } else if filter.is_empty() && !chosen.all {
-        let help =
-            "name executions, say what they must match (`--flow`, `--status`, …), or `--all` if every one is meant";
+        let help = "name executions, say what they must match (`--flow`, `--status`, `--view`, …), or `--all` if every one is meant";
         return Err(bad(output, "this would be for every execution there is", help));
     } else {
         body.insert("filter".into(), filter.into());

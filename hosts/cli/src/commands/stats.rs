@@ -14,7 +14,7 @@ use starbridge_flow::value::{Object, Value};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  starbridge stats\n  starbridge stats --flow order --json")]
 pub struct Options {
-    /// Failures and figures of this flow only
+    /// Failures and figures of this flow only, and of each of its steps
     #[arg(long)]
     pub flow: Option<String>,
     #[command(flatten)]
@@ -71,6 +71,11 @@ fn shown(answer: &Object) -> String {
         "flows",
         &["FLOW", "STARTED", "ENDED", "FAILED", "MEDIAN MS", "P95 MS"],
         &["flow", "started", "ended", "failed", "medianMs", "p95Ms"],
+    );
+    tables(
+        "steps",
+        &["STEP", "ATTEMPTS", "FAILED", "MEDIAN MS", "P95 MS", "SINCE"],
+        &["step", "attempts", "failed", "medianMs", "p95Ms", "since"],
     );
     tables(
         "failures",

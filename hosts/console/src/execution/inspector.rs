@@ -6,7 +6,7 @@ use crate::diff::{Line, compared};
 use crate::escape::visible_json;
 use crate::frame::Frame;
 use crate::read::{count, exact, items, number, pretty, span, text, time};
-use crate::texts::Texts;
+use crate::texts::{Texts, with_noun};
 use crate::words::{State, has_ended, state};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
@@ -43,13 +43,15 @@ pub(super) struct Inspector {
     pub(super) path: String,
     pub(super) state: State,
     pub(super) tries: Vec<Try>,
-    pub(super) left_out: u64,
+    pub(super) left_out: Option<String>,
     pub(super) data: Vec<Datum>,
     /// The attempt that it is compared with.
     pub(super) with: String,
     pub(super) closed: String,
     /// The input of a visit that a redrive enters again, and its event.
     pub(super) edit: Option<(u64, String)>,
+    /// A command that calls what the attempt called; empty where there is none.
+    pub(super) curl: String,
 }
 
 impl Inspector {
@@ -70,16 +72,33 @@ impl Inspector {
                 .zip(tries)
                 .map(|(place, tried)| Try::of(tried, view.with_attempt(place), place == chosen, now, t))
                 .collect(),
-            left_out: number(visit, "earlierLeftOut").unwrap_or(0),
+            left_out: number(visit, "earlierLeftOut")
+                .filter(|count| *count > 0)
+                .map(|count| with_noun(count, t.one_left_out, t.left_out)),
             data: at(chosen).map_or_else(Vec::new, |shown| data(shown, before, t)),
             with: before.map_or_else(String::new, |before| count(before, "attempt")),
             closed: view.without_visit(),
+            curl: at(chosen).and_then(curl).unwrap_or_default(),
             edit: match frame.lacks("operate") {
                 None => edited(parts.execution, visit),
                 Some(_) => None,
             },
         })
     }
+}
+
+/// The command that sends the input of an attempt to the same address, where nothing else goes with it.
+fn curl(tried: &Value) -> Option<String> {
+    let resource = text(tried, "resource");
+    let is_http = resource.starts_with("http://") || resource.starts_with("https://");
+    let input = tried.get("input")?.to_json();
+    let plain =
+        is_http && tried.get("sent").is_none() && tried.get("left").is_none_or(|left| left.get("sent").is_none());
+    (plain && input.len() <= SHOWN).then(|| {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+        let (url, body) = (quoted(resource), quoted(&visible_json(&input)));
+        format!("curl -H 'content-type: application/json' -d {body} {url}")
+    })
 }
 
 /// The input of a visit of an execution that can be redriven, for a field. One that is too large is none to edit here.

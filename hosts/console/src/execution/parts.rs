@@ -4,7 +4,7 @@ use super::view::View;
 use crate::frame::Frame;
 use crate::read::{count, exact, items, moment, next, number, path_part, pretty, span, text, time};
 use crate::texts::Texts;
-use crate::words::{State, has_ended, state};
+use crate::words::{State, has_ended, state, waits};
 use starbridge_flow::value::Value;
 
 /// So many bytes of an event are shown.
@@ -96,7 +96,7 @@ fn awaited(steps: &Value, t: &'static Texts) -> Vec<Why> {
             sign: "wait",
             error: text(step, "error").to_owned(),
             step: text(step, "step").to_owned(),
-            text: text(waiting, "text").to_owned(),
+            text: waits(waiting, t),
             then,
             act: String::new(),
         })
@@ -146,7 +146,7 @@ pub(super) fn why(execution: &Value, steps: &Value, t: &'static Texts) -> Vec<Wh
             sign: if wants { "man" } else { "wait" },
             error: String::new(),
             step: String::new(),
-            text: text(waiting, "text").to_owned(),
+            text: waits(waiting, t),
             then,
             act: text(waiting, "act").to_owned(),
         });
@@ -176,14 +176,14 @@ impl Decision {
     }
 
     /// The steps that wait for a report, with what they wait for.
-    pub(super) fn awaited(page: &Value) -> Vec<Self> {
+    pub(super) fn awaited(page: &Value, t: &'static Texts) -> Vec<Self> {
         let awaited = items(page, "items").iter().filter_map(|item| {
             let waiting = item.get("waitingFor").filter(|why| text(why, "reason") == "callback")?;
             Some(Self {
                 event: number(item, "event")?,
                 step: text(item, "step").to_owned(),
                 error: String::new(),
-                cause: text(waiting, "text").to_owned(),
+                cause: waits(waiting, t),
             })
         });
         awaited.collect()
@@ -217,7 +217,7 @@ impl StepRow {
         let waiting = item.get("waitingFor");
         let child = text(item, "child");
         let until = time(item, "waitsUntil").map(|_| format!(" ({} {})", frame.t().until, moment(item, "waitsUntil")));
-        let says = waiting.map_or_else(|| text(item, "cause"), |waiting| text(waiting, "text"));
+        let says = waiting.map_or_else(|| text(item, "cause").to_owned(), |waiting| waits(waiting, frame.t()));
         let event = number(item, "event").unwrap_or_default();
         Self {
             event,
@@ -310,7 +310,7 @@ impl EventRow {
 pub(super) fn event_links(
     page: &Value,
     view: &View<'_>,
-    failed: bool,
+    (failed, [step, kind]): (bool, [&str; 2]),
     t: &'static Texts,
 ) -> Vec<(String, &'static str)> {
     let ids = items(page, "items").iter().filter_map(|event| number(event, "id"));
@@ -319,10 +319,17 @@ pub(super) fn event_links(
     let next = next(page).and_then(|next| next.parse::<u64>().ok());
     let from = |event: u64| {
         let here = view.further("events", &event.to_string());
-        if failed { format!("{here}&failed=true") } else { here }
+        let all = [
+            ("failed", if failed { "true" } else { "" }),
+            ("step", step),
+            ("type", kind),
+        ];
+        all.iter()
+            .filter(|(_, value)| !value.is_empty())
+            .fold(here, |here, (key, value)| format!("{here}&{key}={}", path_part(value)))
     };
     let mut links = Vec::new();
-    if failed {
+    if failed || !step.is_empty() || !kind.is_empty() {
         links.extend(next.map(|next| (from(next), t.later)));
         return links;
     }
@@ -357,7 +364,7 @@ impl ChildRow {
             flow: text(item, "flow").to_owned(),
             state: state(text(item, "status"), frame.t()),
             says: match item.get("waitingFor") {
-                Some(why) => text(why, "text").to_owned(),
+                Some(why) => waits(why, frame.t()),
                 None => text(item, "error").to_owned(),
             },
             started: moment(item, "startedTime"),

@@ -47,8 +47,8 @@ impl Drawing<'_> {
         let mut taken = Vec::with_capacity(parallel.branches.len());
         for (index, branch) in parallel.branches.iter().enumerate() {
             let number = u32::try_from(index).unwrap_or(u32::MAX);
-            let name = labels::branch(branch, index);
-            let after = labels::after(parallel, branch);
+            let name = labels::branch(branch, index, self.words);
+            let after = labels::after(parallel, branch, self.words);
             let mut rows = vec![Row::Name(None, name.clone())];
             rows.extend(after.clone().map(|after| Row::Line(Font::Small, after, 2)));
             let tip = [name].into_iter().chain(after).collect();

@@ -72,12 +72,16 @@ impl Drawing<'_> {
     }
 
     fn arm(&mut self, id: StepId, step: &Step, number: Option<u32>, arm: &Arm, depth: usize) -> Branching {
-        let condition = labels::condition(&arm.text, number);
+        let condition = labels::condition(&arm.text, number, self.words);
         let font = if number.is_some() { Font::Mono } else { Font::Small };
         let mut rows = vec![Row::Line(font, condition, MAX_LINES)];
         let times = self.status.map_or(0, |status| status.taken(Way::Arm(id, number)));
         if times > 0 {
-            rows.push(Row::Line(Font::Small, format!("taken {times}×"), 1));
+            rows.push(Row::Line(
+                Font::Small,
+                self.words.fill("taken {}×", &[&times.to_string()]),
+                1,
+            ));
         }
         let exit = arm
             .goto
@@ -86,7 +90,7 @@ impl Drawing<'_> {
         let list = match (arm.list, &leads) {
             (Some(list), _) => self.list(list, depth + 1),
             (None, Some(_)) => Block::default(),
-            (None, None) => note("goes on".to_owned()),
+            (None, None) => note(self.words.say("goes on").to_owned()),
         };
         let mut tip = vec![clean(&arm.text)];
         tip.extend(leads.clone());

@@ -144,14 +144,14 @@ impl Drawing<'_> {
         if let StepKind::Task(task) = &step.kind {
             tip.push(labels::whole_resource(&task.call.resource));
         } else {
-            tip.extend(labels::details(step).into_iter().map(|detail| detail.text));
+            tip.extend(labels::details(step, self.words).into_iter().map(|detail| detail.text));
         }
-        tip.extend(labels::badges(step));
+        tip.extend(labels::badges(step, self.words));
         for catch in &step.catch {
             let (errors, target) = self.caught(catch);
             tip.push(errors + &target);
         }
-        tip.extend(marks.as_ref().map(|marks| marks.words()));
+        tip.extend(marks.as_ref().map(|marks| marks.words_in(self.words)));
         let face = Face {
             icon: Some(icon),
             status: marks.as_ref().map(|marks| marks.status),
@@ -166,17 +166,17 @@ impl Drawing<'_> {
     /// The rows of a step's card, or of the head of its composite.
     pub(super) fn rows(&self, id: StepId, step: &Step) -> Vec<Row> {
         let mut rows = vec![Row::Name(Some(Icon::of(&step.kind)), clean(&step.name))];
-        rows.extend(labels::details(step).into_iter().map(|detail| {
+        rows.extend(labels::details(step, self.words).into_iter().map(|detail| {
             let font = if detail.code { Font::Mono } else { Font::Small };
             Row::Line(font, detail.text, 1)
         }));
-        let badges = labels::badges(step);
+        let badges = labels::badges(step, self.words);
         if !badges.is_empty() {
             rows.push(Row::Badges(badges));
         }
         if let Some(status) = self.status {
             let marks = status.marks(id);
-            rows.push(Row::State(marks.status, marks.words()));
+            rows.push(Row::State(marks.status, marks.words_in(self.words)));
         }
         rows.extend(self.next_exit(step).map(|target| {
             let exit = self.exit(step, target, false, Way::Next(id));
@@ -197,10 +197,11 @@ impl Drawing<'_> {
     fn caught(&self, catch: &Catch) -> (String, String) {
         let target = match catch.target {
             CatchTarget::Goto(target) => self.name(target),
-            CatchTarget::Manual => "operator".to_owned(),
+            CatchTarget::Manual => self.words.say("operator").to_owned(),
         };
         (
-            format!("on {}", labels::errors(catch, &self.flow.fault_names)),
+            self.words
+                .fill("on {}", &[&labels::errors(catch, &self.flow.fault_names, self.words)]),
             format!(" → {target}"),
         )
     }

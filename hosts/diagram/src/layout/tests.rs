@@ -25,7 +25,10 @@ fn layouts() -> impl Iterator<Item = (String, Layout)> {
     let sizes = (0..300).map(|seed| (seed, 10)).chain((0..40).map(|seed| (seed, 60)));
     sizes.chain([(1, 300)]).map(|(seed, steps)| {
         let flow = flow(seed, steps);
-        (format!("seed {seed}, {steps} steps"), layout(&flow, None))
+        (
+            format!("seed {seed}, {steps} steps"),
+            layout(&flow, None, Words::English),
+        )
     })
 }
 
@@ -191,8 +194,8 @@ fn crosses(rect: Rect, stretch: Rect) -> bool {
 fn the_same_flow_gives_the_same_picture() {
     for seed in 0..20 {
         let (one, two) = (flow(seed, 40), flow(seed, 40));
-        assert_eq!(layout(&one, None), layout(&two, None));
-        assert_eq!(crate::svg(&one, None), crate::svg(&two, None));
+        assert_eq!(layout(&one, None, Words::English), layout(&two, None, Words::English));
+        assert_eq!(crate::svg(&one, None), crate::svg(&two, None, Words::English));
     }
 }
 
@@ -212,7 +215,7 @@ fn ways_run_close_to_the_boxes_they_pass() {
         task("mend", ""),
     );
     let checked = check(&Source::new("flow.json", text), &Limits::default());
-    let layout = layout(&checked.flow.unwrap(), None);
+    let layout = layout(&checked.flow.unwrap(), None, Words::English);
     let catch = layout.lines.iter().find(|line| line.kind == LineKind::Catch).unwrap();
     let furthest = catch.points.iter().map(|(x, _)| *x).max().unwrap();
     let card = Rect::right(

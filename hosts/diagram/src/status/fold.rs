@@ -1,7 +1,6 @@
 //! Folds a history into the status of each step.
 
-use super::{FlowStatus, Marks, Status, Way};
-use crate::labels;
+use super::{Ending, FlowStatus, Marks, Status, Way};
 use crate::text::clean;
 use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::time::{Millis, Timestamp};
@@ -96,22 +95,14 @@ impl Fold {
         }
     }
 
-    fn ends(&mut self, event: &Event, status: &str, failure: Option<(&Failure, Option<String>)>) {
-        let mut said = status.to_owned();
-        let span = self.started.map_or(Millis::ZERO, |started| event.time.since(started));
-        if span > Millis::ZERO {
-            said.push_str(&format!(" after {}", labels::took(span)));
-        }
-        if let Some((failure, step)) = failure {
-            if let Some(step) = step {
-                said.push_str(&format!(" in {step}"));
-            }
-            said.push_str(&format!(": {}", clean(&failure.error)));
-            if !failure.cause.is_empty() {
-                said.push_str(&format!(": {}", clean(&failure.cause)));
-            }
-        }
-        self.status.ending = Some(said);
+    fn ends(&mut self, event: &Event, status: &'static str, failure: Option<(&Failure, Option<String>)>) {
+        let (failure, step) = failure.map_or((None, None), |(failure, step)| (Some(failure.clone()), step));
+        self.status.ending = Some(Ending {
+            status,
+            took: self.started.map_or(Millis::ZERO, |started| event.time.since(started)),
+            step,
+            failure,
+        });
     }
 
     fn step(&mut self, flow: &Flow, step: StepId, event: &Event) {

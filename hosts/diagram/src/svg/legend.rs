@@ -5,6 +5,7 @@ use super::{Anchor, FlowStatus, Font, Layout, Line, LineKind, Tone, small, style
 use crate::icon::Icon;
 use crate::layout::{Face, Shape};
 use crate::status::Status;
+use crate::words::Words;
 use std::fmt::Write;
 
 /// The height of a row.
@@ -36,11 +37,11 @@ impl Entry {
 
 impl Legend {
     /// The entries for a picture, in rows of this width.
-    pub(super) fn new(layout: &Layout, status: Option<&FlowStatus>, room: i32) -> Self {
+    pub(super) fn new(layout: &Layout, status: Option<&FlowStatus>, words: Words, room: i32) -> Self {
         let states = status.map(FlowStatus::occurring).unwrap_or_default();
         let states = states
             .into_iter()
-            .map(|(status, count)| Entry::State(status, format!("{} ({count})", status.as_str())));
+            .map(|(status, count)| Entry::State(status, format!("{} ({count})", words.say(status.as_str()))));
         let kinds = [
             (LineKind::Goto, "goto"),
             (LineKind::Catch, "caught error"),
@@ -50,13 +51,12 @@ impl Legend {
         let lines = kinds
             .into_iter()
             .filter(|(kind, _)| occurs(*kind))
-            .map(|(kind, text)| Entry::Line(kind, false, text));
-        let taken =
-            layout
-                .lines
-                .iter()
-                .any(|line| line.taken)
-                .then_some(Entry::Line(LineKind::Next, true, "way taken"));
+            .map(|(kind, text)| Entry::Line(kind, false, words.say(text)));
+        let taken = layout.lines.iter().any(|line| line.taken).then_some(Entry::Line(
+            LineKind::Next,
+            true,
+            words.say("way taken"),
+        ));
         let (mut x, mut y) = (0, 0);
         let mut entries = Vec::new();
         for entry in states.chain(lines).chain(taken) {

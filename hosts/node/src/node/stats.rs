@@ -1,12 +1,16 @@
 //! What happened in the last hour and day, counted as turns pass. Histories are not read for it. The hour of a new process
-//! begins at zero, the day goes on.
+//! begins at zero; the day and the steps go on.
 
 mod day;
+mod spans;
+mod steps;
 
 pub use day::{DayCounts, LastDay};
+pub use steps::StepFigures;
 
 use super::Node;
-use day::{Day, QUARTER_MINUTES};
+use day::{Day, QUARTER_MINUTES, Stored};
+use spans::Spans;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventKind, Status};
@@ -15,6 +19,7 @@ use starbridge_runtime::{Outgoing, Shard};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use steps::{LastSteps, OwnSteps, Shelf};
 
 /// How many minutes are kept, the one that is passing among them.
 const MINUTES: i64 = 60;
@@ -110,66 +115,6 @@ impl FlowCounts {
     }
 }
 
-/// Spans of time, counted by their length.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Spans(Vec<u64>);
-
-impl Spans {
-    /// The place of a length: four for each power of two.
-    fn place(span: Millis) -> usize {
-        match span.0 {
-            0..4 => usize::try_from(span.0).unwrap_or_default(),
-            long => {
-                let power = long.ilog2();
-                let quarter = (long >> (power - 2)) & 3;
-                usize::try_from(u64::from(power - 1) * 4 + quarter).unwrap_or_default()
-            }
-        }
-    }
-
-    /// The longest span that has this place.
-    fn longest(place: usize) -> Millis {
-        let place = place as u64;
-        match place {
-            0..4 => Millis(place),
-            _ => {
-                let power = (place / 4 + 1).min(62);
-                Millis((((place % 4) + 5) << (power - 2)).saturating_sub(1))
-            }
-        }
-    }
-
-    fn see(&mut self, span: Millis) {
-        let place = Self::place(span);
-        if self.0.len() <= place {
-            self.0.resize(place + 1, 0);
-        }
-        if let Some(count) = self.0.get_mut(place) {
-            *count += 1;
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        for (sum, count) in self.0.iter_mut().zip(&other.0) {
-            *sum += count;
-        }
-    }
-
-    fn within(&self, share: f64) -> Option<Millis> {
-        let all: u64 = self.0.iter().sum();
-        let wanted = (all as f64 * share).ceil() as u64;
-        let mut seen = 0;
-        let place = self.0.iter().position(|count| {
-            seen += count;
-            *count > 0 && seen >= wanted
-        });
-        place.map(Self::longest)
-    }
-}
-
 /// What is counted of a span of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -225,6 +170,7 @@ struct Ring {
     places: Vec<(i64, Tally)>,
     /// The minute of the turn that was seen last.
     minute: i64,
+    steps: OwnSteps,
 }
 
 impl Ring {
@@ -253,6 +199,7 @@ impl Ring {
                         see_event(tally, shard, execution, event);
                     }
                 }
+                self.steps.see(shard, execution, events);
             }
             Outgoing::Send { .. } => {
                 if let Some(tally) = self.now() {
@@ -348,10 +295,12 @@ pub struct Stats {
     since: Timestamp,
     owners: Arc<Mutex<Vec<OwnStats>>>,
     day: Arc<Mutex<Day>>,
+    shelf: Arc<Mutex<Shelf>>,
 }
 
-/// The kind under which a store has the quarters of the last day.
+/// The kinds under which a store has the quarters of the last day, and the steps of each flow.
 const STORED: &str = "stats";
+const STORED_STEPS: &str = "step-stats";
 /// A process that ends by itself writes once more; of one that does not, so much is not counted.
 const BETWEEN_WRITES: Duration = Duration::from_secs(60);
 
@@ -372,6 +321,7 @@ impl Stats {
             since,
             owners: Arc::default(),
             day: Arc::new(Mutex::new(Day::new(since))),
+            shelf: Arc::default(),
         }
     }
 
@@ -416,10 +366,30 @@ impl Stats {
             .last((self.since, now), flow, |quarter| self.quarter(quarter))
     }
 
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of the attempts of a flow's steps, or of all flows'.
+    fn attempts(&self, flow: Option<&str>) -> LastSteps {
+        let mut sum = LastSteps::default();
+        self.shelf().add_to(flow, &mut sum);
+        for owner in self.owners().clone() {
+            owner.lock().steps.add_to(flow, &mut sum);
+        }
+        sum
+    }
+
+    /// How the latest attempts of each step of a flow ended within the day before now.
+    pub fn steps(&self, now: Timestamp, flow: &str) -> BTreeMap<Text, StepFigures> {
+        self.attempts(Some(flow)).figures(now, flow)
+    }
+
     /// Takes up the day that a store has.
     pub(super) fn take_up(&self, store: &(impl KeyValue + ?Sized)) -> Result<(), StoreError> {
         let stored = store.list_values(STORED)?;
         self.day.lock().unwrap_or_else(PoisonError::into_inner).take_up(&stored);
+        self.shelf().take_up(&store.list_values(STORED_STEPS)?);
         Ok(())
     }
 
@@ -427,11 +397,14 @@ impl Stats {
     pub(super) fn keep(&self, store: &(impl KeyValue + ?Sized), now: Timestamp) -> Result<(), StoreError> {
         let wanted = self.day(now).to_store(now, |quarter| self.quarter(quarter));
         for one in wanted {
-            match &one.1 {
-                Some(text) => store.put_value(STORED, &one.0, text, None)?,
-                None => drop(store.delete_value(STORED, &one.0, None)?),
-            }
+            write(store, STORED, &one)?;
             self.day(now).is_stored(&one);
+        }
+        let attempts = self.attempts(None);
+        let wanted = self.shelf().to_store(attempts, now);
+        for one in wanted {
+            write(store, STORED_STEPS, &one)?;
+            self.shelf().is_stored(&one);
         }
         Ok(())
     }
@@ -455,6 +428,14 @@ impl Stats {
             hour.minutes.push((begin(minute), tally.counts));
         }
         hour
+    }
+}
+
+/// Writes a text, or deletes it.
+fn write(store: &(impl KeyValue + ?Sized), kind: &str, (name, text): &Stored) -> Result<(), StoreError> {
+    match text {
+        Some(text) => store.put_value(kind, name, text, None),
+        None => store.delete_value(kind, name, None).map(drop),
     }
 }
 
@@ -568,23 +549,5 @@ mod tests {
         assert_eq!((tally.failures.len(), tally.flows.len()), (MAX_FAILURES, MAX_FLOWS));
         let kept: u64 = tally.failures.values().map(|counts| counts.executions).sum();
         assert_eq!(kept + tally.other_failures, 1_000);
-    }
-
-    #[test]
-    fn spans_are_at_most_a_quarter_too_long() {
-        for length in (0..5_000).chain([86_400_000, 31_536_000_000]) {
-            let longest = Spans::longest(Spans::place(Millis(length))).0;
-            assert!(
-                length <= longest && longest <= length + length / 4,
-                "{length}: {longest}"
-            );
-        }
-        let mut spans = Spans::default();
-        assert_eq!(spans.within(0.5), None);
-        for length in 1..=100 {
-            spans.see(Millis(length));
-        }
-        assert_eq!(spans.within(0.5), Some(Millis(55)));
-        assert_eq!(spans.within(1.0), Some(Millis(111)));
     }
 }

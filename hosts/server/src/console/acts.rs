@@ -168,23 +168,27 @@ async fn filled_in(wanted: &[FormField], fields: &Fields) -> Result<Option<Value
     let mut input = Object::new();
     for field in wanted {
         let key = format!("field.{}", field.name);
+        let wanted = match &field.kind {
+            FieldKind::Number => "a number",
+            FieldKind::Whole => "a whole number",
+            FieldKind::Flag => "true or false",
+            FieldKind::Text | FieldKind::OneOf(_) | FieldKind::Json => "",
+        };
+        let wrong = || Problem::bad(format!("{} must be {wanted}", quoted(&field.name)));
         let value = match &field.kind {
             FieldKind::Text | FieldKind::OneOf(_) => fields.text(&key),
-            FieldKind::Number | FieldKind::Flag | FieldKind::Json => fields.json(&key).await?,
+            FieldKind::Json => fields.json(&key).await?,
+            FieldKind::Number | FieldKind::Whole | FieldKind::Flag => fields.json(&key).await.map_err(|_| wrong())?,
         };
         let Some(value) = value else { continue };
+        // The schema says whether a number has to be whole.
         let fits = match field.kind {
-            FieldKind::Number => matches!(value, Value::Number(_)),
+            FieldKind::Number | FieldKind::Whole => matches!(value, Value::Number(_)),
             FieldKind::Flag => matches!(value, Value::Bool(_)),
             FieldKind::Text | FieldKind::OneOf(_) | FieldKind::Json => true,
         };
         if !fits {
-            let wanted = if field.kind == FieldKind::Flag {
-                "true or false"
-            } else {
-                "a number"
-            };
-            return Err(Problem::bad(format!("{} must be {wanted}", quoted(&field.name))).into());
+            return Err(wrong().into());
         }
         input.insert(Text::from(field.name.as_str()), value);
     }

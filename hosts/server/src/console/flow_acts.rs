@@ -1,5 +1,6 @@
 //! Putting a version of a flow: it is checked first, and what differs is shown.
 
+use super::acts::members;
 use super::answer::Refusal;
 use super::form::Form;
 use super::page::Page;
@@ -69,4 +70,39 @@ pub async fn put(Path(name): Path<String>, form: Form) -> Response {
     };
     let done: Result<String, Refusal> = done.await;
     page.lead(done)
+}
+
+/// Changes what is set for a flow.
+async fn change(page: Page, name: &str, changes: Value, said: &str) -> Response {
+    let done = page.ask.send("PATCH", "/v1/flows/{name}", &[name], Some(changes)).await;
+    page.lead(done.map(|_| format!("/flows/{}?done={said}", path_part(name))))
+}
+
+/// `POST /flows/{name}/pause`
+pub async fn pause(Path(name): Path<String>, form: Form) -> Response {
+    change(form.page, &name, members([("paused", Some(true.into()))]), "set").await
+}
+
+/// `POST /flows/{name}/resume`
+pub async fn resume(Path(name): Path<String>, form: Form) -> Response {
+    change(form.page, &name, members([("paused", Some(false.into()))]), "set").await
+}
+
+/// `POST /flows/{name}/limit`
+pub async fn limit(Path(name): Path<String>, form: Form) -> Response {
+    let (page, fields) = (form.page, form.fields);
+    match fields.json("maxRunning").await {
+        Ok(limit) => {
+            let limit = limit.unwrap_or(Value::Null);
+            change(page, &name, members([("maxRunning", Some(limit))]), "set").await
+        }
+        Err(refusal) => page.lead(Err(refusal)),
+    }
+}
+
+/// `POST /flows/{name}/hide`
+pub async fn hide(Path(name): Path<String>, form: Form) -> Response {
+    let page = form.page;
+    let done = page.ask.send("DELETE", "/v1/flows/{name}", &[&name], None).await;
+    page.lead(done.map(|_| "/flows?done=hide".to_owned()))
 }

@@ -136,8 +136,8 @@ impl Fields {
             Value::read_bounded(text.as_bytes(), Value::most_memory(text.len()))
         });
         let read = read.await.map_err(Problem::from)?;
-        read.map(Some).map_err(|_| {
-            let detail = format!("the field {} is not JSON, or nested too deep", quoted(key));
+        read.map(Some).map_err(|error| {
+            let detail = format!("the field {} can't be read as JSON: {error}", quoted(key));
             Problem::bad(detail).into()
         })
     }

@@ -10,9 +10,10 @@ use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_console::{
-    ExecutionParts, FILTERS, FlowParts, ListParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View, address_of, asset,
+    ExecutionParts, FILTERS, FlowParts, Language, ListParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View,
+    address_of, asset,
 };
-use starbridge_diagram::svg_in_page;
+use starbridge_diagram::{Words, svg_in_page};
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
 use starbridge_node::node::{Node, filter_pairs};
@@ -146,7 +147,7 @@ pub async fn execution(page: Page, Path(id): Path<String>, query: Parameters) ->
 
 /// What an execution's page knows of in its address.
 const PLACES: &[&str] = &[
-    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "item", "items", "done",
+    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "step", "type", "item", "items", "done",
 ];
 
 /// A number in the address of a page.
@@ -212,8 +213,8 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
     let ended = execution.get("endedTime").is_some();
     let Waiting { open, manual, awaiting } = waiting(page, id, &execution, ended).await?;
     let of = id.to_owned();
-    let (app, at) = (page.app.clone(), view.at);
-    let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at));
+    let (app, at, words) = (page.app.clone(), view.at, words(page));
+    let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at, words));
     let (graph, definition, end) = drawing.await??;
     let parts = ExecutionParts {
         view,
@@ -223,6 +224,10 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         steps: &steps,
         events: &events,
         failed_only: failed,
+        event_filter: [
+            asked.get("step").unwrap_or_default(),
+            asked.get("type").unwrap_or_default(),
+        ],
         visit: &visit,
         iterations: &iterations,
         items_only: asked.get("items").unwrap_or_default(),
@@ -265,10 +270,16 @@ fn of_events(asked: &Asked, view: &View<'_>, failed: bool) -> Vec<(&'static str,
     if failed {
         query.push(("failed", "true".to_owned()));
     }
+    let some = ["step", "type"].map(|key| (key, asked.get(key)));
+    let is_filtered = failed || some.iter().any(|(_, value)| value.is_some());
+    query.extend(
+        some.into_iter()
+            .filter_map(|(key, value)| Some((key, value?.to_owned()))),
+    );
     let around = view.at.map(|at| at.saturating_sub(AROUND).max(1).to_string());
     match asked.get("events").map(str::to_owned).or(around) {
         Some(from) => query.push(("from", from)),
-        None if failed => {}
+        None if is_filtered => {}
         None => query.push(("order", "desc".to_owned())),
     }
     query
@@ -327,9 +338,17 @@ async fn described(page: &Page, id: &str, data: bool) -> Result<Value, Refusal> 
     page.ask.get("/v1/executions/{id}", &[id], without).await
 }
 
+/// The words of a page's picture.
+fn words(page: &Page) -> Words {
+    match page.frame.language {
+        Language::English => Words::English,
+        Language::Chinese => Words::Chinese,
+    }
+}
+
 /// The picture of an execution after an event, its definition, and the number of its last event. A long history has no
 /// picture.
-fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>) -> Result<(String, Value, u64), Problem> {
+fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>, words: Words) -> Result<(String, Value, u64), Problem> {
     let last = node.last_event(id)?;
     let folded = match at.unwrap_or(last.0) {
         0..=DRAWN_EVENTS => Some(app.folds.get(node, id, at.map(EventId))?),
@@ -337,7 +356,7 @@ fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>) -> Result<(String, V
     };
     let graph = folded.as_ref().map(|folded| {
         let status = folded.fold.marks.clone().finish();
-        svg_in_page(&folded.flow, Some(&status))
+        svg_in_page(&folded.flow, Some(&status), words)
     });
     let flow = match folded {
         Some(folded) => folded.flow,
@@ -367,6 +386,7 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
             other => of(other).await?,
         };
         let versions = ask.get("/v1/flows/{name}/versions", &[&name], &[]).await?;
+        let stats = ask.get("/v1/stats", &[], &[("flow", &name)]).await?;
         let like = match asked.get("like") {
             None => Value::Null,
             Some(id) => {
@@ -379,12 +399,15 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
             .and_then(Value::as_number)
             .and_then(serde_json::Number::as_u64);
         let running = page.app.node.flows().running(&name, number.unwrap_or_default());
-        let graph = running.map(|flow| svg_in_page(&flow, None)).unwrap_or_default();
+        let graph = running
+            .map(|flow| svg_in_page(&flow, None, words(&page)))
+            .unwrap_or_default();
         let parts = FlowParts {
             flow: &flow,
             versions: &versions,
             other: &other,
             graph: &graph,
+            stats: &stats,
             like: &like,
             done: asked.get("done").unwrap_or_default(),
         };
@@ -441,19 +464,44 @@ macro_rules! table {
 
 table! {
     /// `GET /flows`
-    flows "/v1/flows" [] [];
+    flows "/v1/flows" ["done"] [];
     /// `GET /queues`
     queues "/v1/queues" ["cursor"] [("limit", "100")];
     /// `GET /keys`
     keys "/v1/keys" ["cursor", "done"] [("limit", "100")];
     /// `GET /schedules`
     schedules "/v1/schedules" ["done"] [("next", "5")];
-    /// `GET /inbox`
-    inbox "/v1/executions" ["cursor"] [("reason", "manual"), ("limit", "100")];
     /// `GET /bulk`
     bulk "/v1/bulk" ["cursor"] [("limit", "100")];
     /// `GET /audit`
     audit "/v1/audit" ["cursor"] [("limit", "100")];
+}
+
+/// `GET /inbox`
+pub async fn inbox(page: Page, query: Parameters) -> Response {
+    let made = async {
+        let asked = Asked::of(query, &["cursor"])?;
+        let list = async |reason: &'static str, more: &[(&str, &str)]| {
+            let query = [&[("reason", reason), ("limit", "100")], more].concat();
+            page.ask.get("/v1/executions", &[], &query).await
+        };
+        let manual = list("manual", &asked.pairs(&[])).await?;
+        let callbacks = list("callback", &[]).await?;
+        Ok(starbridge_console::inbox(&page.frame, &manual, &callbacks))
+    };
+    let made: Result<String, Refusal> = made.await;
+    page.answer(made)
+}
+
+/// `GET /settings`
+pub async fn settings(page: Page) -> Response {
+    let made = async {
+        let me = page.ask.get("/v1/me", &[], &[]).await?;
+        let stats = page.ask.get("/v1/stats", &[], &[]).await?;
+        Ok(starbridge_console::settings(&page.frame, &me, &stats))
+    };
+    let made: Result<String, Refusal> = made.await;
+    page.answer(made)
 }
 
 /// `GET /console/{file}`

@@ -69,6 +69,9 @@ pub const ROUTES: &[Route] = &[
         get(bulk::preview)
     }),
     page("/bulk/{id}", READ, "A bulk job", || get(bulk::job)),
+    page("/settings", READ, "Who one is, and what serves", || {
+        get(pages::settings)
+    }),
     page("/audit", ADMIN, "What operators did", || get(pages::audit)),
     page("/signin", None, "The form that takes a token", || get(signing_in::form)),
     page("/console/{file}", None, "A file that pages need", || get(pages::file)),
@@ -86,6 +89,14 @@ pub const ROUTES: &[Route] = &[
     act("/flows/{name}/put", ADMIN, "Puts a version of a flow", || {
         post(flow_acts::put)
     }),
+    act("/flows/{name}/pause", ADMIN, "Pauses a flow", || post(flow_acts::pause)),
+    act("/flows/{name}/resume", ADMIN, "Ends a flow's pause", || {
+        post(flow_acts::resume)
+    }),
+    act("/flows/{name}/limit", ADMIN, "Sets how many run at a time", || {
+        post(flow_acts::limit)
+    }),
+    act("/flows/{name}/hide", ADMIN, "Hides a flow", || post(flow_acts::hide)),
     act("/executions/{id}/stop", OPERATE, "Stops it", || post(acts::stop)),
     act("/executions/{id}/redrive", OPERATE, "Lets it go on", || {
         post(acts::redrive)

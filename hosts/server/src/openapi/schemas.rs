@@ -524,6 +524,7 @@ fn bulk() -> Schemas {
         ("step", text()),
         ("endedFrom", time()),
         ("endedTo", time()),
+        ("view", text()),
     ]);
     let bulk = [
         ("action!", action),

@@ -1,6 +1,7 @@
 //! Bulk jobs: an act on many executions.
 
 use super::route::{PAGE, Route};
+use super::views::missing;
 use crate::App;
 use crate::answers::aside;
 use crate::caller::MayAll;
@@ -152,6 +153,7 @@ async fn put(
         return Err(Problem::new(StatusCode::FORBIDDEN, "Forbidden", detail));
     }
     let filter = body.object("filter")?.unwrap_or_default();
+    let filter = with_view(&app, filter).await?;
     let chosen = read_filter(&filter)?;
     let executions = body.get("executions").map(read_ids).transpose()?;
     let all = body.flag("all")?.unwrap_or(false);
@@ -188,6 +190,32 @@ async fn put(
     let shape = job_shape(&job.map_err(refused)?);
     room.write(StatusCode::CREATED, shape.json_len(), move || Ok(shape))
         .await
+}
+
+/// The filter with what the view in it shows. The job keeps what the view means now.
+async fn with_view(app: &App, filter: Object) -> Answer<Object> {
+    let Some(view) = filter.get("view") else {
+        return Ok(filter);
+    };
+    let wrong = || Problem::bad("`filter`: `view` must be the name of a view");
+    let name = view.as_text().ok_or_else(wrong)?.clone();
+    let rest = filter.iter().filter(|(key, _)| **key != *"view");
+    let mut filter: Object = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let of = name.clone();
+    let view = aside(&app.node, move |node| node.saved_view(&of)).await??;
+    let view = view.ok_or_else(|| missing(&name))?;
+    for (key, value) in &view.filter {
+        if filter.contains_key(key) {
+            let detail = format!(
+                "`filter`: the view {} has `{}` itself: leave it out",
+                quoted(&name),
+                key.as_str()
+            );
+            return Err(Problem::bad(detail));
+        }
+        filter.insert(key.clone(), value.clone());
+    }
+    Ok(filter)
 }
 
 /// The filter of a job. An empty text in it would match everything.

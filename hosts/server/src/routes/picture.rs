@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use starbridge_diagram::{Status, svg, svg_in_page};
+use starbridge_diagram::{Status, Words, svg, svg_in_page};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
@@ -92,8 +92,10 @@ async fn drawn(app: &App, id: String, at: Option<EventId>, in_page: bool) -> Ans
     let made = aside(&app.node, move |node| {
         let folded = of.folds.get(node, &id, at)?;
         let status = folded.fold.marks.clone().finish();
-        let draw = if in_page { svg_in_page } else { svg };
-        Ok::<_, Problem>(draw(&folded.flow, Some(&status)))
+        Ok::<_, Problem>(match in_page {
+            true => svg_in_page(&folded.flow, Some(&status), Words::English),
+            false => svg(&folded.flow, Some(&status)),
+        })
     });
     made.await?
 }

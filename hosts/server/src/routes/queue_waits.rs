@@ -35,7 +35,7 @@ pub(super) fn because(id: &str, view: &QueueView) -> Because {
         ),
         Some(most) => (
             "limit",
-            format!("workers hold {} tasks, and {most} may be held", view.held),
+            format!("workers hold {}, and {most} may be held", tasks(view.held as u64)),
             format!("starbridge queue set {name} --max-concurrent {}", most + 1),
         ),
         None if view.settings.rate_per_second.is_some() && view.workers > 0 => (
@@ -43,9 +43,23 @@ pub(super) fn because(id: &str, view: &QueueView) -> Because {
             "as many tasks were taken as may be in a second".to_owned(),
             first,
         ),
-        None => ("behind", format!("{} tasks wait there", view.waiting), first),
+        None => (
+            "behind",
+            match view.waiting {
+                1 => "1 task waits there".to_owned(),
+                waiting => format!("{waiting} tasks wait there"),
+            },
+            first,
+        ),
     };
     Because { word, text, act }
+}
+
+fn tasks(count: u64) -> String {
+    match count {
+        1 => "1 task".to_owned(),
+        count => format!("{count} tasks"),
+    }
 }
 
 /// Adds the state of the queue: who polls for its tasks, and how many may be held.

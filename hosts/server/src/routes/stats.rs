@@ -9,9 +9,10 @@ use axum::routing::get;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::http::reading::Query;
-use starbridge_node::node::{Counts, FailureCounts, FailureKind, FlowCounts, LastHour};
+use starbridge_node::node::{Counts, FailureCounts, FailureKind, FlowCounts, LastHour, StepFigures};
 use starbridge_node::problem::Answer;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
@@ -21,7 +22,10 @@ pub(super) const ROUTES: &[Route] = &[Route {
     path: "/v1/stats",
     scope: Some(Scope::Read),
     summary: "What happened in the last hour, as this process counted it: starts, ends, failures, by minute and by flow; and in the last day, by quarters of an hour",
-    query: &[("flow", "failures, figures and day of this flow only")],
+    query: &[(
+        "flow",
+        "failures, figures and day of this flow only, and the figures of its steps",
+    )],
     body: None,
     answers: &[(200, "the counts; `since` says from when on", Some("Stats"))],
     handler: Some(|| get(stats)),
@@ -57,6 +61,9 @@ async fn stats(State(app): State<App>, query: Parameters) -> Answer {
     set("failures", failures.into());
     set("otherFailures", others.into());
     set("flows", flows(&hour, query.get("flow")).into());
+    let of = query.get("flow");
+    let steps = of.map(|flow| app.node.stats().steps(now, flow));
+    set("steps", steps.map(|all| of_steps(&all)).unwrap_or_default().into());
     let mut server = Object::new();
     server.insert("version".into(), env!("CARGO_PKG_VERSION").into());
     server.insert("startedTime".into(), app.node.stats().since().to_string().into());
@@ -125,6 +132,27 @@ fn flows(hour: &LastHour, flow: Option<&str>) -> Vec<Value> {
         shape.insert("started".into(), flow.counts.started.into());
         shape.insert("ended".into(), ended.into());
         shape.insert("failed".into(), flow.counts.failed().into());
+        shape.insert("medianMs".into(), within(0.5));
+        shape.insert("p95Ms".into(), within(0.95));
+        shape.into()
+    });
+    shown.collect()
+}
+
+/// The figures of a flow's steps.
+fn of_steps(all: &BTreeMap<Text, StepFigures>) -> Vec<Value> {
+    let shown = all.iter().map(|(step, figures)| {
+        let within = |share| {
+            figures
+                .within(share)
+                .map(|span| Value::from(span.0))
+                .unwrap_or_default()
+        };
+        let mut shape = Object::new();
+        shape.insert("step".into(), step.clone().into());
+        shape.insert("since".into(), figures.since.to_string().into());
+        shape.insert("attempts".into(), figures.attempts.into());
+        shape.insert("failed".into(), figures.failed.into());
         shape.insert("medianMs".into(), within(0.5));
         shape.insert("p95Ms".into(), within(0.95));
         shape.into()

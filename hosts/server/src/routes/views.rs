@@ -63,7 +63,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-fn missing(name: &str) -> Problem {
+pub(super) fn missing(name: &str) -> Problem {
     Problem::missing("NoSuchView", format!("there is no view {}", quoted(name)))
 }
 

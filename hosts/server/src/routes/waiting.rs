@@ -203,10 +203,10 @@ fn of_flow(view: &KeyView, place: &str) -> Told {
     let limit = view.kept.limit().unwrap_or_default();
     Told {
         reason: WaitingReason::FlowLimit,
-        text: format!(
-            "{} executions of the flow `{flow}` run, and {limit} may; {place}",
-            view.held
-        ),
+        text: match view.held {
+            1 => format!("1 execution of the flow `{flow}` runs, and {limit} may; {place}"),
+            held => format!("{held} executions of the flow `{flow}` run, and {limit} may; {place}"),
+        },
         act: Some(format!(
             "starbridge flow set {flow} --max-running {}",
             limit.max(view.held) + 1

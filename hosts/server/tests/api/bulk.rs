@@ -52,6 +52,37 @@ fn counts(job: &Value) -> [u64; 5] {
 }
 
 #[tokio::test]
+pub async fn bulk_job_is_for_what_a_view_shows() {
+    let server = serving().await;
+    begin(&server, "waits", 4).await;
+    let odd = json!({"filter": {"labels": {"odd": "1"}}});
+    let put = server.put("/v1/views/the%20odd%20ones", odd).await;
+    assert_eq!(put.status, 201, "{put:?}");
+    let bulk = |filter: Value| json!({"action": "stop", "filter": filter, "dryRun": true});
+    let preview = server
+        .post("/v1/bulk", bulk(json!({"view": "the odd ones", "flow": "waits"})))
+        .await;
+    assert_eq!(
+        (preview.status, &preview.body["executions"]),
+        (200, &json!(2)),
+        "{preview:?}"
+    );
+    let none = server.post("/v1/bulk", bulk(json!({"view": "the even ones"}))).await;
+    assert_eq!(none.code(), (404, "NoSuchView"));
+    for odd in [
+        json!({"view": 7}),
+        json!({"view": "the odd ones", "labels": {"odd": "0"}}),
+    ] {
+        assert_eq!(server.post("/v1/bulk", bulk(odd)).await.code(), (400, "BadRequest"));
+    }
+    let job = json!({"action": "stop", "filter": {"view": "the odd ones"}});
+    let job = server.post("/v1/bulk", job).await;
+    // What the view means is kept: it may be another one tomorrow.
+    assert_eq!(job.body["filter"], json!({"labels": {"odd": "1"}}));
+    assert_eq!(over(&server, &job.body).await["done"], 2);
+}
+
+#[tokio::test]
 pub async fn bulk_job_deals_with_what_matched() {
     let server = serving().await;
     begin(&server, "waits", 70).await;

@@ -2,6 +2,7 @@
 
 use crate::console::{Browser, serving};
 use crate::harness::{Running, asleep};
+use crate::mailbox::eventually;
 use serde_json::json;
 use starbridge_server::Access;
 
@@ -131,7 +132,7 @@ async fn many_executions_are_stopped_by_a_job_that_says_first_what_it_is_for() {
     assert_eq!(browser.get(&format!("/bulk/new?action=odd&id={id}")).await.status, 400);
     let one = browser.get(&format!("/bulk/new?action=pause&flow=f&id={id}")).await;
     assert!(
-        one.text.contains("Pause: 1 executions") && !one.text.contains("name=\"typed\""),
+        one.text.contains("Pause: 1 execution<") && !one.text.contains("name=\"typed\""),
         "{}",
         one.text
     );
@@ -148,7 +149,7 @@ async fn many_executions_are_stopped_by_a_job_that_says_first_what_it_is_for() {
         let shown = server.get(&format!("/v1{job}")).await.body;
         (shown["state"] == "done").then_some(shown)
     };
-    assert_eq!(crate::mailbox::eventually("an end of the job", over).await["done"], 1);
+    assert_eq!(eventually("an end of the job", over).await["done"], 1);
     let shown = browser.get(&job).await;
     assert!(shown.text.contains(&format!("/executions/{id}")), "{}", shown.text);
     assert_eq!(browser.get(&format!("{job}?result=failed")).await.status, 200);
@@ -192,10 +193,7 @@ async fn all_that_match_are_stopped(server: &Running, browser: &Browser, forgery
         let shown = server.get(&format!("/v1{job}")).await.body;
         (shown["state"] == "done").then_some(shown)
     };
-    assert_eq!(
-        crate::mailbox::eventually("an end of the second job", over).await["done"],
-        101
-    );
+    assert_eq!(eventually("an end of the second job", over).await["done"], 101);
     let items = browser.get(&format!("{job}?result=done")).await.text;
     assert!(items.contains("rel=\"next\"") && items.matches("href=\"/executions/").count() >= 100);
 }
@@ -239,7 +237,7 @@ async fn many_are_deleted_by_who_may_do_everything_and_types_their_number() {
         let list = admin.get("/executions?flow=f").await.text;
         list.contains("No execution matches the filter.").then_some(())
     };
-    crate::mailbox::eventually("an empty list", gone).await;
+    eventually("an empty list", gone).await;
 }
 
 #[tokio::test]
@@ -374,4 +372,101 @@ async fn version_is_checked_compared_and_put_by_pages() {
         "{compared}"
     );
     assert_eq!(browser.get("/flows/f?compare=9").await.status, 404);
+}
+
+#[tokio::test]
+async fn flow_is_paused_limited_and_hidden_by_pages() {
+    let server = serving(Access::default()).await;
+    server.flow("nap", asleep()).await;
+    let browser = Browser::at(&server.base);
+    let shown = browser.get("/flows/nap").await;
+    let forgery = [("forgery", shown.forgery())];
+    let forgery = [(forgery[0].0, forgery[0].1.as_str())];
+    assert!(shown.text.contains("action=\"/flows/nap/pause\""), "{}", shown.text);
+    let paused = browser.send("/flows/nap/pause", &forgery).await;
+    assert_eq!((paused.status, paused.leads.as_str()), (303, "/flows/nap?done=set"));
+    assert_eq!(server.get("/v1/flows/nap").await.body["paused"], true);
+    let shown = browser.get("/flows/nap").await;
+    assert!(shown.text.contains("action=\"/flows/nap/resume\""), "{}", shown.text);
+    assert_eq!(browser.send("/flows/nap/resume", &forgery).await.status, 303);
+    let limit = |value| [forgery[0], ("maxRunning", value)];
+    assert_eq!(browser.send("/flows/nap/limit", &limit("3")).await.status, 303);
+    let flow = server.get("/v1/flows/nap").await.body;
+    assert_eq!((&flow["paused"], &flow["maxRunning"]), (&json!(false), &json!(3)));
+    assert_eq!(browser.send("/flows/nap/limit", &limit("")).await.status, 303);
+    assert!(server.get("/v1/flows/nap").await.body["maxRunning"].is_null());
+    let refused = browser.send("/flows/nap/limit", &limit("many")).await;
+    // The page with the form is one step away.
+    assert!(refused.text.contains("href=\"/flows/nap\""), "{}", refused.text);
+    assert_eq!(refused.status, 400);
+    let hidden = browser.send("/flows/nap/hide", &forgery).await;
+    assert_eq!((hidden.status, hidden.leads.as_str()), (303, "/flows?done=hide"));
+    assert!(browser.get(&hidden.leads).await.text.contains("It is hidden."));
+    assert_eq!(browser.get("/flows/nap").await.status, 404);
+}
+
+#[tokio::test]
+async fn inbox_leads_to_decisions_and_settings_say_who_one_is() {
+    let server = serving(Access::default()).await;
+    let approve = json!({"type": "task", "name": "approve", "resourceArn": "http://127.0.0.1:1/", "retry": [],
+        "catch": [{"errors": ["FnF.ALL"], "manual": true}]});
+    server.flow("ask", json!([approve])).await;
+    let begun = server.post("/v1/flows/ask/executions", json!({"name": "ask-1"})).await;
+    let id = begun.body["id"].as_str().unwrap();
+    let browser = Browser::at(&server.base);
+    eventually("a question", || async {
+        let inbox = browser.get("/inbox").await.text;
+        inbox
+            .contains(&format!("href=\"/executions/{id}#decisions\""))
+            .then_some(())
+    })
+    .await;
+    let settings = browser.get("/settings").await;
+    assert!(
+        settings.text.contains("none needed") && settings.text.contains(env!("CARGO_PKG_VERSION")),
+        "{}",
+        settings.text
+    );
+}
+
+#[tokio::test]
+async fn form_says_which_field_is_no_number_and_events_are_those_of_a_step() {
+    let server = serving(Access::default()).await;
+    let schema = json!({"type": "object", "properties": {"id": {"type": "integer"}, "price": {"type": "number"}}});
+    let steps = json!([{"type": "pass", "name": "first"}, {"type": "pass", "name": "second"}]);
+    let flow = json!({"version": "v1", "type": "flow", "inputSchema": schema, "steps": steps});
+    assert_eq!(server.put("/v1/flows/order", flow).await.status, 201);
+    let browser = Browser::at(&server.base);
+    let shown = browser.get("/flows/order").await;
+    let forgery = shown.forgery();
+    assert!(shown.text.contains("type=\"number\" step=\"1\"") && shown.text.contains("step=\"any\""));
+    let form = |field: &'static str, value: &'static str| {
+        [
+            ("forgery", forgery.as_str()),
+            ("form", "fields"),
+            ("version", "1"),
+            (field, value),
+        ]
+    };
+    for (field, value, said) in [
+        ("field.id", "A17", "`id` must be a whole number"),
+        ("field.price", "cheap", "`price` must be a number"),
+    ] {
+        let refused = browser.send("/flows/order/start", &form(field, value)).await;
+        assert!(refused.status == 400 && refused.text.contains(said), "{}", refused.text);
+    }
+    let begun = browser.send("/flows/order/start", &form("field.id", "17")).await;
+    assert_eq!(begun.status, 303, "{}", begun.text);
+    let (page, _) = begun.leads.split_once('?').unwrap();
+    let wait = format!("/v1{page}?wait=10");
+    assert_eq!(server.get(&wait).await.body["status"], "Succeeded");
+    let events = browser
+        .get(&format!("{page}?tab=events&step=second&type=StepEntered"))
+        .await;
+    assert!(
+        events.text.contains("<td>StepEntered</td><td>second</td>"),
+        "{}",
+        events.text
+    );
+    assert!(!events.text.contains("<td>first</td>") && !events.text.contains("<td>StepSucceeded</td>"));
 }

@@ -55,5 +55,19 @@ pub async fn stats_count_starts_ends_and_what_failed() {
     assert_eq!(one["flows"][0]["started"], 3);
     assert!(one["flows"][0]["p95Ms"].is_u64(), "{one}");
     assert_eq!(one["failures"], json!([]));
+    let step = &one["steps"][0];
+    assert_eq!(
+        (&step["step"], &step["attempts"], &step["failed"]),
+        (&json!("a"), &json!(3), &json!(0)),
+        "{one}"
+    );
+    assert!(step["medianMs"].is_u64() && step["since"].is_string(), "{one}");
+    let step = &ill["steps"][0];
+    assert_eq!(
+        (&step["step"], &step["attempts"], &step["failed"]),
+        (&json!("give-up"), &json!(2), &json!(2)),
+        "{ill}"
+    );
+    assert_eq!(stats["steps"], json!([]));
     assert_eq!(server.get("/v1/stats?odd=1").await.code(), (400, "BadRequest"));
 }

@@ -33,6 +33,14 @@ pub(super) fn schemas() -> Schemas {
         ("medianMs!", or_null(number())),
         ("p95Ms!", or_null(number())),
     ];
+    let step = [
+        ("step!", text()),
+        ("since!", time()),
+        ("attempts!", number()),
+        ("failed!", number()),
+        ("medianMs!", or_null(number())),
+        ("p95Ms!", or_null(number())),
+    ];
     let server = [
         ("version!", text()),
         ("startedTime!", time()),
@@ -49,6 +57,7 @@ pub(super) fn schemas() -> Schemas {
         ("failures!", list(shape(&failure))),
         ("otherFailures!", number()),
         ("flows!", list(shape(&flow))),
+        ("steps!", list(shape(&step))),
         ("server!", shape(&server)),
     ];
     vec![("Stats", shape(&stats))]

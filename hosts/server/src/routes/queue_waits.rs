@@ -35,7 +35,7 @@ pub(super) fn because(id: &str, view: &QueueView) -> Because {
         ),
         Some(most) => (
             "limit",
-            format!("workers hold {}, and {most} may be held", tasks(view.held as u64)),
+            format!("workers hold {}, and {most} may be held", tasks(view.held)),
             format!("starbridge queue set {name} --max-concurrent {}", most + 1),
         ),
         None if view.settings.rate_per_second.is_some() && view.workers > 0 => (

@@ -48,6 +48,28 @@ fn what_commits_starts_and_what_is_rolled_back_does_not() {
 }
 
 #[test]
+fn a_bulk_in_an_outbox_that_was_empty_is_found_by_its_ids() {
+    let mut stand = Stand::start();
+    stand.kill();
+    let admin = stand.session("starbridge");
+    admin.run("vacuum (analyze) starbridge.outbox").unwrap();
+    admin
+        .run("alter role flows set session_preload_libraries = 'auto_explain'; alter role flows set auto_explain.log_min_duration = 0")
+        .unwrap();
+    drop(admin);
+    // Its plans are made now.
+    stand.serve();
+    let shop = stand.session("shop");
+    shop.run("select starbridge.start_execution('order', '{\"id\": 7}', name => 'b-' || g) from generate_series(1, 300) g")
+        .unwrap();
+    stand.until_empty();
+    let said = std::fs::read_to_string(stand.service.folder().join("log")).unwrap();
+    assert!(said.contains("update starbridge.outbox"), "{said}");
+    let compared: Vec<&str> = said.lines().filter(|line| line.contains("Join Filter")).collect();
+    assert!(compared.is_empty(), "each row is compared with each: {compared:?}");
+}
+
+#[test]
 fn a_prepared_transaction_starts_when_it_is_committed() {
     let stand = Stand::start();
     let shop = stand.session("shop");

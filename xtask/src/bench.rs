@@ -1,6 +1,7 @@
 //! Benchmarks: those of the packages, and flows that this program runs, compared with bare HTTP
 //! calls.
 
+use crate::campaign;
 use crate::lambda;
 use crate::process::{self, cargo};
 use crate::services::install;
@@ -47,6 +48,7 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
             process::run(&mut cargo(&run)).into()
         });
     }
+    stages.stage("console", |_| console());
     stages.stage("sqs", |_| sqs());
     stages.stage("lambda", |_| invoking());
     Ok(stages.finish())
@@ -67,6 +69,25 @@ fn invoking() -> Outcome {
         .env(Kind::Rie.variable(), emulator)
         .env("STARBRIDGE_BOOTSTRAP", program);
     process::run(&mut bench).into()
+}
+
+/// Pages of the console over a large list and long histories, in a browser where there is one.
+fn console() -> Outcome {
+    let mut build = cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "starbridge-cli",
+        "--package",
+        "starbridge-tests",
+    ]);
+    build.args(["--bin", "starbridge", "--bin", "bench-serve"]);
+    let mut bench = process::program(campaign::program("bench-serve", true), &["--full", "console"]);
+    match install::browser_driver() {
+        Ok(driver) => _ = bench.env("STARBRIDGE_CHROMEDRIVER", driver),
+        Err(missing) => eprintln!("{missing}"),
+    }
+    process::run(&mut build).and_then(|()| process::run(&mut bench)).into()
 }
 
 /// Messages to a stand-in for SQS: flows compared with the bare SDK.

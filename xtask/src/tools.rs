@@ -52,7 +52,8 @@ pub fn cargo_fuzz() -> Option<PathBuf> {
     path_of(NAME).or_else(|| {
         println!("installing {NAME}");
         let folder = process::target().join("tools");
-        let mut install = process::cargo(&["install", NAME, "--version", "^0.13", "--locked", "--root"]);
+        // It only starts other programs: optimising it would take longer than it ever runs.
+        let mut install = process::cargo(&["install", NAME, "--version", "^0.13", "--locked", "--debug", "--root"]);
         succeeds_within(install.arg(folder), Duration::from_secs(300)).then(|| path_of(NAME))?
     })
 }

@@ -117,6 +117,7 @@ struct AppParts {
     outboxes: Vec<Arc<outboxes::Taken>>,
     /// What is looked at once for all that watch it.
     looked: routes::Looked,
+    counted: routes::LatestCount,
     /// The largest body and the largest report, in bytes.
     largest_body: usize,
     largest_report: usize,
@@ -164,6 +165,7 @@ fn app(
         folds: folds::Folds::default(),
         outboxes,
         looked: routes::Looked::default(),
+        counted: routes::LatestCount::default(),
         node,
         access: settings.access,
         hosts: settings.hosts,

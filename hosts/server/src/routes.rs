@@ -34,6 +34,7 @@ mod why;
 
 #[cfg(feature = "cluster")]
 pub use cluster::metrics as metrics_of;
+pub use counts::LatestCount;
 pub(crate) use queues::{OF_SEVERAL, QUEUE};
 pub use route::{Route, largest_body};
 pub use stream::Looked;
@@ -242,7 +243,7 @@ const ROUTES: &[Route] = &[
         method: "GET",
         path: "/v1/executions/counts",
         scope: Some(Scope::Read),
-        summary: "How many executions have each status, and how many do not go on for each reason",
+        summary: "How many executions have each status, and how many do not go on for each reason; up to ten seconds old where counting takes long",
         query: &[],
         body: None,
         answers: &[(

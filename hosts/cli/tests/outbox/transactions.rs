@@ -60,8 +60,10 @@ fn a_bulk_in_an_outbox_that_was_empty_is_found_by_its_ids() {
     // Its plans are made now.
     stand.serve();
     let shop = stand.session("shop");
-    shop.run("select starbridge.start_execution('order', '{\"id\": 7}', name => 'b-' || g) from generate_series(1, 300) g")
-        .unwrap();
+    shop.run(
+        "select starbridge.start_execution('order', '{\"id\": 7}', name => 'b-' || g) from generate_series(1, 300) g",
+    )
+    .unwrap();
     stand.until_empty();
     let said = std::fs::read_to_string(stand.service.folder().join("log")).unwrap();
     assert!(said.contains("update starbridge.outbox"), "{said}");

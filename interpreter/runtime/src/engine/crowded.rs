@@ -4,6 +4,7 @@
 
 use super::{Command, Engine};
 use starbridge_flow::value::Text;
+use starbridge_machine::Signal;
 use starbridge_ports::StoreError;
 use std::collections::VecDeque;
 
@@ -22,9 +23,10 @@ impl Crowded {
     }
 }
 
-/// The execution whose turn a command leads to.
+/// The execution whose turn a command leads to. A stop and a pause wait for nothing: they are what helps against too many turns.
 fn of(command: &Command) -> Option<&Text> {
     match command {
+        Command::Signal { signal, .. } if matches!(**signal, Signal::Stop { .. } | Signal::Pause { .. }) => None,
         Command::Signal { execution, .. } | Command::Report { execution, .. } => Some(execution),
         _ => None,
     }

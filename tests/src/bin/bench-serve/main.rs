@@ -1,12 +1,14 @@
 //! A server under load, with the flush on: flows of ten `pass` steps, flows of ten HTTP tasks, a foreach, sleepers, timers,
-//! recovery, long histories, admission and operating, and beside them the disk's own flush.
+//! recovery, long histories, admission and operating, pages of the console, and beside them the disk's own flush.
 //!
 //! `cargo build --release && cargo run --release -p starbridge-tests --bin bench-serve [-- [--full] NAME…]`. With `--full`
 //! admission and operating are as large as their goals are written.
 
 mod admission;
 mod before;
+mod browser;
 mod clearing;
+mod console;
 mod crowd;
 mod disk;
 mod growth;

@@ -3,6 +3,7 @@
 use crate::admission;
 use crate::before;
 use crate::clearing;
+use crate::console;
 use crate::disk;
 use crate::growth;
 use crate::load::{self, Load};
@@ -75,6 +76,9 @@ pub async fn run(wanted: &[String], sizes: Sizes) -> Result<(), String> {
     }
     if is_wanted("bulk") {
         operating::bulk(sizes).await?;
+    }
+    if is_wanted("console") {
+        console::all(sizes).await?;
     }
     if is_wanted("why") {
         operating::why(sizes).await?;

@@ -120,7 +120,7 @@ fn restored_store_sets_aside_what_had_begun_also_what_was_asleep() {
     assert_eq!(store.append(&appends), Ok(vec![]));
     let mut tasks = Append {
         execution: "awake".into(),
-        expected: EventId(1),
+        expected: EventId(2),
         queued: vec![task("q", "awake", 1), task("q", "awake", 2), task("p", "awake", 3)],
         ..Append::default()
     };

@@ -7,7 +7,7 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError,
+    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError,
     StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -234,6 +234,10 @@ impl<S: Store> Queueing for Faulty<S> {
         self.run(|store| store.next_tasks(queue, limit))
     }
 
+    fn first_tasks(&self, queue: &str, below: u8, each: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.run(|store| store.first_tasks(queue, below, each))
+    }
+
     fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
         self.run(|store| store.leased_tasks())
     }
@@ -367,7 +371,7 @@ impl<S: Store> BulkJobs for Faulty<S> {
         self.with_jobs(|jobs| jobs.jobs(cursor, limit))
     }
 
-    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError> {
+    fn jobs_to_run(&self) -> Result<Vec<OpenJob>, StoreError> {
         self.with_jobs(|jobs| jobs.jobs_to_run())
     }
 

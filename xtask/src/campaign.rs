@@ -2,6 +2,7 @@
 
 use crate::process::{self, cargo};
 use crate::services::install;
+use crate::test_programs;
 use starbridge_services::Kind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -119,8 +120,11 @@ pub fn run_slice(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     run(campaign, &[arguments, &["--seed", &day]].concat())
 }
 
-/// Builds programs as `cargo test --workspace --all-features` does.
+/// Builds programs as `cargo test --workspace --all-features` does, unless all is built.
 pub fn build_for_tests(programs: &[&str]) -> Result<(), String> {
+    if test_programs::are_built() {
+        return Ok(());
+    }
     let named = programs.iter().flat_map(|program| ["--bin", program]);
     process::run(build_of(&named.collect::<Vec<_>>()).arg("--quiet"))
 }

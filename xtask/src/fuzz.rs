@@ -1,13 +1,14 @@
 //! Fuzzing: each target for some seconds, from the corpus in the repository and the findings of
 //! earlier runs.
 
-use crate::process::{self, program};
-use crate::tools;
+use crate::coverage;
+use crate::process::{self, cargo, program};
 use std::path::PathBuf;
-use std::process::Command;
 
 /// The seconds for each target if none are given.
 const SECONDS: u64 = 60;
+/// The program that has all targets.
+const PROGRAM: &str = "fuzz";
 /// The number of targets that run at once.
 const AT_ONCE: usize = 2;
 /// The number of last output lines shown for a target that crashed.
@@ -30,106 +31,87 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
         }
     }
     let wanted = if wanted.is_empty() { all } else { wanted };
-    let done = Fuzzer::found().and_then(|fuzzer| fuzzer.run(&wanted, seconds));
+    let done = run(&wanted, seconds);
     if let Err(problem) = &done {
         eprintln!("error: {problem}");
     }
     Ok(done.is_ok())
 }
 
-/// The names of all targets, in order.
+/// The names of all targets, in order: each has a corpus.
 pub fn targets() -> Vec<String> {
-    let files = std::fs::read_dir(process::root().join("fuzz/fuzz_targets"));
-    let mut names: Vec<String> = files
+    let folders = std::fs::read_dir(process::root().join("fuzz/corpus"));
+    let mut names: Vec<String> = folders
         .into_iter()
         .flatten()
-        .filter_map(|file| Some(file.ok()?.path().file_stem()?.to_str()?.to_owned()))
+        .filter_map(|folder| folder.ok()?.file_name().into_string().ok())
         .collect();
     names.sort();
     names
 }
 
-/// The tools for fuzzing.
-#[derive(Debug)]
-pub struct Fuzzer {
-    cargo_fuzz: PathBuf,
+/// Builds the program and runs these targets, two at a time and each for this many seconds.
+///
+/// # Errors
+///
+/// The first target that crashed, or that the program can't be built.
+pub fn run(targets: &[String], seconds: u64) -> Result<(), String> {
+    let mut build = cargo(&["build", "--workspace", "--all-features", "--example", PROGRAM]);
+    let built = process::run(coverage::instrument(&mut build)?);
+    built.map_err(|status| format!("the program `{PROGRAM}` can't be built ({status})"))?;
+    let lanes: Vec<&[String]> = targets.chunks(targets.len().div_ceil(AT_ONCE).max(1)).collect();
+    std::thread::scope(|scope| {
+        let one_lane = |lane: &[String]| lane.iter().try_for_each(|target| run_one(target, seconds));
+        let running: Vec<_> = lanes.iter().map(|lane| scope.spawn(move || one_lane(lane))).collect();
+        let died = |_| Err("a thread that runs targets died".to_owned());
+        running
+            .into_iter()
+            .try_for_each(|lane| lane.join().unwrap_or_else(died))
+    })
 }
 
-impl Fuzzer {
-    /// The tools that are installed or can be installed quickly; an error says what is missing.
-    pub fn found() -> Result<Self, String> {
-        if !tools::has_nightly() {
-            return Err("there is no nightly compiler, and none can be had".to_owned());
+fn run_one(target: &str, seconds: u64) -> Result<(), String> {
+    let of = |error: std::io::Error| format!("{target}: {error}");
+    let (found, artifacts) = (folder().join("corpus").join(target), artifacts(target));
+    std::fs::create_dir_all(&found).map_err(of)?;
+    std::fs::create_dir_all(&artifacts).map_err(of)?;
+    let log = folder().join(target).with_extension("log");
+    let mut command = program(process::target().join("debug/examples").join(PROGRAM), &[]);
+    // New findings go to the first corpus; the one in the repository is only read.
+    command.arg(found).arg(format!("fuzz/corpus/{target}"));
+    command.args([
+        "-dict=fuzz/words.dict",
+        "-timeout=20",
+        "-max_len=8192",
+        "-print_funcs=0",
+    ]);
+    command.arg(format!("-artifact_prefix={}/", artifacts.display()));
+    command.arg(format!("-max_total_time={seconds}"));
+    let done = process::run_logged(command.env("STARBRIDGE_FUZZ", target), &log);
+    let text = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
+    match done {
+        Ok(()) => {
+            let runs = text.lines().rfind(|line| line.starts_with("Done ")).unwrap_or("Done");
+            println!("{target:<17} {runs}");
+            Ok(())
         }
-        let cargo_fuzz = tools::cargo_fuzz().ok_or("cargo-fuzz is not installed and can't be had")?;
-        Ok(Self { cargo_fuzz })
-    }
-
-    /// Builds the targets and runs them, two at a time and each for this many seconds. An error
-    /// names the first that crashed.
-    pub fn run(&self, targets: &[String], seconds: u64) -> Result<(), String> {
-        let built = process::run(&mut self.cargo_fuzz("build", &[]));
-        built.map_err(|status| format!("the targets can't be built ({status})"))?;
-        let lanes: Vec<&[String]> = targets.chunks(targets.len().div_ceil(AT_ONCE).max(1)).collect();
-        std::thread::scope(|scope| {
-            let one_lane = |lane: &[String]| lane.iter().try_for_each(|target| self.run_one(target, seconds));
-            let running: Vec<_> = lanes.iter().map(|lane| scope.spawn(move || one_lane(lane))).collect();
-            let died = |_| Err("a thread that runs targets died".to_owned());
-            running
-                .into_iter()
-                .try_for_each(|lane| lane.join().unwrap_or_else(died))
-        })
-    }
-
-    fn run_one(&self, target: &str, seconds: u64) -> Result<(), String> {
-        let found = built().join("corpus").join(target);
-        std::fs::create_dir_all(&found).map_err(|error| format!("{}: {error}", found.display()))?;
-        let log = built().join(format!("{target}.log"));
-        let mut command = self.cargo_fuzz("run", &[target]);
-        // New findings go to the first corpus; the one in the repository is only read.
-        command.arg(found).arg(format!("fuzz/corpus/{target}")).arg("--");
-        command.args([
-            "-dict=fuzz/words.dict",
-            "-timeout=20",
-            "-max_len=8192",
-            "-print_funcs=0",
-        ]);
-        command.arg(format!("-max_total_time={seconds}"));
-        let done = process::run_logged(&mut command, &log);
-        let text = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
-        match done {
-            Ok(()) => {
-                let runs = text.lines().rfind(|line| line.starts_with("Done ")).unwrap_or("Done");
-                println!("{target:<12} {runs}");
-                Ok(())
-            }
-            Err(status) => {
-                let lines: Vec<&str> = text.lines().collect();
-                println!("{}", lines[lines.len().saturating_sub(LINES)..].join("\n"));
-                Err(format!(
-                    "{target} fell ({status}); add its input from fuzz/artifacts/{target} to fuzz/corpus/{target}"
-                ))
-            }
+        Err(status) => {
+            let lines: Vec<&str> = text.lines().collect();
+            println!("{}", lines[lines.len().saturating_sub(LINES)..].join("\n"));
+            Err(format!(
+                "{target} fell ({status}); add its input from {} to fuzz/corpus/{target}",
+                artifacts.display()
+            ))
         }
-    }
-
-    fn cargo_fuzz(&self, verb: &str, target: &[&str]) -> Command {
-        let mut command = program("rustup", &["run", "nightly"]);
-        command.arg(&self.cargo_fuzz).args([verb, "--fuzz-dir", "fuzz"]);
-        // Nothing here is unsafe, so a sanitizer would only cost time.
-        command
-            .args(["--sanitizer", "none", "--target-dir"])
-            .arg(built())
-            .args(target);
-        // The stable `cargo` started this program, and passes its choice on to child processes. So does a linter in place of the
-        // compiler, which is of the stable toolchain, too.
-        command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
-        command.env_remove("RUSTC_WORKSPACE_WRAPPER");
-        command
     }
 }
 
-/// The folder for the built targets and their findings.
-fn built() -> PathBuf {
+/// The folder for the inputs at which a target fell.
+fn artifacts(target: &str) -> PathBuf {
+    process::root().join("fuzz/artifacts").join(target)
+}
+
+/// The folder for what runs have found.
+fn folder() -> PathBuf {
     process::target().join("fuzz")
 }

@@ -4,8 +4,10 @@
 use crate::campaign;
 use crate::fuzz;
 use crate::process::{self, cargo, program, run_seeing, succeeds_within};
+use crate::scratch::Scratch;
 use crate::services;
 use crate::stage::{Ended, Outcome, Run, Tally};
+use crate::test_programs;
 use crate::tools;
 use std::process::Command;
 use std::time::Duration;
@@ -40,7 +42,8 @@ pub fn run(keep_going: bool, only: &[&str]) -> bool {
         _ => build(),
     });
     if only.is_empty() {
-        stages.side_by_side(AT_ONCE, &names(), |name| alone(name, keep_going));
+        let scratch = Scratch::in_memory();
+        stages.side_by_side(AT_ONCE, &names(), |name| alone(name, keep_going, scratch.as_ref()));
     } else {
         each(keep_going, &mut stages);
     }
@@ -57,6 +60,7 @@ pub fn run(keep_going: bool, only: &[&str]) -> bool {
 /// The stages that need nothing but what is built, one after the other.
 fn each(keep_going: bool, stages: &mut Run) {
     stages.stage("tests", |tally| tests(keep_going, tally));
+    stages.stage("doctests", doctests);
     stages.stage("jsonpath", jsonpath);
     for (name, arguments) in campaign::SLICES {
         stages.stage(name, |_| match campaign::lacks(name) {
@@ -69,13 +73,21 @@ fn each(keep_going: bool, stages: &mut Run) {
     stages.stage("advisories", |_| advisories());
     stages.stage("fuzzing", |_| fuzzing());
     for suite in &services::SUITES {
-        stages.stage(suite.name, |tally| services::run(suite, keep_going, tally));
+        stages.stage(suite.name, |tally| services::run(suite, tally));
     }
 }
 
 /// The names of these stages, the longest first.
 fn names() -> Vec<&'static str> {
-    let mut names = vec!["tests", "jsonpath", "wasm32", "dependencies", "advisories", "fuzzing"];
+    let mut names = vec![
+        "tests",
+        "doctests",
+        "jsonpath",
+        "wasm32",
+        "dependencies",
+        "advisories",
+        "fuzzing",
+    ];
     names.extend(campaign::SLICES.map(|(name, _)| name));
     names.extend(services::SUITES.map(|suite| suite.name));
     let longest = |name: &str| LONGEST.iter().position(|long| *long == name).unwrap_or(LONGEST.len());
@@ -83,32 +95,38 @@ fn names() -> Vec<&'static str> {
     names
 }
 
-/// Runs one stage in a process of its own, with what `build` compiled.
-fn alone(name: &str, keep_going: bool) -> Ended {
+/// Runs one stage in a process of its own, with what `build` compiled and with its files in `scratch`, if there is one.
+fn alone(name: &str, keep_going: bool, scratch: Option<&Scratch>) -> Ended {
     let mut command = program(campaign::program("xtask", false), &["test", "--only", name]);
     if keep_going {
         command.arg("--keep-going");
     }
+    if let Some(scratch) = scratch {
+        scratch.give(&mut command);
+    }
+    test_programs::say_built(&mut command);
     let log = process::target().join("tmp/stages").join(name).with_extension("log");
     Ended::of(name, process::run_logged(with_lints(&mut command), &log), &log)
 }
 
 fn formatting() -> Outcome {
-    let workspace = process::run(&mut cargo(&["fmt", "--all", "--check"]));
-    let targets = process::run(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]));
-    workspace.and(targets).into()
+    process::run(&mut cargo(&["fmt", "--all", "--check"])).into()
 }
 
 /// Compiles all that other stages run, with the linter in place of the compiler: what it warns of ends the stage, and nothing is
 /// checked first and compiled then.
 fn build() -> Outcome {
-    let mut tests = cargo(&["test", "--no-run", "--workspace", "--all-features", "--tests"]);
-    tests.args(["--examples", "--benches", "--test", services::JSONPATH_TEST]);
+    const TEST: [&str; 4] = ["test", "--no-run", "--workspace", "--all-features"];
+    let mut tests = cargo(&TEST);
+    tests.args(["--tests", "--examples", "--benches"]);
+    // Beside `--tests`, Cargo takes no other test by its name.
+    let mut suites = cargo(&TEST);
+    suites.args(["--test", services::JSONPATH_TEST]);
     for suite in &services::SUITES {
-        tests.args(["--test", suite.target]);
+        suites.args(["--test", suite.target]);
     }
     let mut programs = campaign::build_of(&["--bins"]);
-    process::run(with_lints(&mut tests))
+    test_programs::build([with_lints(&mut tests), with_lints(&mut suites)])
         .and_then(|()| process::run(with_lints(&mut programs)))
         .into()
 }
@@ -122,18 +140,31 @@ fn build_and_install() -> Outcome {
 }
 
 /// Members of the workspace are compiled by the linter, whose warnings are errors. What is compiled so is another thing to
-/// Cargo than what the plain compiler makes; dependencies are the same.
+/// Cargo than what the plain compiler makes; dependencies are the same. Without tables of lines a hundred programs are half as large.
 fn with_lints(command: &mut Command) -> &mut Command {
     command
+        .env("CARGO_PROFILE_DEV_DEBUG", "none")
         .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
         .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings")
 }
 
+/// All tests that need no service.
 fn tests(keep_going: bool, tally: &mut Tally) -> Outcome {
-    let mut command = cargo(&["test", "--workspace", "--all-features"]);
+    if let Some(mut programs) = test_programs::built() {
+        let is_suite = |name: &str| services::SUITES.iter().any(|suite| suite.target == name);
+        programs.retain(|program| program.name != services::JSONPATH_TEST && !is_suite(&program.name));
+        return test_programs::run(&programs, keep_going, tally);
+    }
+    let mut command = cargo(&["test", "--workspace", "--all-features", "--tests"]);
     if keep_going {
         command.arg("--no-fail-fast");
     }
+    run_seeing(&mut command, |line| tally.see(line)).into()
+}
+
+/// The examples in the documentation of the crates.
+fn doctests(tally: &mut Tally) -> Outcome {
+    let mut command = cargo(&["test", "--workspace", "--all-features", "--doc"]);
     run_seeing(&mut command, |line| tally.see(line)).into()
 }
 
@@ -143,14 +174,7 @@ fn jsonpath(tally: &mut Tally) -> Outcome {
         Ok(suite) => suite,
         Err(missing) => return Outcome::Skipped(missing),
     };
-    let test = [
-        "test",
-        "--workspace",
-        "--all-features",
-        "--test",
-        services::JSONPATH_TEST,
-    ];
-    let mut command = cargo(&test);
+    let mut command = services::test(services::JSONPATH_TEST);
     command.env("STARBRIDGE_JSONPATH_SUITE", suite);
     run_seeing(&mut command, |line| tally.see(line)).into()
 }
@@ -166,16 +190,20 @@ fn wasm32() -> Outcome {
     process::run(cargo(&check).args(packages)).into()
 }
 
-/// Licences, bans and sources, which need no network once everything is built.
+/// Licences, bans and sources of all dependencies: those of other platforms, which nothing here compiles, are fetched first.
 fn dependencies() -> Outcome {
-    match services::install::cargo_deny() {
-        Ok(deny) => process::run(&mut program(
-            deny,
-            &["--offline", "check", "bans", "licenses", "sources"],
-        ))
-        .into(),
-        Err(missing) => Outcome::Skipped(missing),
+    let deny = match services::install::cargo_deny() {
+        Ok(deny) => deny,
+        Err(missing) => return Outcome::Skipped(missing),
+    };
+    if let Err(problem) = process::run(&mut cargo(&["fetch", "--locked"])) {
+        return Outcome::Failed(format!("the crates of other platforms can't be fetched: {problem}"));
     }
+    process::run(&mut program(
+        deny,
+        &["--offline", "check", "bans", "licenses", "sources"],
+    ))
+    .into()
 }
 
 /// Known problems of dependencies, if the database of advisories can be reached.
@@ -191,8 +219,5 @@ fn advisories() -> Outcome {
 }
 
 fn fuzzing() -> Outcome {
-    match fuzz::Fuzzer::found() {
-        Ok(fuzzer) => fuzzer.run(&fuzz::targets(), FUZZING).into(),
-        Err(missing) => Outcome::Skipped(missing),
-    }
+    fuzz::run(&fuzz::targets(), FUZZING).into()
 }

@@ -2,13 +2,16 @@
 
 mod bench;
 mod campaign;
+mod coverage;
 mod fuzz;
 mod gate;
 mod lambda;
 mod outbox;
 mod process;
+mod scratch;
 mod services;
 mod stage;
+mod test_programs;
 mod tools;
 
 use std::process::ExitCode;
@@ -42,6 +45,9 @@ usage: cargo xtask COMMAND
 ";
 
 fn main() -> ExitCode {
+    if let Some(compiled) = coverage::compile() {
+        return compiled;
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.split_first() {

@@ -52,6 +52,14 @@ pub fn run(command: &mut Command) -> Result<(), String> {
 
 /// The same; `see` also gets each line of standard output.
 pub fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), String> {
+    run_reading(command, |line| {
+        println!("{line}");
+        see(line);
+    })
+}
+
+/// Runs a program to its end; its standard output is not shown, `read` gets each line.
+pub fn run_reading(command: &mut Command, mut read: impl FnMut(&str)) -> Result<(), String> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -59,8 +67,7 @@ pub fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<()
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            see(&line);
+            read(&line);
         }
     }
     verdict(child.wait())

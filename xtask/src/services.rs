@@ -6,6 +6,7 @@ use crate::campaign;
 use crate::lambda;
 use crate::process::{cargo, run_seeing};
 use crate::stage::{Outcome, Tally};
+use crate::test_programs;
 use starbridge_services::{Kind, Service};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,10 +29,19 @@ pub struct Suite {
     needs: &'static [Kind],
     /// The programs that it runs.
     programs: &'static [&'static str],
-    /// Whether it looks at pages in a browser.
-    browser: bool,
-    /// Whether it runs the clients of `examples/outbox`, also through a pooler.
-    shops: bool,
+    extra: Extra,
+}
+
+/// What a suite needs besides services.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    Nothing,
+    /// It looks at pages in a browser.
+    Browser,
+    /// It runs the clients of `examples/outbox`, also through a pooler.
+    Shops,
+    /// It shows another time to programs.
+    Clocks,
 }
 
 /// The suites that need services, a stage each.
@@ -41,135 +51,105 @@ pub const SUITES: [Suite; 13] = [
         target: "services-service",
         needs: &Kind::ALL,
         programs: &[],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "redis",
         target: "redis-service",
         needs: &[Kind::Redis],
         programs: &[],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "postgres",
         target: "postgres-service",
         needs: &[Kind::Postgres],
         programs: &["starbridge"],
-        browser: false,
-        shops: false,
+        extra: Extra::Clocks,
     },
     Suite {
         name: "outbox",
         target: "outbox-service",
         needs: &[Kind::Postgres],
         programs: &[],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "shops",
         target: "shops-service",
         needs: &[Kind::Postgres],
         programs: &[],
-        browser: false,
-        shops: true,
+        extra: Extra::Shops,
     },
     Suite {
         name: "sqs",
         target: "sqs-service",
         needs: &[Kind::Ministack, Kind::Moto],
         programs: &[],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "dynamodb",
         target: "dynamodb-service",
         needs: &[Kind::Ministack, Kind::Moto],
         programs: &[],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "lambda",
         target: "lambda-service",
         needs: &[Kind::Ministack],
         programs: &[],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "aws",
         target: "aws-service",
         needs: &[Kind::Ministack],
         programs: &[],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "parcel",
         target: "parcel-service",
         needs: &[Kind::Ministack, Kind::Redis],
         programs: &[],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "bootstrap",
         target: "bootstrap-service",
         needs: &[Kind::Ministack, Kind::Rie],
         programs: &["starbridge", "bootstrap"],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "hosts",
         target: "hosts-service",
         needs: &[Kind::Rie],
         programs: &["starbridge", "bootstrap"],
-        browser: false,
-        shops: false,
+        extra: Extra::Nothing,
     },
     Suite {
         name: "console",
         target: "console-service",
         needs: &[],
         programs: &[],
-        browser: true,
-        shops: false,
+        extra: Extra::Browser,
     },
 ];
 
 /// Runs a suite, and installs its services first. It is skipped if they can't be installed.
-pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
-    let mut command = cargo(&["test", "--workspace", "--all-features", "--test", suite.target]);
-    if keep_going {
-        command.arg("--no-fail-fast");
-    }
+pub fn run(suite: &Suite, tally: &mut Tally) -> Outcome {
+    let mut command = test(suite.target);
     for &kind in suite.needs {
         match install::program(kind) {
             Ok(program) => _ = command.env(kind.variable(), program),
             Err(missing) => return Outcome::Skipped(missing),
         }
     }
-    if suite.browser {
-        match install::browser_driver() {
-            Ok(driver) => _ = command.env("STARBRIDGE_CHROMEDRIVER", driver),
-            Err(missing) => return Outcome::Skipped(missing),
-        }
-        // Without the checker of accessibility the rest is still checked.
-        match install::accessibility_checker() {
-            Ok(checker) => _ = command.env("STARBRIDGE_AXE", checker),
-            Err(missing) => eprintln!("{missing}"),
-        }
-    }
-    if suite.shops {
-        match clients() {
-            Ok(clients) => _ = command.envs(clients),
-            Err(missing) => return Outcome::Skipped(missing),
-        }
+    if let Err(missing) = add(suite.extra, &mut command) {
+        return Outcome::Skipped(missing);
     }
     if !suite.programs.is_empty()
         && let Err(problem) = name_programs(&mut command, suite.programs)
@@ -177,6 +157,33 @@ pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
         return Outcome::Failed(problem);
     }
     run_seeing(&mut command, |line| tally.see(line)).into()
+}
+
+/// Installs what a suite needs besides services, and names it. An error says what is missing.
+fn add(extra: Extra, command: &mut Command) -> Result<(), String> {
+    match extra {
+        Extra::Nothing => {}
+        Extra::Browser => {
+            command.env("STARBRIDGE_CHROMEDRIVER", install::browser_driver()?);
+            // Without the checker of accessibility the rest is still checked.
+            match install::accessibility_checker() {
+                Ok(checker) => _ = command.env("STARBRIDGE_AXE", checker),
+                Err(missing) => eprintln!("{missing}"),
+            }
+        }
+        Extra::Shops => _ = command.envs(clients()?),
+        Extra::Clocks => _ = command.env("STARBRIDGE_FAKETIME", install::faketime()?),
+    }
+    Ok(())
+}
+
+/// The command that runs this test target: its program if it is built, or Cargo.
+pub fn test(target: &str) -> Command {
+    let built = test_programs::built().unwrap_or_default();
+    match built.iter().find(|program| program.name == target) {
+        Some(program) => program.command(),
+        None => cargo(&["test", "--workspace", "--all-features", "--test", target]),
+    }
 }
 
 /// The variables for the clients of `examples/outbox`: they and the pooler are installed, and the one in Rust is built.

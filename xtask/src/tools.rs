@@ -27,37 +27,6 @@ pub fn path_of(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Whether there is a nightly compiler; it is installed if that is possible quickly.
-pub fn has_nightly() -> bool {
-    let found = || {
-        succeeds_within(
-            &mut program("rustup", &["run", "nightly", "rustc", "--version"]),
-            Duration::from_secs(20),
-        )
-    };
-    let install = [
-        "toolchain",
-        "install",
-        "nightly",
-        "--profile",
-        "minimal",
-        "--no-self-update",
-    ];
-    found() || (succeeds_within(&mut program("rustup", &install), Duration::from_secs(180)) && found())
-}
-
-/// The program `cargo-fuzz`; it is installed below the target folder if that is possible quickly.
-pub fn cargo_fuzz() -> Option<PathBuf> {
-    const NAME: &str = "cargo-fuzz";
-    path_of(NAME).or_else(|| {
-        println!("installing {NAME}");
-        let folder = process::target().join("tools");
-        // It only starts other programs: optimising it would take longer than it ever runs.
-        let mut install = process::cargo(&["install", NAME, "--version", "^0.13", "--locked", "--debug", "--root"]);
-        succeeds_within(install.arg(folder), Duration::from_secs(300)).then(|| path_of(NAME))?
-    })
-}
-
 /// The folder of programs that are installed only for this checkout.
 fn own_programs() -> PathBuf {
     process::target().join("tools/bin")

@@ -177,16 +177,19 @@ impl Client {
         };
         match self.ask(method, path, query, body)? {
             Ok(answer) => Ok(answer),
-            Err(problem) => {
-                let near = self.near(&problem, path, flow.as_deref());
-                Err(self.say_with(&problem, near.as_deref()))
-            }
+            Err(problem) => Err(self.say_near(&problem, path, flow.as_deref())),
         }
     }
 
     /// Prints a problem.
     pub fn say(&self, problem: &Problem) -> Exit {
         self.say_with(problem, None)
+    }
+
+    /// Prints a problem of a request for this path, with what may have been meant.
+    pub fn say_near(&self, problem: &Problem, path: &[&str], flow: Option<&str>) -> Exit {
+        let near = self.near(problem, path, flow);
+        self.say_with(problem, near.as_deref())
     }
 
     fn say_with(&self, problem: &Problem, near: Option<&str>) -> Exit {

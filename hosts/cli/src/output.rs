@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use anstream::AutoStream;
 use serde::Serialize;
+use starbridge_flow::value::Object;
 use starbridge_flow::value::Value;
 use starbridge_node::escaping::{escaped, escaped_but_colours, escaped_json, escaped_lines};
 use starbridge_node::system::reason;
@@ -76,8 +77,18 @@ impl Output {
 
     /// The same for an error with its own code, by which programs can recognize it.
     pub fn fail_as(self, exit: Exit, code: &str, message: &str, help: Option<&str>) -> Exit {
+        self.fail_with(exit, code, message, help, &Object::new())
+    }
+
+    /// The same with more members for programs.
+    pub fn fail_with(self, exit: Exit, code: &str, message: &str, help: Option<&str>, more: &Object) -> Exit {
         if self.json {
-            let error = JsonError { code, message, help };
+            let error = JsonError {
+                code,
+                message,
+                help,
+                more,
+            };
             let line = serde_json::to_string(&Wrapped { error }).unwrap_or_default();
             self.say(&format!("{}\n", escaped_json(&line)));
             return exit;
@@ -112,6 +123,8 @@ struct JsonError<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'a str>,
+    #[serde(flatten)]
+    more: &'a Object,
 }
 
 #[derive(Serialize)]

@@ -153,6 +153,7 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
         entries.push(("waits for", waiting));
     }
     let told = execution.get("waitingFor").and_then(Value::as_object);
+    entries.extend(told.map(waited_for).unwrap_or_default());
     if let Some(act) = told.and_then(|told| text(told, "act")) {
         entries.push(("act", act.to_owned()));
     }
@@ -234,6 +235,38 @@ pub fn waiting(execution: &Object) -> Option<String> {
     let waiting = execution.get("waitingFor")?.as_object()?;
     let reason = text(waiting, "reason")?;
     Some(failure(reason, text(waiting, "text")))
+}
+
+/// Whom it waits for, a row each: executions with their states, holders of slots, and its other keys without a free slot.
+pub fn waited_for(waiting: &Object) -> Vec<(&'static str, String)> {
+    let list = |key: &str| {
+        waiting
+            .get(key)
+            .and_then(Value::as_array)
+            .map(|list| list.values().to_vec())
+    };
+    let mut rows = Vec::new();
+    let executions = list("executions").unwrap_or_default();
+    for one in executions.iter().filter_map(Value::as_object) {
+        let name = match text(one, "flow") {
+            Some(flow) => format!("{flow}/{}", plain(one, "name")),
+            None => plain(one, "execution"),
+        };
+        let status = match text(one, "status") {
+            Some("notThere") => "not there yet",
+            status => status.unwrap_or(NOTHING),
+        };
+        rows.push(("execution", format!("{name}: {status}")));
+    }
+    let holders = list("holders").unwrap_or_default();
+    rows.extend(holders.iter().map(|holder| ("held by", holder.to_plain_text())));
+    let full = list("alsoFull").unwrap_or_default();
+    for key in full.iter().filter_map(Value::as_object) {
+        let (held, limit) = (plain(key, "held"), plain(key, "limit"));
+        let (name, pool) = (plain(key, "key"), plain(key, "pool"));
+        rows.push(("also full", format!("`{name}` in `{pool}`: {held} of {limit} are held")));
+    }
+    rows
 }
 
 /// An error with its cause, if it has one.

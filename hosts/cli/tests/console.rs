@@ -5,7 +5,7 @@ mod browser;
 #[path = "console/server.rs"]
 mod server;
 
-use browser::{Browser, ENTER};
+use browser::{Browser, CONTROL, ENTER};
 use reqwest::Method;
 use serde_json::{Value, json};
 use server::{Function, Server, flow};
@@ -53,6 +53,33 @@ async fn order_fails_is_understood_and_redriven() {
             browser.run(said).await == true
         })
         .await;
+}
+
+#[tokio::test]
+async fn double_click_starts_one() {
+    let (server, browser, function) = (Server::start(), Browser::start().await, Function::broken());
+    server.put("order", order(&function)).await;
+    let counted = async || {
+        let list = server.ask(Method::GET, "/v1/executions?flow=order", Value::Null).await;
+        list["items"].as_array().unwrap().len()
+    };
+    let twice = "document.querySelector(\"form[action$='/start'] button.first\").dispatchEvent(new MouseEvent('click', \
+        {bubbles: true, cancelable: true})); document.querySelector(\"form[action$='/start'] button.first\").click();";
+    browser.go(&format!("{}/flows/order", server.base)).await;
+    browser.write("[name='field.item']", "lamp").await;
+    browser.run(twice).await;
+    browser.sees("Ship.NoCarrier").await;
+    assert_eq!(counted().await, 1);
+    // Without script, two requests come.
+    browser
+        .tell("Emulation.setScriptExecutionDisabled", json!({"value": true}))
+        .await;
+    browser.go(&format!("{}/flows/order", server.base)).await;
+    browser.write("[name='field.item']", "chair").await;
+    browser.double_click("form[action$='/start'] button.first").await;
+    browser.comes_to("/executions/").await;
+    browser.sees_anew("no carrier on Sunday").await;
+    assert_eq!(counted().await, 2);
 }
 
 #[tokio::test]
@@ -124,6 +151,61 @@ async fn single_keys_lead_on_and_can_be_switched_off() {
 }
 
 #[tokio::test]
+async fn history_is_played_and_things_are_found_by_keys() {
+    let (server, browser, function) = (Server::start(), Browser::start().await, Function::broken());
+    server.put("order", order(&function)).await;
+    let id = server.begin("order", json!({"input": {"item": "lamp"}})).await;
+    server
+        .ask(Method::GET, &format!("/v1/executions/{id}?wait=30"), Value::Null)
+        .await;
+    let holds = async |what: &str, script: &str| {
+        browser
+            .until(what, || async { browser.run(script).await == true })
+            .await;
+    };
+    browser.go(&format!("{}/executions/{id}", server.base)).await;
+    let at =
+        "const at = new URLSearchParams(location.search).get('at'); const range = document.querySelector('#slider');";
+    browser.press("[").await;
+    holds(
+        "event before",
+        &format!("{at} return Number(at) === Number(range.max) - 1"),
+    )
+    .await;
+    browser.press("]").await;
+    holds(
+        "last event",
+        &format!("{at} return at === null && range.value === range.max"),
+    )
+    .await;
+    // From the end it begins anew, goes on by itself, and stops at the end.
+    browser.press(" ").await;
+    holds("first event", &format!("{at} return at === '1'")).await;
+    let plays = "document.querySelector('#play').getAttribute('aria-pressed') === 'true'";
+    holds("next event", &format!("{at} return at === '2' && {plays}")).await;
+    browser.press(" ").await;
+    holds("pause", &format!("return !({plays})")).await;
+    browser.press(" ").await;
+    holds("end", &format!("{at} return at === null && !({plays})")).await;
+
+    browser.chord(CONTROL, "k").await;
+    holds("field to search in", "return document.activeElement.name === 'q'").await;
+    // What is written into it is nothing else.
+    browser.press("order").await;
+    browser.press(ENTER).await;
+    holds("flow", "return location.pathname === '/flows/order'").await;
+    browser.go(&format!("{}/executions", server.base)).await;
+    browser.press("f").await;
+    holds("filter", "return document.activeElement.name === 'flow'").await;
+    browser.press("f[ ").await;
+    let written = "return document.activeElement.value === 'f[ ' && location.pathname === '/executions'";
+    assert_eq!(browser.run(written).await, true);
+    let strip = "const strip = document.querySelector('td.strips svg.strip'); \
+        return strip !== null && strip.querySelector('.b-fail') !== null && strip.getAttribute('aria-label').includes('Ship.NoCarrier')";
+    holds("strip of steps", strip).await;
+}
+
+#[tokio::test]
 async fn the_same_without_script() {
     let (server, browser, function) = (Server::start(), Browser::start().await, Function::broken());
     server.put("order", order(&function)).await;
@@ -133,12 +215,14 @@ async fn the_same_without_script() {
     browser.go(&format!("{}/flows/order", server.base)).await;
     browser.write("[name='field.item']", "lamp").await;
     browser.click("form[action$='/start'] button.first").await;
+    browser.comes_to("/executions/").await;
     browser.sees_anew("no carrier on Sunday").await;
     function.repair();
     browser
         .click("details.fold:has(form[action$='/redrive']) > summary")
         .await;
     browser.click("form[action$='/redrive'] button.first").await;
+    browser.comes_to("?done=redrive").await;
     browser.sees_anew("Succeeded").await;
     browser.go(&format!("{}/executions", server.base)).await;
     browser.click(".views a:nth-child(2)").await;
@@ -278,6 +362,22 @@ async fn pages(server: &Server) -> Vec<(&'static str, String)> {
     server.put("pack", pack).await;
     server.begin("pack", json!({"name": "pack-1"})).await;
     server.begin("pack", json!({"name": "pack-2"})).await;
+    let pay = json!([{"type": "task", "name": "pay", "resourceArn": format!("http://{}/ship", function.at), "retry": [],
+        "catch": [{"errors": ["FnF.ALL"], "manual": true}]}]);
+    server.put("pay", flow("pay", pay)).await;
+    let asks = server
+        .begin("pay", json!({"input": {"amount": 120, "to": "Ada"}}))
+        .await;
+    let nightly = json!({"flow": "nap", "cron": "CRON_TZ=Asia/Shanghai 0 3 * * *", "payload": {"all": true}});
+    server.ask(Method::PUT, "/v1/schedules/nightly", nightly).await;
+    let steps = server
+        .ask(
+            Method::GET,
+            &format!("/v1/executions/{id}/steps?step=ship"),
+            Value::Null,
+        )
+        .await;
+    let visit = &steps["items"][0]["event"];
     let job = json!({"action": "pause", "filter": {"flow": "nap"}});
     let job = server.ask(Method::POST, "/v1/bulk", job).await;
     let ended = server
@@ -290,6 +390,10 @@ async fn pages(server: &Server) -> Vec<(&'static str, String)> {
         ("execution", format!("/executions/{id}")),
         ("events", format!("/executions/{id}?tab=events")),
         ("data", format!("/executions/{id}?tab=data")),
+        ("raw", format!("/executions/{id}?tab=raw")),
+        ("visit", format!("/executions/{id}?visit={visit}")),
+        ("schedule", "/schedules/nightly".to_owned()),
+        ("answer", format!("/inbox?of={asks}")),
         ("flows", "/flows".to_owned()),
         ("flow", "/flows/order".to_owned()),
         ("queues", "/queues".to_owned()),

@@ -10,6 +10,8 @@ mod buyers;
 mod ends;
 #[path = "outbox/nodes.rs"]
 mod nodes;
+#[path = "outbox/owners.rs"]
+mod owners;
 #[path = "outbox/refusals.rs"]
 mod refusals;
 #[path = "outbox/stand.rs"]

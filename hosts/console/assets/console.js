@@ -20,7 +20,9 @@ function calmly(work, wait) {
 /** Whether somebody is at work in a part: a field has changed, or a form is open. */
 function isInUse(part) {
   const field = part.contains(document.activeElement) && document.activeElement.matches("input:not([type=range], [type=checkbox]), select, textarea");
-  return field || part.querySelector("details.fold[open] form") !== null;
+  const filled = [...part.querySelectorAll("input:not([type=hidden], [type=range], [type=checkbox]), textarea")];
+  if (filled.some((written) => written.value !== written.defaultValue)) return true;
+  return field || part.querySelector("details.fold[open] form, form[data-sent]") !== null;
 }
 
 /** What of a part is kept when it is drawn anew: where it is scrolled to, what is open, what has the focus. */
@@ -142,9 +144,9 @@ document.addEventListener("input", (event) => {
 
 /** Keys: the event before and after. They count only where nobody writes. */
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=range], [type=checkbox]), select, textarea")) return;
   if (localStorage.getItem("starbridge-keys") === "off") return;
-  const way = { ",": "prev", ".": "next" }[event.key];
+  const way = { ",": "prev", ".": "next", "[": "prev", "]": "next" }[event.key];
   const link = way && document.querySelector(`.travel a[rel=${way}]`);
   if (link) show(link.href, true).catch(() => link.click());
 });

@@ -24,12 +24,18 @@ function redrive() {
   fold.querySelector("button").focus();
 }
 
+/** The field of the page's filter. */
+const filter = () => document.querySelector(".filters input, main form[role=search] input:not([type=hidden])");
+/** Whether somebody writes there. */
+const isWriting = (place) => place.matches("input:not([type=checkbox], [type=range]), select, textarea");
+
 const ACTS = {
   "/": () => {
-    const field = document.querySelector(".filters input");
+    const field = filter();
     if (field) field.focus();
     else location.assign("/executions");
   },
+  f: () => filter()?.focus(),
   g: () => { going = performance.now(); },
   j: () => move(1),
   k: () => move(-1),
@@ -38,13 +44,22 @@ const ACTS = {
   "?": () => document.querySelector("#all-keys")?.showModal(),
 };
 
+// It is no single key, so the switch is not for it.
+document.addEventListener("keydown", (event) => {
+  const isJump = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key === "k";
+  const field = document.querySelector(".find input");
+  if (!isJump || !field || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  field.select();
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (localStorage.getItem(OFF) === "off" || document.querySelector("dialog[open]")) return;
-  if (event.target.matches("input:not([type=checkbox], [type=range]), select, textarea")) return;
+  if (isWriting(event.target)) return;
   const place = performance.now() - going < TOGETHER ? PLACES[event.key] : undefined;
   going = -Infinity;
-  const tab = /^[1-6]$/.test(event.key) ? document.querySelectorAll(".tabs a")[event.key - 1] : null;
+  const tab = /^[1-7]$/.test(event.key) ? document.querySelectorAll(".tabs a")[event.key - 1] : null;
   const act = place ? () => location.assign(place) : tab ? () => tab.click() : ACTS[event.key];
   if (!act) return;
   event.preventDefault();

@@ -22,8 +22,14 @@ pub(crate) const SCRIPT: &str = "console.js";
 pub(crate) const LIVE: &str = "live.js";
 /// The script that chooses a span of time.
 pub(crate) const PULSE: &str = "pulse.js";
+/// The script that sends forms once.
+pub(crate) const FORMS: &str = "forms.js";
 /// The script of single keys.
 pub(crate) const KEYS: &str = "keys.js";
+/// The script that plays a history.
+pub(crate) const TRAVEL: &str = "travel.js";
+/// The script that shows the steps of a list.
+pub(crate) const STRIPS: &str = "strips.js";
 /// The picture in the browser's tab.
 pub(crate) const ICON: &str = "icon.svg";
 
@@ -52,6 +58,21 @@ const FILES: &[(&str, &str, &[u8])] = &[
         KEYS,
         "text/javascript; charset=utf-8",
         include_bytes!("../assets/keys.js"),
+    ),
+    (
+        FORMS,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/forms.js"),
+    ),
+    (
+        TRAVEL,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/travel.js"),
+    ),
+    (
+        STRIPS,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/strips.js"),
     ),
     (ICON, "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];

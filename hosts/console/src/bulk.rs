@@ -174,8 +174,10 @@ struct Job<'a> {
     live: &'static str,
 }
 
-fn job_state(word: &str, t: &'static Texts) -> State {
-    let (class, sign, word) = match word {
+/// The state of a job, with "waiting" for one that waits for others.
+pub(crate) fn job_state(job: &Value, t: &'static Texts) -> State {
+    let (class, sign, word) = match text(job, "state") {
+        _ if job.get("waitsFor").is_some() => ("wait", "glass", t.waiting),
         "collecting" => ("wait", "glass", t.collecting),
         "running" => ("run", "run", t.running),
         "suspended" => ("wait", "wait", t.suspended),
@@ -195,6 +197,15 @@ fn result_state(word: &str, t: &'static Texts) -> State {
     State { class, sign, word }
 }
 
+/// What a job waits for, if it waits for others.
+fn waits_for(job: &Value, t: &'static Texts) -> Option<&'static str> {
+    match text(job, "waitsFor") {
+        "" => None,
+        "collection" => Some(t.waits_for_collection),
+        _ => Some(t.waits_for_place),
+    }
+}
+
 /// The page of a bulk job.
 pub fn bulk_job(frame: &Frame, parts: &JobParts<'_>) -> String {
     let t = frame.t();
@@ -203,9 +214,8 @@ pub fn bulk_job(frame: &Frame, parts: &JobParts<'_>) -> String {
     let part = path_part(id);
     let stands = text(job, "state");
     let acts: &[(&str, &str)] = match stands {
-        "running" => &[("suspend", t.suspend), ("cancel", t.cancel)],
+        "running" | "collecting" => &[("suspend", t.suspend), ("cancel", t.cancel)],
         "suspended" => &[("resume", t.resume), ("cancel", t.cancel)],
-        "collecting" => &[("cancel", t.cancel)],
         _ => &[],
     };
     let whole = number(job, "items").unwrap_or_default();
@@ -236,6 +246,7 @@ pub fn bulk_job(frame: &Frame, parts: &JobParts<'_>) -> String {
         (t.by, text(job, "by").to_owned()),
         (t.created, moment(job, "createdTime")),
     ];
+    facts.extend(waits_for(job, t).map(|why| (t.why, why.to_owned())));
     if job.get("endedTime").is_some() {
         facts.push((t.ended, moment(job, "endedTime")));
     }
@@ -246,7 +257,7 @@ pub fn bulk_job(frame: &Frame, parts: &JobParts<'_>) -> String {
         said: done(frame, parts.done),
         lacks: frame.lacks("operate"),
         acts: acts.to_vec(),
-        state: job_state(stands, t),
+        state: job_state(job, t),
         facts,
         share: (whole - open.min(whole)) * 1_000 / whole.max(1),
         filter: job.get("filter").map(Value::to_json).unwrap_or_default(),

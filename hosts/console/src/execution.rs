@@ -1,5 +1,6 @@
 //! One execution: where it stands, why, and what one can do.
 
+mod excerpt;
 mod inspector;
 mod map;
 mod parts;
@@ -8,6 +9,7 @@ mod view;
 
 pub use view::{TABS, View};
 
+use crate::answers::Answers;
 use crate::frame::Frame;
 use crate::plain::{done, written};
 use crate::read::{count, is_set, moment, number, path_part, pretty, span, text, time};
@@ -16,7 +18,7 @@ use crate::words::{State, has_ended, state};
 use askama::Template;
 use inspector::Inspector;
 use map::Map;
-use parts::{Act, ChildRow, Decision, EventRow, StepRow, Why};
+use parts::{Act, ChildRow, EventRow, StepRow, Why};
 use starbridge_flow::value::Value;
 use timeline::Timeline;
 use view::Travel;
@@ -47,6 +49,10 @@ pub struct ExecutionParts<'a> {
     pub visit: &'a Value,
     /// How its iterations or branches stand, if it has some.
     pub iterations: &'a Value,
+    /// What the program of the attempt that is shown printed; null where nothing is kept.
+    pub log: &'a Value,
+    /// The text of the definition; empty if it is gone.
+    pub source: &'a str,
     /// Only iterations are listed that stand so; empty: all.
     pub items_only: &'a str,
     /// A page of the executions that it started.
@@ -85,10 +91,8 @@ struct Execution<'a> {
     said: Option<&'static str>,
     why: Vec<Why>,
     may_not_start: Option<String>,
-    decisions: Vec<Decision>,
-    awaited: Vec<Decision>,
     fork_at: u64,
-    may_not_decide: Option<String>,
+    answers: Option<Answers>,
     live: String,
     tab: &'a str,
     tabs: Vec<(String, &'static str, bool)>,
@@ -103,6 +107,8 @@ struct Execution<'a> {
     event_links: Vec<(String, &'static str)>,
     event_filter: [&'a str; 2],
     failed_events: (String, bool),
+    /// Events as they are: the number, the way there, whether it is chosen, and the JSON.
+    raw: Vec<(u64, String, bool, String)>,
     children: Vec<ChildRow>,
     inspector: Option<Inspector>,
     map: Option<Map>,
@@ -149,10 +155,8 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         said: done(frame, parts.done),
         why: parts::why(execution, parts.open, t),
         may_not_start: frame.lacks("start"),
-        decisions: Decision::all(if decides { parts.manual } else { &Value::Null }),
-        awaited: Decision::awaited(parts.awaiting, t),
         fork_at,
-        may_not_decide: frame.lacks("operate"),
+        answers: decides.then(|| Answers::of(frame, id, parts.manual, parts.awaiting, &[])),
         live: live(status, &view),
         tab: view.tab,
         tabs: view.tabs(t),
@@ -170,6 +174,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
             true => (view.further("events", "1"), true),
             false => (view.further("failed", "true"), false),
         },
+        raw: parts::raw(if view.tab == "raw" { parts.events } else { &Value::Null }, &view),
         children: ChildRow::all(parts.children, frame),
         inspector: Inspector::of(parts, frame),
         map: Map::of(parts, frame),

@@ -1,6 +1,6 @@
 //! What all pages have around them.
 
-use crate::assets::{ICON, KEYS, LIVE, PULSE, SCRIPT, SHEET, address};
+use crate::assets::{FORMS, ICON, KEYS, LIVE, PULSE, SCRIPT, SHEET, STRIPS, TRAVEL, address};
 use crate::texts::{Language, Texts};
 use starbridge_flow::time::Timestamp;
 
@@ -86,20 +86,34 @@ impl Frame {
         address(PULSE)
     }
 
+    pub(crate) fn travel_script(&self) -> String {
+        address(TRAVEL)
+    }
+
+    pub(crate) fn strips_script(&self) -> String {
+        address(STRIPS)
+    }
+
+    pub(crate) fn forms_script(&self) -> String {
+        address(FORMS)
+    }
+
     pub(crate) fn keys_script(&self) -> String {
         address(KEYS)
     }
 
     /// The single keys, and what each does.
-    pub(crate) fn keys(&self) -> [(&'static str, &'static str); 8] {
+    pub(crate) fn keys(&self) -> [(&'static str, &'static str); 10] {
         let t = self.t();
         [
-            ("/", t.key_filter),
+            ("Ctrl K", t.key_jump),
+            ("/ f", t.key_filter),
             ("g", t.key_go),
             ("j k", t.key_rows),
             ("x", t.key_tick),
-            (", .", t.key_event),
-            ("1 … 6", t.key_tabs),
+            ("[ ] , .", t.key_event),
+            (t.space, t.key_play),
+            ("1 … 7", t.key_tabs),
             ("r", t.key_redrive),
             ("?", t.key_help),
         ]
@@ -141,6 +155,17 @@ impl Frame {
             .collect()
     }
 
+    /// The page that the menu calls so, in either language.
+    pub fn place_called(&self, word: &str) -> Option<&'static str> {
+        let both = [Language::English, Language::Chinese].map(|language| Self {
+            language,
+            ..self.clone()
+        });
+        let mut places = both.iter().flat_map(Self::places);
+        let found = places.find(|place| place.word.eq_ignore_ascii_case(word))?;
+        Some(found.path)
+    }
+
     /// The language that a button changes to: its tag, and its name in itself.
     pub(crate) fn other_language(&self) -> (&'static str, &'static str) {
         match self.language {
@@ -167,6 +192,11 @@ impl Frame {
             Theme::Light => t.light,
             Theme::Dark => t.dark,
         }
+    }
+
+    /// The number of the page's forms, by which each of them is done once.
+    pub(crate) fn once(&self) -> &str {
+        self.forgery.get(..32).unwrap_or(&self.forgery)
     }
 
     /// Why a button cannot be used, as far as the token goes.

@@ -12,6 +12,7 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
+mod answers;
 mod assets;
 mod bulk;
 mod diff;
@@ -25,6 +26,8 @@ mod plain;
 mod pulse;
 mod queue;
 mod read;
+mod schedule;
+mod strip;
 mod tables;
 mod texts;
 mod words;
@@ -39,5 +42,7 @@ pub use overview::{OverviewParts, overview};
 pub use plain::{again, done, problem, sign_in};
 pub use queue::{QUEUE_TABS, QueueParts, queue};
 pub use read::path_part;
-pub use tables::{audit, bulk, flows, inbox, keys, queues, schedules, settings};
+pub use schedule::{SCHEDULE_FIELDS, ScheduleParts, schedule};
+pub use strip::strips;
+pub use tables::{InboxParts, audit, bulk, flows, inbox, keys, queues, schedules, settings};
 pub use texts::{Language, Texts};

@@ -25,8 +25,14 @@ fn page_of(here: &str) -> Option<String> {
     let path = here.split('?').next().unwrap_or_default();
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
-        ["", list @ ("keys" | "schedules"), _, ..] => Some(format!("/{list}")),
-        ["", list @ ("flows" | "executions" | "queues" | "bulk"), one, _, ..] => Some(format!("/{list}/{one}")),
+        ["", "keys", _, ..] => Some("/keys".to_owned()),
+        [
+            "",
+            list @ ("flows" | "executions" | "queues" | "bulk" | "schedules"),
+            one,
+            _,
+            ..,
+        ] => Some(format!("/{list}/{one}")),
         _ => None,
     }
 }
@@ -115,7 +121,7 @@ mod tests {
             ("/flows/order/start", Some("/flows/order")),
             ("/executions/a-1/steps/7?x=/y/z", Some("/executions/a-1")),
             ("/keys/shops/a/set", Some("/keys")),
-            ("/schedules/nightly/run", Some("/schedules")),
+            ("/schedules/nightly/run", Some("/schedules/nightly")),
             ("/executions/none", None),
             ("/", None),
         ] {

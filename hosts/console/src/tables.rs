@@ -1,8 +1,11 @@
 //! Pages that are one table: queues, keys, schedules and the like.
 
+use crate::answers::Answers;
+use crate::bulk::job_state;
 use crate::frame::Frame;
 use crate::plain::{done, written};
 use crate::read::{count, duration, is_set, items, moment, next, number, path_part, text};
+use crate::schedule::next_time;
 use crate::texts::Texts;
 use crate::words::{State, reason, waits};
 use askama::Template;
@@ -13,11 +16,15 @@ use starbridge_flow::value::{Object, Value};
 pub(crate) enum Cell {
     Text(String),
     Link(String, String),
+    /// A number of failures, with the list of them.
+    Failed(String, String),
     State(State),
     Code(String),
     Act(Act),
     /// A field with a number that can be set.
     Set(Act, String),
+    /// A text in lines.
+    Plain(String),
     /// Several lines, behind the first.
     Lines(String, Vec<String>),
 }
@@ -42,6 +49,8 @@ struct Table<'a> {
     rows: Vec<Vec<Cell>>,
     older: Option<String>,
     live: &'static str,
+    /// What is asked and can be answered here; nothing where the page is not for that.
+    answers: Option<Answers>,
 }
 
 /// A table of what a page of the API has, a row for each item.
@@ -52,6 +61,7 @@ struct Listed<'a> {
     empty: (&'static str, &'static str),
     heads: Vec<&'static str>,
     path: &'static str,
+    answers: Option<Answers>,
 }
 
 impl Listed<'_> {
@@ -72,9 +82,10 @@ impl Listed<'_> {
                 "/queues" => "queues",
                 "/bulk" => "bulk",
                 "/audit" => "audit",
-                "/inbox" | "/keys" | "/schedules" => "executions",
+                "/inbox" | "/keys" | "/schedules" | "/flows" => "executions",
                 _ => "",
             },
+            answers: self.answers,
         })
     }
 }
@@ -117,20 +128,55 @@ fn pause(value: &Value, t: &'static Texts) -> Cell {
     }
 }
 
-/// The flows.
-pub fn flows(frame: &Frame, page: &Value) -> String {
+/// So many flows are counted at most: of one that is not among them nothing is known.
+const COUNTED: usize = 100;
+
+/// The flows, with what was counted of each in the last hour.
+pub fn flows(frame: &Frame, page: &Value, stats: &Value) -> String {
     let t = frame.t();
     let listed = Listed {
         frame,
         title: t.flows,
         empty: (t.no_flows, "starbridge flow put FILE"),
-        heads: vec![t.flow, t.version, t.created, t.hash],
+        heads: vec![
+            t.flow,
+            t.version,
+            t.started_hour,
+            t.failed_hour,
+            t.p95,
+            t.created,
+            t.hash,
+        ],
         path: "/flows",
+        answers: None,
     };
+    let figures = items(stats, "flows");
+    let since = path_part(text(stats, "since"));
     listed.written(page, |item| {
+        let name = text(item, "name");
+        let own = figures.iter().find(|figures| text(figures, "flow") == name);
+        let counted_of = |key: &str| match own {
+            Some(own) => count(own, key),
+            None if figures.len() < COUNTED => "0".to_owned(),
+            None => "–".to_owned(),
+        };
+        let failed = counted_of("failed");
+        let within = own.and_then(|own| number(own, "p95Ms"));
         vec![
-            flow_link(text(item, "name")),
+            flow_link(name),
             counted(item, "version"),
+            Cell::Text(counted_of("started")),
+            match failed.as_str() {
+                "0" | "–" => Cell::Text(failed),
+                _ => Cell::Failed(
+                    format!(
+                        "/executions?flow={}&status=Failed,TimedOut,RollbackFailed&endedFrom={since}",
+                        path_part(name)
+                    ),
+                    failed,
+                ),
+            },
+            Cell::Text(within.map_or_else(|| "–".to_owned(), |span| duration(Millis(span)))),
             at(item, "createdTime"),
             Cell::Code(text(item, "hash").chars().take(19).collect()),
         ]
@@ -146,6 +192,7 @@ pub fn queues(frame: &Frame, page: &Value) -> String {
         empty: (t.no_queues, "starbridge worker"),
         heads: vec![t.queue, t.waiting, t.oldest, t.held, t.workers, t.dead, t.paused],
         path: "/queues",
+        answers: None,
     };
     listed.written(page, |item| {
         let age = number(item, "ageSeconds").map(|age| duration(Millis::from(Seconds(age))));
@@ -171,6 +218,7 @@ pub fn keys(frame: &Frame, page: &Value) -> String {
         empty: (t.no_keys, ""),
         heads: vec![t.pool, t.key, t.limit, t.held, t.waiting, t.paused, t.set_limit],
         path: "/keys",
+        answers: None,
     };
     listed.written(page, |item| {
         let limit = match number(item, "limit") {
@@ -204,15 +252,9 @@ pub fn keys(frame: &Frame, page: &Value) -> String {
     })
 }
 
-/// When a schedule triggers next: by the clocks of its zone where it has one, and in UTC.
+/// When a schedule triggers next.
 fn next_times(item: &Value) -> Cell {
-    let times = items(item, "nextTimes").iter().map(|time| {
-        let (utc, local) = (moment(time, "time"), text(time, "local"));
-        match local.is_empty() || local.ends_with("[UTC]") {
-            true => utc,
-            false => format!("{utc} · {local}"),
-        }
-    });
+    let times = items(item, "nextTimes").iter().map(next_time);
     Cell::Lines(moment(item, "nextTime"), times.collect())
 }
 
@@ -235,6 +277,7 @@ pub fn schedules(frame: &Frame, page: &Value) -> String {
             "",
         ],
         path: "/schedules",
+        answers: None,
     };
     let act = |item: &Value, verb: &str, word| {
         Cell::Act(Act {
@@ -244,8 +287,9 @@ pub fn schedules(frame: &Frame, page: &Value) -> String {
         })
     };
     listed.written(page, |item| {
+        let name = text(item, "name");
         vec![
-            cell(item, "name"),
+            Cell::Link(format!("/schedules/{}", path_part(name)), name.to_owned()),
             flow_link(text(item, "flow")),
             Cell::Code(text(item, "cron").to_owned()),
             next_times(item),
@@ -261,20 +305,46 @@ pub fn schedules(frame: &Frame, page: &Value) -> String {
     })
 }
 
-/// What asks a person: executions with a step that waits for an operator, and those that wait for a report.
-pub fn inbox(frame: &Frame, manual: &Value, callbacks: &Value) -> String {
+/// What the inbox is made of: what the API answers.
+#[derive(Clone, Copy, Debug)]
+pub struct InboxParts<'a> {
+    /// Executions with a step that waits for an operator.
+    pub manual: &'a Value,
+    /// Those that wait for a report.
+    pub callbacks: &'a Value,
+    /// The execution whose questions are answered; null where none is chosen.
+    pub chosen: &'a Value,
+    /// Its steps that wait for an operator.
+    pub deciding: &'a Value,
+    /// Those among which some wait for a report.
+    pub awaiting: &'a Value,
+    /// Visits of them, with their inputs.
+    pub visits: &'a [Value],
+}
+
+/// What asks a person, with the forms that answer one execution.
+pub fn inbox(frame: &Frame, parts: &InboxParts<'_>) -> String {
     let t = frame.t();
+    let chosen = text(parts.chosen, "id");
+    let answers = (!chosen.is_empty()).then(|| Answers {
+        from: "inbox",
+        name: format!("{} / {}", text(parts.chosen, "flow"), text(parts.chosen, "name")),
+        ..Answers::of(frame, chosen, parts.deciding, parts.awaiting, parts.visits)
+    });
     let listed = Listed {
         frame,
         title: t.inbox,
         empty: (t.no_inbox, ""),
         heads: vec![t.state, t.execution, t.flow, t.current_state, t.started, t.action],
         path: "/inbox",
+        answers,
     };
-    let all = items(manual, "items").iter().chain(items(callbacks, "items"));
+    let all = items(parts.manual, "items")
+        .iter()
+        .chain(items(parts.callbacks, "items"));
     let members = [
         ("items".into(), all.cloned().collect::<Vec<_>>().into()),
-        ("next".into(), manual.get("next").cloned().unwrap_or_default()),
+        ("next".into(), parts.manual.get("next").cloned().unwrap_or_default()),
     ];
     let both = Value::from(members.into_iter().collect::<Object>());
     listed.written(&both, |item| {
@@ -294,7 +364,7 @@ pub fn inbox(frame: &Frame, manual: &Value, callbacks: &Value) -> String {
             flow_link(text(item, "flow")),
             Cell::Text(waits(waiting, t)),
             at(item, "startedTime"),
-            Cell::Link(format!("/executions/{}#decisions", path_part(id)), word.to_owned()),
+            Cell::Link(format!("/inbox?of={}", path_part(id)), word.to_owned()),
         ]
     })
 }
@@ -310,6 +380,7 @@ pub fn bulk(frame: &Frame, page: &Value) -> String {
             "id", t.action, t.by, t.state, t.items, t.open, t.done, t.skipped, t.failed, t.created, t.filter,
         ],
         path: "/bulk",
+        answers: None,
     };
     listed.written(page, |item| {
         let id = text(item, "id");
@@ -317,7 +388,7 @@ pub fn bulk(frame: &Frame, page: &Value) -> String {
             Cell::Link(format!("/bulk/{}", path_part(id)), id.to_owned()),
             cell(item, "action"),
             cell(item, "by"),
-            cell(item, "state"),
+            Cell::State(job_state(item, t)),
         ];
         row.extend(["items", "open", "done", "skipped", "failed"].map(|key| counted(item, key)));
         row.push(at(item, "createdTime"));
@@ -335,6 +406,7 @@ pub fn audit(frame: &Frame, page: &Value) -> String {
         empty: (t.no_audit, ""),
         heads: vec![t.time, t.by, t.action, t.object, t.details],
         path: "/audit",
+        answers: None,
     };
     listed.written(page, |item| {
         let object = text(item, "object");
@@ -352,38 +424,55 @@ pub fn audit(frame: &Frame, page: &Value) -> String {
     })
 }
 
-/// Whom the server takes the visitor for, and what it is itself.
-pub fn settings(frame: &Frame, me: &Value, stats: &Value) -> String {
+/// Whom the server takes the visitor for, and what it is itself. `config` is null for those who may not see it.
+pub fn settings(frame: &Frame, me: &Value, stats: &Value, config: &Value) -> String {
     let t = frame.t();
     let server = stats.get("server").unwrap_or(&Value::Null);
-    let scopes: Vec<&str> = items(me, "scopes").iter().filter_map(Value::as_str).collect();
+    let words = |value: &Value, key: &str| {
+        let words: Vec<&str> = items(value, key).iter().filter_map(Value::as_str).collect();
+        words.join(", ")
+    };
     let name = match text(me, "name") {
         "" => t.no_token.to_owned(),
         name => name.to_owned(),
     };
-    let rows = [
-        (t.token, name),
-        (t.scopes, scopes.join(", ")),
-        (t.language, frame.language.own_name().to_owned()),
-        (t.appearance, frame.theme_word().to_owned()),
-        (t.version, text(server, "version").to_owned()),
-        (t.started, moment(server, "startedTime")),
-        (t.followers, count(server, "followers")),
-        (t.waiting_requests, count(server, "waitingRequests")),
+    let mut rows = vec![
+        (t.token, Cell::Text(name)),
+        (t.scopes, Cell::Text(words(me, "scopes"))),
+        (t.language, Cell::Text(frame.language.own_name().to_owned())),
+        (t.appearance, Cell::Text(frame.theme_word().to_owned())),
+        (t.version, cell(server, "version")),
     ];
+    if let Some(lacks) = frame.lacks("admin") {
+        rows.push((t.configuration, Cell::Text(lacks)));
+    } else {
+        rows.push((
+            t.build,
+            Cell::Text(format!("{}: {}", text(config, "target"), words(config, "features"))),
+        ));
+        rows.push((t.configuration, Cell::Plain(text(config, "config").to_owned())));
+    }
+    rows.push((t.started, at(server, "startedTime")));
+    rows.push((t.followers, counted(server, "followers")));
+    rows.push((t.waiting_requests, counted(server, "waitingRequests")));
+    // What is long stands at the end.
+    rows.sort_by_key(|(_, cell)| matches!(cell, Cell::Plain(_)));
+    let last = ["starbridge whoami", "starbridge whoami --config"].join("; ");
+    rows.push((t.as_command, Cell::Code(last)));
     written(&Table {
         f: frame,
         t,
         title: t.settings,
         said: "",
         empty: "",
-        command: "starbridge whoami",
+        command: "",
         heads: Vec::new(),
         rows: rows
             .into_iter()
-            .map(|(word, value)| vec![Cell::Text(word.to_owned()), Cell::Text(value)])
+            .map(|(word, cell)| vec![Cell::Text(word.to_owned()), cell])
             .collect(),
         older: None,
         live: "",
+        answers: None,
     })
 }

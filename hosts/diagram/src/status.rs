@@ -1,13 +1,14 @@
 //! The status of each step in a history: its state, how often it ran, and which ways were taken.
 
 mod fold;
+mod places;
 
 use crate::words::Words;
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, Failure};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// The status of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,7 +134,7 @@ impl Status {
     }
 }
 
-/// A history that is read event by event.
+/// A history that is read event by event. A copy shares everything that does not change afterwards.
 #[derive(Clone)]
 pub struct Folding(fold::Fold);
 
@@ -153,9 +154,9 @@ impl Folding {
         self.0.finish()
     }
 
-    /// The approximate memory, in bytes.
-    pub fn bytes(&self) -> usize {
-        self.0.bytes()
+    /// The approximate memory of what was not counted before, in bytes. What copies share counts once.
+    pub fn bytes(&self, counted: &mut HashSet<usize>) -> usize {
+        self.0.bytes(counted)
     }
 }
 

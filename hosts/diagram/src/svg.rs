@@ -184,10 +184,11 @@ impl Drawing {
     }
 
     fn rect(&mut self, (x, y, w, h): (i32, i32, i32, i32), radius: i32) {
-        let _ = write!(
-            self.out,
-            "<rect class=\"o\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" rx=\"{radius}\"/>"
-        );
+        self.out.push_str("<rect class=\"o\"");
+        for (name, value) in [("x", x), ("y", y)].into_iter().filter(|(_, value)| *value != 0) {
+            let _ = write!(self.out, " {name}=\"{value}\"");
+        }
+        let _ = write!(self.out, " width=\"{w}\" height=\"{h}\" rx=\"{radius}\"/>");
     }
 
     fn circle(&mut self, middle: i32, radius: i32, class: &str) {
@@ -272,36 +273,56 @@ fn towards(to: (i32, i32), from: (i32, i32), far: i32) -> (i32, i32) {
 
 /// Path data of a line with rounded bends. With an arrow it ends inside the arrow's head.
 fn bent(points: &[(i32, i32)], arrow: bool) -> String {
-    let mut path = String::new();
+    let mut pen = Pen::default();
     let last = points.len().saturating_sub(1);
     for (index, &point) in points.iter().enumerate() {
         let (before, after) = (
             index.checked_sub(1).and_then(|index| points.get(index)),
             points.get(index + 1),
         );
-        let _ = match (before, after) {
-            (None, _) => write!(path, "M{} {}", point.0, point.1),
-            (Some(&before), None) => {
-                let end = if arrow && index == last {
-                    towards(point, before, HEAD.0 - 2)
-                } else {
-                    point
-                };
-                write!(path, "L{} {}", end.0, end.1)
-            }
+        match (before, after) {
+            (None, _) => pen.begin(point),
+            (Some(&before), None) if arrow && index == last => pen.line(towards(point, before, HEAD.0 - 2)),
+            (Some(_), None) => pen.line(point),
             (Some(&before), Some(&after)) => {
                 let half = |other: (i32, i32)| ((other.0 - point.0).abs() + (other.1 - point.1).abs()) / 2;
                 let radius = BEND.min(half(before)).min(half(after));
-                let (into, out) = (towards(point, before, radius), towards(point, after, radius));
-                write!(
-                    path,
-                    "L{} {}Q{} {} {} {}",
-                    into.0, into.1, point.0, point.1, out.0, out.1
-                )
+                pen.line(towards(point, before, radius));
+                pen.bend(point, towards(point, after, radius));
             }
-        };
+        }
     }
-    path
+    pen.path
+}
+
+/// Writes path data. All but its beginning is relative: the same line elsewhere is nearly the same text, so that pages
+/// with many are small.
+#[derive(Default)]
+struct Pen {
+    path: String,
+    at: (i32, i32),
+}
+
+impl Pen {
+    fn begin(&mut self, at: (i32, i32)) {
+        let _ = write!(self.path, "M{} {}", at.0, at.1);
+        self.at = at;
+    }
+
+    fn line(&mut self, to: (i32, i32)) {
+        let _ = match (to.0 - self.at.0, to.1 - self.at.1) {
+            (across, 0) => write!(self.path, "h{across}"),
+            (0, down) => write!(self.path, "v{down}"),
+            (across, down) => write!(self.path, "l{across} {down}"),
+        };
+        self.at = to;
+    }
+
+    fn bend(&mut self, over: (i32, i32), to: (i32, i32)) {
+        let (x, y) = self.at;
+        let _ = write!(self.path, "q{} {} {} {}", over.0 - x, over.1 - y, to.0 - x, to.1 - y);
+        self.at = to;
+    }
 }
 
 /// Path data of a curve downwards to the second point, then straight on.
@@ -327,15 +348,12 @@ fn head(before: (i32, i32), end: (i32, i32)) -> String {
     let back = towards(end, before, HEAD.0);
     // Across the direction, x and y change places.
     let (dx, dy) = ((back.1 - end.1).signum() * HEAD.1, (back.0 - end.0).signum() * HEAD.1);
-    format!(
-        "M{} {}L{} {}L{} {}z",
-        end.0,
-        end.1,
-        back.0 + dx,
-        back.1 + dy,
-        back.0 - dx,
-        back.1 - dy
-    )
+    let mut pen = Pen::default();
+    pen.begin(end);
+    pen.line((back.0 + dx, back.1 + dy));
+    pen.line((back.0 - dx, back.1 - dy));
+    pen.path.push('z');
+    pen.path
 }
 
 /// The flow's name as a title.

@@ -3,12 +3,23 @@
 //! The clock begins at the wall clock's time, and then follows the time since the machine was started (which counts
 //! while it is suspended), even if the wall clock is set. It corrects the difference to the wall clock so slowly that
 //! no duration shows it. So it never goes back, and setting the wall clock makes no timer end early or late.
+//!
+//! For a node of a cluster the wall clock is that of the database, which it reads with each heartbeat and carries on by the time since
+//! the machine was started: all nodes go by one clock, whatever their machines show.
 
 #![allow(clippy::disallowed_methods, reason = "this is where the clock comes in")]
 
+#[cfg(feature = "postgres")]
+mod database;
+
+#[cfg(feature = "postgres")]
+use database::DatabaseClock;
 use starbridge_flow::time::Timestamp;
 use starbridge_ports::Clock;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+#[cfg(feature = "postgres")]
+use std::time::Instant;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The clock of the system. All values in a process are the same clock.
@@ -27,7 +38,7 @@ impl Clock for SystemClock {
             let seconds = away.as_secs();
             tracing::warn!(
                 seconds,
-                "the clock of the machine was set: durations go on as they were, schedules go by it at once, times at the \
+                "the clock was set: durations go on as they were, schedules go by it at once, times at the \
                  next start"
             );
         }
@@ -40,6 +51,30 @@ impl Clock for SystemClock {
 }
 
 impl SystemClock {
+    /// Takes the clock of a database for the wall clock: it showed so many microseconds since 1970 at some moment between the two
+    /// others. The first time the clock begins there, so no execution may be timed before; later it corrects the difference
+    /// as any other.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn follow(self, shown: i64, asked: Instant, answered: Instant) {
+        let steady = since_boot();
+        let ago = |then: Instant| signed(steady.saturating_sub(nanos(then.elapsed())));
+        let mut database = DATABASE.lock().unwrap_or_else(PoisonError::into_inner);
+        let begins = !database.is_known();
+        let ahead = database.read(shown.saturating_mul(1_000), ago(asked), ago(answered));
+        AHEAD.store(ahead, Ordering::Relaxed);
+        if begins {
+            *kept() = None;
+        }
+        let off = database.notice(signed(machine_time()), signed(steady).saturating_add(ahead));
+        drop(database);
+        if let Some(off) = off {
+            tracing::warn!(
+                milliseconds = off.as_millis(),
+                "the clock of this machine is not that of the database, which counts: set both by a time server"
+            );
+        }
+    }
+
     /// Jumps to the wall clock's time if that is ahead, for a process that was frozen for an
     /// unknown time.
     pub fn catch_up(self) {
@@ -65,9 +100,29 @@ fn timestamp(since_1970: Nanos) -> Timestamp {
     Timestamp(i64::try_from(since_1970 / NANOS_PER_MILLI).unwrap_or(i64::MAX))
 }
 
-/// The time since 1970. A clock set to an earlier time counts as 1970.
+/// What is known of the clock of the database, for a node of a cluster.
+#[cfg(feature = "postgres")]
+static DATABASE: Mutex<DatabaseClock> = Mutex::new(DatabaseClock::unknown());
+/// How much it is ahead of the time since the machine was started, in nanoseconds; [`OWN`] if the machine's own clock counts.
+static AHEAD: AtomicI64 = AtomicI64::new(OWN);
+const OWN: i64 = i64::MIN;
+
+/// The time since 1970 by the wall clock. One that is set to an earlier time counts as 1970.
 fn since_1970() -> Nanos {
+    match AHEAD.load(Ordering::Relaxed) {
+        OWN => machine_time(),
+        ahead => since_boot().saturating_add_signed(ahead),
+    }
+}
+
+/// The time since 1970 by the machine's own clock.
+fn machine_time() -> Nanos {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos)
+}
+
+#[cfg(feature = "postgres")]
+fn signed(time: Nanos) -> i64 {
+    i64::try_from(time).unwrap_or(i64::MAX)
 }
 
 #[cfg(target_os = "linux")]

@@ -38,7 +38,12 @@ const LIVELY_BEATS: u32 = 2;
 impl ShownNode {
     /// Whether it takes the store if it is free.
     pub fn may_take(&self) -> bool {
-        self.drained.is_none() && self.silent <= LIVELY_BEATS
+        self.drained.is_none() && self.is_lively()
+    }
+
+    /// Whether it gave a sign of life just now.
+    pub fn is_lively(&self) -> bool {
+        self.silent <= LIVELY_BEATS
     }
 }
 
@@ -90,6 +95,8 @@ pub struct ClusterCounters {
     pub takeovers: AtomicU64,
     /// How many milliseconds its last take-over took, from the decision until requests were answered.
     pub takeover_ms: AtomicU64,
+    /// For how many milliseconds requests waited when it last left the store to another node.
+    pub handover_ms: AtomicU64,
     /// How many of its appends were refused because another one had the store.
     pub fenced: AtomicU64,
     /// How many requests it passed on to another node.
@@ -102,7 +109,7 @@ pub struct ClusterCounters {
 
 impl ClusterCounters {
     /// Names, meanings, kinds and values.
-    pub fn all(&self) -> [(&'static str, &'static str, &'static str, u64); 7] {
+    pub fn all(&self) -> [(&'static str, &'static str, &'static str, u64); 8] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
             (
@@ -122,6 +129,12 @@ impl ClusterCounters {
                 "How long its last take-over took, from the decision until it answered.",
                 "gauge",
                 of(&self.takeover_ms),
+            ),
+            (
+                "handover_milliseconds",
+                "How long requests waited when it last left the store to another node.",
+                "gauge",
+                of(&self.handover_ms),
             ),
             (
                 "appends_fenced_total",

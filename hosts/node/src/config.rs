@@ -11,6 +11,7 @@ mod outboxes;
 mod redis;
 mod retention;
 mod secrets;
+mod shown;
 mod sqs;
 mod store;
 mod token_key;

@@ -13,11 +13,41 @@ use starbridge_ports::ExecutionRecord;
 /// A state as JSON: its last event, the version of the machine that its history needs, its status, the flow's input
 /// and local, and the open steps, outer before inner.
 pub fn describe_state(flow: &Flow, state: &State) -> Value {
-    let steps: Array = state
-        .open_steps()
-        .into_iter()
-        .map(|open| describe_step(flow, open))
-        .collect();
+    describe(state, describe_steps(flow, state).collect())
+}
+
+/// The data of open steps that is told of a state together, in bytes. An input that a thousand iterations share is in each of them.
+const STATE_BYTES: usize = 16 << 20;
+/// The open steps that are told of a state.
+const STATE_STEPS: usize = 20_000;
+
+/// The same with a bounded size: where steps or their data are too many, `stepsLeftOut` says how many steps are not told.
+pub fn describe_state_within_bounds(flow: &Flow, state: &State) -> Value {
+    let mut bytes = 0;
+    let fits = |step: &Value| {
+        let fits = bytes < STATE_BYTES;
+        let data = ["input", "local"].iter().filter_map(|member| step.get(member));
+        bytes += data.map(Value::json_len).sum::<usize>();
+        fits
+    };
+    let steps: Vec<Value> = describe_steps(flow, state).take(STATE_STEPS).take_while(fits).collect();
+    let left_out = state.open_step_count() - steps.len();
+    let described = describe(state, steps.into_iter().collect());
+    match described {
+        Value::Object(mut shape) if left_out > 0 => {
+            shape.insert("stepsLeftOut".into(), (left_out as u64).into());
+            shape.into()
+        }
+        described => described,
+    }
+}
+
+/// The open steps of a state, outer before inner, each with its name, path, state, attempt, visit, input and local.
+pub fn describe_steps(flow: &Flow, state: &State) -> impl Iterator<Item = Value> {
+    state.each_open_step().map(|open| describe_step(flow, open))
+}
+
+fn describe(state: &State, steps: Array) -> Value {
     object([
         ("event", state.last_event().0.into()),
         ("time", state.last_time().to_string().into()),

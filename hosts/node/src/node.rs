@@ -36,7 +36,7 @@ mod token_keys;
 mod views;
 mod watchers;
 
-pub use bulk::{BAD_RESOLUTION, BulkAction, BulkPreview, BulkRefusal, WantedBulk, check_decision};
+pub use bulk::{BAD_RESOLUTION, BulkAction, BulkPreview, BulkRefusal, BulkWait, WantedBulk, check_decision};
 pub use concurrency_keys::ShownKey;
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
@@ -80,6 +80,7 @@ use starbridge_runtime::{
     AdmissionHandle, AdmissionSettings, Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report,
     ResourceMap, SecretUse, SignedCall, Snapshot, StartFailure, StartRequest, TokenError, TokenKeys, Vault,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -160,6 +161,8 @@ pub struct Node {
     /// Decides when waiting executions may run, if this node has admission.
     admission: Option<AdmissionHandle>,
     clock: Arc<dyn Clock>,
+    /// Whether it was noted that the node was told to stop.
+    stopping: AtomicBool,
 }
 
 /// The resources that a node can call.
@@ -230,8 +233,7 @@ impl Node {
     pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
         let (store, clock) = (settings.store.clone(), settings.clock.clone());
         let asked = settings.asked.clone().unwrap_or_else(|| store.clone());
-        let reach = reach(&settings);
-        let limits = Arc::new(settings.limits.clone());
+        let (reach, limits) = (reach(&settings), Arc::new(settings.limits.clone()));
         let flows = match settings.leased {
             None => flow_loading::load(store.as_ref(), &limits)?,
             // Flows are read when they are needed.
@@ -293,6 +295,7 @@ impl Node {
             reach,
             admission: admission_handle,
             clock,
+            stopping: AtomicBool::new(false),
         };
         node.take_up_schedules()?;
         Ok(node)
@@ -447,6 +450,32 @@ impl Node {
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
+    /// Sends no more calls, and waits at most `patience` for those in flight; requests are answered as ever. Calls that are kept
+    /// back are sent at the next start: [`Node::drain`] has to come next.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError`] if the store fails.
+    pub async fn end_calls(&self, patience: Duration) -> Result<(), NodeError> {
+        let until = self.now().plus(patience.into());
+        let ((), noted) = tokio::join!(self.owners.end_calls(until), self.note_stopping());
+        noted
+    }
+
+    /// Notes once that the node was told to stop: whoever kills it from now on means no execution. A node that failed ends by itself.
+    async fn note_stopping(&self) -> Result<(), NodeError> {
+        if self.ended().borrow().is_some() || self.stopping.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let store = self.store.clone();
+        let noted = tokio::task::spawn_blocking(move || runtime::note_stopping(store.as_ref()));
+        match noted.await {
+            Ok(noted) => Ok(noted?),
+            // The process ends.
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Takes no more requests, waits at most `patience` for calls in flight, and stops. Unfinished
     /// work goes on at the next start.
     ///
@@ -454,24 +483,19 @@ impl Node {
     ///
     /// [`NodeError`] if the node has failed.
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
-        // A node that failed ends by itself. A disk that does not respond must not hold up the
-        // drain.
-        let told = self.ended().borrow().is_none();
-        let store = self.store.clone();
-        let noted = tokio::task::spawn_blocking(move || match told {
-            true => runtime::note_stopping(store.as_ref()),
-            false => Ok(()),
-        });
-        self.queues.send(QueueCommand::Drain);
-        self.owners
-            .drain(self.now().plus(patience.into()), &self.queues)
-            .await?;
-        if let Err(error) = self.keep_stats().await {
-            tracing::warn!(%error, "the counts of the last day can't be kept");
-        }
-        if let Ok(noted) = noted.await {
-            noted?;
-        }
+        let until = self.now().plus(patience.into());
+        let drained = async {
+            self.queues.send(QueueCommand::Drain);
+            self.owners.drain(until, &self.queues).await?;
+            if let Err(error) = self.keep_stats().await {
+                tracing::warn!(%error, "the counts of the last day can't be kept");
+            }
+            Ok::<(), NodeError>(())
+        };
+        // A disk that does not respond must not hold up the drain.
+        let (drained, noted) = tokio::join!(drained, self.note_stopping());
+        drained?;
+        noted?;
         Ok(runtime::note_end(self.store.as_ref())?)
     }
 

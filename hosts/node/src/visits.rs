@@ -1,18 +1,27 @@
 //! A history as rows: one for each visit of a step.
 
+mod blocks;
+mod children;
 mod pages;
 mod row;
+mod shared_map;
+#[cfg(test)]
+mod tests;
 
+pub use blocks::{Block, Outline, Spanned};
+pub use children::{ChildStatus, Children};
 pub use pages::VisitFilter;
-pub use row::{ChildStatus, Children, OpenWait, Row, Span, SpanEnd, SpanKind};
+pub use row::{OpenWait, Row, Span, SpanEnd, SpanKind};
+pub use shared_map::Counted;
 
+use blocks::Rows;
 use row::Status;
+use shared_map::SharedMap;
 use starbridge_flow::graph::{Budget, Flow, Root, StepId, StepKind};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Value;
-use starbridge_machine::{Child, Event, EventKind, Exit, StepPath};
-use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
+use starbridge_machine::{Child, Event, EventKind, Exit, PathItem, StepPath};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The statuses of a visit. Only an undo can be `skipped`.
@@ -37,24 +46,47 @@ const MAX_ROWS: usize = 10_000;
 /// How many calls are remembered without checking whether their visits are kept.
 const CALLS: usize = 1_024;
 
-/// A step at its place: the composites around it as text, and its number. Places inside a composite
-/// begin with the composite's own place and number.
-type StepPlace = (String, u32);
+/// The approximate memory of a place, apart from its entry, in bytes.
+const PLACE_BYTES: usize = 64;
+
+/// A step at its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Spot {
+    path: StepPath,
+    step: StepId,
+}
+
+/// What is inside a composite comes after one another.
+impl Ord for Spot {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |item: &PathItem| (item.step, item.child);
+        let (own, others) = (self.path.items().iter(), other.path.items().iter());
+        own.map(key).cmp(others.map(key)).then(self.step.cmp(&other.step))
+    }
+}
+
+impl PartialOrd for Spot {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 /// Rows in the order in which steps were entered. It takes all events of a history, one after the
-/// other. A copy shares its rows.
+/// other. A copy shares everything that does not change afterwards.
 #[derive(Clone, Debug)]
 pub struct Visits {
     /// By the number of their `StepEntered`.
-    rows: BTreeMap<u64, Arc<Row>>,
+    rows: Rows,
+    /// The states of composites' children, by the visit of the composite.
+    children: SharedMap<u64, Children>,
     /// The latest visit of each step and place that has not been left.
-    open: BTreeMap<StepPlace, u64>,
+    open: SharedMap<Spot, u64>,
     /// The visit of each call, because undoing names the call.
-    calls: HashMap<u64, u64>,
+    calls: SharedMap<u64, u64>,
     /// At this many calls, those of visits that are not kept are forgotten.
     calls_room: usize,
     /// The visit that is being undone at each place.
-    undoing: HashMap<StepPlace, u64>,
+    undoing: SharedMap<Spot, u64>,
     /// If set, only visits with this status at the end.
     wanted: Option<String>,
     /// Only visits entered after this event.
@@ -79,11 +111,12 @@ impl Visits {
     /// No rows yet, and room for `limit`.
     pub fn new(limit: usize) -> Self {
         Self {
-            rows: BTreeMap::new(),
-            open: BTreeMap::new(),
-            calls: HashMap::new(),
+            rows: Rows::default(),
+            children: SharedMap::default(),
+            open: SharedMap::default(),
+            calls: SharedMap::default(),
             calls_room: CALLS,
-            undoing: HashMap::new(),
+            undoing: SharedMap::default(),
             wanted: None,
             after: 0,
             limit,
@@ -115,6 +148,9 @@ impl Visits {
 
     /// Takes the next event.
     pub fn see(&mut self, flow: &Flow, event: &Event) {
+        if self.rows.names.is_empty() {
+            self.rows.names = flow.steps.iter().map(|step| step.name.clone()).collect();
+        }
         let before = std::mem::replace(&mut self.time, event.time);
         match &event.detail {
             EventKind::ExecutionRedriven { .. } | EventKind::RollbackSkipped { .. } => {
@@ -129,41 +165,51 @@ impl Visits {
         let Some(step) = event.step else {
             return;
         };
-        let path = place(&event.path);
+        let path = event.path.clone();
+        let spot = Spot { path, step };
         if event.rollback {
-            return self.see_undoing(&(path, step.0), event);
+            return self.see_undoing(&spot, event);
         }
         self.reopen_around(&event.path);
         match &event.detail {
-            EventKind::StepEntered { .. } => return self.enter(flow, event, step, path),
+            EventKind::StepEntered { .. } => return self.enter(flow, event, spot),
             EventKind::BranchExited(exit) | EventKind::IterationExited(exit) => {
-                self.end_inside(&path, event.time);
+                self.end_inside(&event.path, None, event.time);
                 return self.child_exited(event, step, exit);
             }
-            EventKind::StepFailed { .. } | EventKind::StepExited { .. } => {
-                self.end_inside(&inside(&path, step), event.time);
+            EventKind::StepFailed { .. } | EventKind::StepExited { .. } if has_inside(flow, step) => {
+                self.end_inside(&event.path, Some(step), event.time);
             }
             _ => {}
         }
-        let key = (path, step.0);
-        self.see_row(&key, event);
+        self.see_row(&spot, event);
         if let EventKind::StepStarted { input: Some(input), .. } = &event.detail {
-            self.count_items(flow, &key, step, input);
+            self.count_items(flow, &spot, step, input);
         }
     }
 
     /// The number of items of a foreach whose attempt begins.
-    fn count_items(&mut self, flow: &Flow, key: &StepPlace, step: StepId, input: &Value) {
+    fn count_items(&mut self, flow: &Flow, spot: &Spot, step: StepId, input: &Value) {
         let Some(StepKind::Foreach(foreach)) = flow.step(step).map(|step| &step.kind) else {
             return;
         };
         let items = input
             .as_object()
             .map(|input| foreach.collection.find(Root::Object(input), &Budget::unlimited()));
-        let row = self.open.get(key).and_then(|number| row_mut(&mut self.rows, *number));
-        if let (Some(Ok(Some(Value::Array(items)))), Some(row)) = (items, row) {
-            row.children_mut().total = Some(items.len() as u64);
+        if let (Some(Ok(Some(Value::Array(items)))), Some(number)) = (items, self.open_visit(spot)) {
+            let total = Some(items.len() as u64);
+            self.children.change(number, |children| children.total = total);
         }
+    }
+
+    /// The visit at a place that has not been left, if it is kept.
+    fn open_visit(&self, spot: &Spot) -> Option<u64> {
+        self.open.get(spot).copied().filter(|number| self.has(*number))
+    }
+
+    /// Whether the visit is kept. Only what is looked for by its status is dropped.
+    fn has(&self, number: u64) -> bool {
+        self.wanted.is_none() || self.rows.get(number).is_some()
     }
 
     /// A branch or iteration ended: its number is the last one of the path.
@@ -179,45 +225,53 @@ impl Visits {
             Exit::Failed(_) => ChildStatus::Failed,
             Exit::Cancelled => ChildStatus::Cancelled,
         };
-        let key = (place(&StepPath::from(around.to_vec())), step.0);
-        if let Some(row) = self.open.get(&key).and_then(|number| row_mut(&mut self.rows, *number)) {
-            row.children_mut().set(number, status, event.id);
+        let path = StepPath::from(around.to_vec());
+        if let Some(visit) = self.open_visit(&Spot { path, step }) {
+            self.children
+                .change(visit, |children| children.set(number, status, event.id));
         }
     }
 
-    fn enter(&mut self, flow: &Flow, event: &Event, step: StepId, path: String) {
-        let key = (path, step.0);
-        if let Some(row) = self.open.get(&key).and_then(|number| row_mut(&mut self.rows, *number)) {
-            row.give_up(event.time);
+    fn enter(&mut self, flow: &Flow, event: &Event, spot: Spot) {
+        if let Some(former) = self.open.get(&spot).copied() {
+            self.give_up(former, event.time);
         }
         let number = event.id.0;
         if number <= self.after {
-            self.open.remove(&key);
+            self.open.remove(&spot);
             return;
         }
         if self.more || self.rows.len() >= self.room {
             self.more = true;
-            self.open.remove(&key);
+            self.open.remove(&spot);
             return;
         }
         self.seen = number;
-        self.open.insert(key, number);
-        self.rows
-            .insert(number, Arc::new(Row::entered(flow, event, step, self.run)));
+        self.rows.push(Row::entered(flow, event, spot.step, self.run));
+        self.open.insert(spot, number);
     }
 
-    fn see_row(&mut self, key: &StepPlace, event: &Event) {
-        let Some((number, row)) = self
-            .open
-            .get(key)
-            .and_then(|number| Some((*number, row_mut(&mut self.rows, *number)?)))
-        else {
+    fn give_up(&mut self, number: u64, time: Timestamp) {
+        if let Some(row) = self.rows.get_mut(number) {
+            row.give_up(time);
+        }
+        if let Some(children) = self.children.get_mut(&number) {
+            children.give_up();
+        }
+    }
+
+    fn see_row(&mut self, spot: &Spot, event: &Event) {
+        let Some(number) = self.open.get(spot).copied() else {
+            return;
+        };
+        let Some(row) = self.rows.get_mut(number) else {
             return;
         };
         row.see(event);
         match &event.detail {
             EventKind::BranchEntered { branch: child, .. } | EventKind::IterationEntered { index: child, .. } => {
-                row.children_mut().set(*child, ChildStatus::Running, event.id);
+                let runs = |children: &mut Children| children.set(*child, ChildStatus::Running, event.id);
+                self.children.change(number, runs);
             }
             EventKind::TaskScheduled(_) => {
                 self.calls.insert(event.id.0, number);
@@ -231,9 +285,10 @@ impl Visits {
                     .as_deref()
                     .is_none_or(|wanted| wanted == row.status() || undone.contains(&wanted));
                 if !stays {
-                    self.rows.remove(&number);
+                    self.rows.remove(number);
+                    self.children.remove(&number);
                 }
-                self.open.remove(key);
+                self.open.remove(spot);
             }
             _ => {}
         }
@@ -241,26 +296,23 @@ impl Visits {
 
     /// Forgets the calls of visits that are not kept, from time to time.
     fn forget_calls(&mut self) {
-        if self.calls.len() >= self.calls_room {
+        if self.wanted.is_some() && self.calls.len() >= self.calls_room {
             let rows = &self.rows;
-            self.calls.retain(|_, visit| rows.contains_key(visit));
+            self.calls.retain(|_, visit| rows.get(*visit).is_some());
             self.calls_room = (2 * self.calls.len()).max(CALLS);
         }
     }
 
     /// An event of undoing a visit: the first names the call that is undone.
-    fn see_undoing(&mut self, key: &StepPlace, event: &Event) {
+    fn see_undoing(&mut self, spot: &Spot, event: &Event) {
         if let EventKind::RollbackStarted { of } = &event.detail {
-            match self.calls.get(&of.0) {
-                Some(number) => self.undoing.insert(key.clone(), *number),
-                None => self.undoing.remove(key),
-            };
+            match self.calls.get(&of.0).copied() {
+                Some(number) => self.undoing.insert(spot.clone(), number),
+                None => self.undoing.remove(spot),
+            }
         }
-        if let Some(row) = self
-            .undoing
-            .get(key)
-            .and_then(|number| row_mut(&mut self.rows, *number))
-        {
+        let number = self.undoing.get(spot).copied();
+        if let Some(row) = number.and_then(|number| self.rows.get_mut(number)) {
             row.see_undoing(event);
         }
     }
@@ -271,47 +323,62 @@ impl Visits {
         if self.run == 1 {
             return;
         }
-        let mut around = String::new();
-        for item in path.items() {
-            let key = (around, item.step.0);
-            if let Some(row) = self.open.get(&key).and_then(|number| row_mut(&mut self.rows, *number)) {
-                row.go_on(self.run);
+        let run = self.run;
+        for (depth, item) in path.items().iter().enumerate() {
+            let path = StepPath::from(path.items().get(..depth).unwrap_or_default().to_vec());
+            let number = self.open.get(&Spot { path, step: item.step }).copied();
+            let left = |row: &Row| row.is_left_before(run);
+            if let Some(row) = number.and_then(|number| self.rows.get_mut_if(number, left)) {
+                row.go_on(run);
             }
-            around = key.0;
-            write_item(&mut around, item);
         }
     }
 
-    /// Everything open inside a place was given up.
-    fn end_inside(&mut self, place: &str, time: Timestamp) {
-        let inside = self
-            .open
-            .range((place.to_owned(), 0)..)
-            .take_while(|((path, _), _)| path.starts_with(place));
-        for (_, number) in inside {
-            if let Some(row) = row_mut(&mut self.rows, *number) {
-                row.give_up(time);
-            }
+    /// Everything open inside a place, or inside a step there, was given up.
+    fn end_inside(&mut self, path: &StepPath, step: Option<StepId>, time: Timestamp) {
+        let depth = path.items().len();
+        let first = Spot {
+            path: match step {
+                Some(step) => path.inside(step, Child::Branch(0)),
+                None => path.clone(),
+            },
+            step: StepId(0),
+        };
+        let is_inside = |spot: &Spot| {
+            let items = spot.path.items();
+            items.starts_with(path.items())
+                && step.is_none_or(|step| items.get(depth).is_some_and(|item| item.step == step))
+        };
+        let inside = self.open.from(&first).take_while(|(spot, _)| is_inside(spot));
+        let inside: Vec<u64> = inside.map(|(_, number)| *number).collect();
+        for number in inside {
+            self.give_up(number, time);
         }
     }
 
     /// Nothing goes on any more.
     fn end_all(&mut self, time: Timestamp) {
-        let open = self.rows.values_mut().filter(|row| row.is_open());
-        open.for_each(|row| Arc::make_mut(row).give_up(time));
+        for number in self.rows.change_open(|row| row.give_up(time)) {
+            if let Some(children) = self.children.get_mut(&number) {
+                children.give_up();
+            }
+        }
     }
 
     fn end_pause(&mut self, now: Timestamp) {
         if let Some(since) = self.paused.take() {
-            let open = self.rows.values_mut().filter(|row| row.is_open());
-            open.for_each(|row| Arc::make_mut(row).end_pause(now.since(since)));
+            self.rows.change_open(|row| row.end_pause(now.since(since)));
         }
     }
 
     /// A fork waits for the time that was left.
     fn postpone(&mut self, flow: &Flow, left: Millis) {
-        let open = self.rows.values_mut().filter(|row| row.is_open());
-        open.for_each(|row| Arc::make_mut(row).postpone(flow, left));
+        self.rows.change_open(|row| row.postpone(flow, left));
+    }
+
+    /// Makes what is over small. Copies made after that share it.
+    pub fn settle(&mut self) {
+        self.rows.settle();
     }
 
     /// The rows, and the number after which to go on if there are more. `ended`: when the execution
@@ -320,13 +387,10 @@ impl Visits {
         if let Some(ended) = ended {
             self.end_all(ended);
         }
-        let wanted = self.wanted;
-        let mut rows: Vec<Row> = self
-            .rows
-            .into_values()
-            .filter(|row| wanted.as_deref().is_none_or(|wanted| wanted == row.status()))
-            .map(Arc::unwrap_or_clone)
-            .collect();
+        let wanted = self.wanted.as_deref();
+        let rows = self.rows.each();
+        let rows = rows.filter(|row| wanted.is_none_or(|wanted| wanted == row.status()));
+        let mut rows: Vec<Row> = rows.map(Arc::unwrap_or_clone).collect();
         let next = match rows.len() > self.limit {
             true => {
                 rows.truncate(self.limit);
@@ -338,27 +402,13 @@ impl Visits {
     }
 }
 
-/// A row that is about to change.
-fn row_mut(rows: &mut BTreeMap<u64, Arc<Row>>, number: u64) -> Option<&mut Row> {
-    rows.get_mut(&number).map(Arc::make_mut)
-}
-
-fn place(path: &StepPath) -> String {
-    let mut place = String::new();
-    for item in path.items() {
-        write_item(&mut place, item);
-    }
-    place
-}
-
-fn write_item(place: &mut String, item: &starbridge_machine::PathItem) {
-    // Writing to a string can't fail.
-    let _ = write!(place, "{}:{:?}/", item.step.0, item.child);
-}
-
-/// The beginning of places inside a step.
-fn inside(path: &str, step: StepId) -> String {
-    format!("{path}{}:", step.0)
+/// Whether a step has lists inside.
+fn has_inside(flow: &Flow, step: StepId) -> bool {
+    let kind = flow.step(step).map(|step| &step.kind);
+    matches!(
+        kind,
+        Some(StepKind::Choice(_) | StepKind::Parallel(_) | StepKind::Foreach(_))
+    )
 }
 
 impl Status {

@@ -9,22 +9,25 @@ mod link;
 mod pins;
 mod reach;
 mod role;
+mod words;
 
 pub use pins::Identity;
 pub use reach::{Tried, try_others};
 pub use role::{Answering, Peer, Role};
+pub use words::{Heard, Teller, Word, tell_others};
 
-use crate::{Drain, Server, ServerSettings, app, outboxes};
+use crate::under_way::UnderWay;
+use crate::{DESCRIPTION, Drain, Server, ServerSettings, app, outboxes};
 use asking::Front;
 use axum::Router;
 use starbridge_node::cluster::Cluster;
 use starbridge_node::http::connections;
 use starbridge_node::node::Node;
 use starbridge_ports::Outbox;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// The parts of a node that outlive its stays as the owner.
@@ -58,12 +61,14 @@ impl Post {
         taking
     }
 
-    /// From now on the node owns nothing. Waits until what it was asked before is answered, for so long at most: what comes
-    /// now waits for the next owner.
-    pub async fn retire(&self, patience: Duration) {
-        if let Role::Owner(answering) = self.role.send_replace(Role::Nobody) {
-            answering.settled(patience).await;
-        }
+    /// From now on the node owns nothing. Waits until what it was asked before is answered, but for what only waits itself, for
+    /// so long at most: what comes now waits for the next owner.
+    pub async fn retire(&self, patience: Duration) -> LastAnswers {
+        let Role::Owner(answering) = self.role.send_replace(Role::Nobody) else {
+            return LastAnswers(UnderWay::default());
+        };
+        answering.under_way.settled(patience).await;
+        LastAnswers(answering.under_way)
     }
 
     /// What the node is.
@@ -72,13 +77,25 @@ impl Post {
     }
 }
 
+/// What an owner was asked, and has not answered yet.
+pub struct LastAnswers(UnderWay);
+
+impl LastAnswers {
+    /// Waits until everything is answered, for so long at most.
+    pub async fn given(&self, patience: Duration) {
+        self.0.answered(patience).await;
+    }
+}
+
 impl Server {
-    /// Answers requests as a node of a cluster until `end` comes. Others reach it at `links`, over so many at once.
+    /// Answers requests as a node of a cluster until `end` comes. Others reach it at `links`, over so many at once. What they say
+    /// to the node itself goes to `words`.
     pub fn stand(
         self,
         cluster: Arc<Cluster>,
         identity: Arc<Identity>,
         links: (TcpListener, usize),
+        words: mpsc::UnboundedSender<Heard>,
         end: oneshot::Receiver<()>,
     ) -> (Post, impl Future<Output = ()> + Send + 'static) {
         let (role, now) = watch::channel(Role::Nobody);
@@ -95,7 +112,9 @@ impl Server {
             self.settings.access.clone(),
         ));
         let router: Router = front::router(front);
-        let linked = link::serve(links, identity, cluster, now);
+        // Made now, because requests wait while a node becomes the owner.
+        LazyLock::force(&DESCRIPTION);
+        let linked = link::serve(links, identity, cluster, now, words);
         let connections = self.settings.connections;
         let listener = self.listener;
         let serving = async move {

@@ -6,26 +6,34 @@
 mod acts;
 mod answer;
 mod ask;
+mod asked;
 mod bulk;
 mod compress;
 mod export;
+mod find;
 mod flow_acts;
 mod form;
 mod gate;
+mod inspected;
 mod live;
 mod lost;
+mod once;
 mod page;
 mod pages;
+mod questions;
 mod queue_acts;
 mod routes;
+mod schedule_acts;
 mod session;
 mod signing_in;
+mod strips;
 mod view_acts;
 
 pub use ask::Api;
 pub use compress::Compressed;
 pub use gate::{enter, is_page};
 pub use lost::Looking;
+pub use once::SentForms;
 pub use routes::ROUTES;
 pub use session::Sessions;
 

@@ -5,18 +5,19 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId};
 use starbridge_node::node::Node;
 use starbridge_node::problem::{Answer, Problem};
-use starbridge_node::visits::Visits;
+use starbridge_node::visits::{Counted, Visits};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The memory of all folds together, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
-/// The largest number of visits in a fold that is kept. A longer history is folded again for each
-/// of its pages.
-const MOST_VISITS: usize = 50_000;
+/// The memory of a fold that is kept, with its copies, in bytes. A larger one is made again for each page.
+const FOLD_BYTES: usize = CACHE_BYTES / 2;
+/// The largest number of visits of a fold. Later ones are looked up in the store.
+const MOST_VISITS: usize = 2_000_000;
 /// The number of events after which a copy is kept, from which an earlier event can be reached.
 const SNAPSHOT_EVENTS: u64 = 4_096;
-/// The memory of a fold's copies together, in bytes. Beyond it every second copy is dropped.
+/// The memory of what a fold's copies do not share with it, in bytes. Beyond it every second copy is dropped.
 const SNAPSHOT_BYTES: usize = 16 << 20;
 
 /// The state of a history up to an event.
@@ -73,14 +74,12 @@ impl Fold {
         self.last = event.id;
     }
 
-    #[cfg(feature = "console")]
-    fn own_bytes(&self) -> usize {
-        self.visits.own_bytes() + self.marks.bytes()
-    }
-
-    #[cfg(not(feature = "console"))]
-    fn own_bytes(&self) -> usize {
-        self.visits.own_bytes()
+    /// Its memory without what was counted before, in bytes.
+    fn bytes(&self, counted: &mut Counted) -> usize {
+        let visits = self.visits.bytes(counted);
+        #[cfg(feature = "console")]
+        let visits = visits + self.marks.bytes(counted);
+        visits + size_of::<Self>()
     }
 }
 
@@ -89,9 +88,15 @@ struct Kept {
     flow: Arc<Flow>,
     latest: Arc<Fold>,
     copies: BTreeMap<u64, Arc<Fold>>,
+    /// The earlier state that was asked for last: a page asks several times, and a slider goes on from there.
+    asked: Option<Arc<Fold>>,
     /// The number of events between copies.
     apart: u64,
+    /// What the copies do not share with the latest state, in bytes, when there were so many of them.
     copied_bytes: usize,
+    counted: usize,
+    /// The memory of all of it, in bytes.
+    bytes: usize,
 }
 
 impl Kept {
@@ -100,35 +105,61 @@ impl Kept {
             latest: Arc::new(Fold::of(&flow)),
             flow,
             copies: BTreeMap::new(),
+            asked: None,
             apart: SNAPSHOT_EVENTS,
             copied_bytes: 0,
+            counted: 0,
+            bytes: 0,
         }
     }
 
     fn see(&mut self, flow: &Flow, event: &Event) {
-        Arc::make_mut(&mut self.latest).see(flow, event);
-        if event.id.0.is_multiple_of(self.apart) {
-            self.copied_bytes += self.latest.own_bytes();
-            self.copies.insert(event.id.0, Arc::clone(&self.latest));
+        let latest = Arc::make_mut(&mut self.latest);
+        latest.see(flow, event);
+        if event.id.0.is_multiple_of(SNAPSHOT_EVENTS) {
+            latest.visits.settle();
         }
-        if self.copied_bytes > SNAPSHOT_BYTES {
+        if event.id.0.is_multiple_of(self.apart) {
+            self.copies.insert(event.id.0, Arc::clone(&self.latest));
+            // Counting takes longer than copying.
+            if self.copies.len().is_power_of_two() {
+                self.thin_out();
+            }
+        }
+    }
+
+    /// Drops every second copy until they have little memory for themselves.
+    fn thin_out(&mut self) {
+        loop {
+            let mut counted = Counted::default();
+            let latest = self.latest.bytes(&mut counted);
+            let copies = self.copies.values().map(|copy| copy.bytes(&mut counted));
+            self.copied_bytes = copies.sum();
+            self.counted = self.copies.len();
+            let fits = self.copied_bytes <= SNAPSHOT_BYTES && latest + self.copied_bytes <= FOLD_BYTES;
+            if fits || self.copies.is_empty() {
+                return;
+            }
             self.apart = self.apart.saturating_mul(2);
             let apart = self.apart;
             self.copies.retain(|event, _| event.is_multiple_of(apart));
-            self.copied_bytes = self.copies.values().map(|copy| copy.own_bytes()).sum();
         }
     }
 
-    /// The latest copy that is not after an event.
-    fn before(&self, event: EventId) -> Option<Arc<Fold>> {
-        self.copies
-            .range(..=event.0)
-            .next_back()
-            .map(|(_, copy)| Arc::clone(copy))
+    /// Weighs it after new events.
+    fn weigh(&mut self) {
+        Arc::make_mut(&mut self.latest).visits.settle();
+        if self.copies.len() != self.counted {
+            self.thin_out();
+        }
+        self.bytes = self.latest.bytes(&mut Counted::default()) + self.copied_bytes;
     }
 
-    fn bytes(&self) -> usize {
-        self.latest.visits.bytes() + self.latest.own_bytes() + self.copied_bytes
+    /// The latest state that is kept and not after an event.
+    fn before(&self, event: EventId) -> Option<Arc<Fold>> {
+        let copy = self.copies.range(..=event.0).next_back().map(|(_, copy)| copy);
+        let asked = self.asked.iter().filter(|asked| asked.last <= event);
+        asked.chain(copy).max_by_key(|kept| kept.last).map(Arc::clone)
     }
 }
 
@@ -170,20 +201,23 @@ impl Folds {
         // A redrive may have replaced the definition.
         let known = kept.take().filter(|kept| kept.flow.hash == flow.hash);
         let mut found = known.unwrap_or_else(|| Kept::of(Arc::clone(&flow)));
-        node.each_event_from(id, found.latest.last.next(), |flow, event| {
+        let before = found.latest.last;
+        node.each_event_between(id, (before.next(), EventId(u64::MAX)), |flow, event| {
             found.see(flow, event);
             true
         })?;
         let end = found.latest.last;
+        if end != before {
+            found.weigh();
+        }
         let at = at.unwrap_or(end);
         let fold = if at == end {
             Ok(Arc::clone(&found.latest))
         } else {
-            earlier(node, id, &found, at)
+            earlier(node, id, &found, at).inspect(|earlier| found.asked = Some(Arc::clone(earlier)))
         };
-        let bytes = found.bytes();
-        // A fold that is too large for the cache is made again each time.
-        let fits = bytes <= CACHE_BYTES / 2 && !found.latest.visits.is_full();
+        let bytes = found.bytes;
+        let fits = bytes <= FOLD_BYTES && !found.latest.visits.is_full();
         *kept = fits.then_some(found);
         drop(kept);
         self.held(id, if fits { bytes } else { 0 });
@@ -236,11 +270,9 @@ fn earlier(node: &Node, id: &str, kept: &Kept, at: EventId) -> Answer<Arc<Fold>>
         return Ok(fold);
     }
     let own = Arc::make_mut(&mut fold);
-    node.each_event_from(id, own.last.next(), |flow, event| {
-        if event.id <= at {
-            own.see(flow, event);
-        }
-        event.id < at
+    node.each_event_between(id, (own.last.next(), at), |flow, event| {
+        own.see(flow, event);
+        true
     })?;
     Ok(fold)
 }

@@ -45,6 +45,7 @@ mod router;
 mod routes;
 mod scope;
 mod shapes;
+mod under_way;
 
 pub use access::{Access, TokenHash, access_of};
 pub use answers::AnswerSettings;
@@ -57,6 +58,7 @@ pub use shapes::execution as execution_shape;
 use access::Limiter;
 use answers::Answers;
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use starbridge_node::cluster::Cluster;
 use starbridge_node::config::Network;
@@ -71,7 +73,7 @@ use starbridge_ports::Outbox;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, LazyLock, Once};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -91,9 +93,23 @@ pub struct ServerSettings {
     pub bodies: BodySettings,
     /// Limits for answers.
     pub answers: AnswerSettings,
+    /// What is told of the program and its configuration.
+    pub built: Built,
     /// Whether the console's pages are served. Without the feature `console` they never are.
     pub console: bool,
 }
+
+/// What a server tells of its program and its configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Built {
+    /// The features that the program was built with.
+    pub features: Vec<&'static str>,
+    /// The configuration as TOML, without secrets; `None` where there is none.
+    pub config: Option<String>,
+}
+
+/// The description of the API: the same for each owner that this process is.
+static DESCRIPTION: LazyLock<Bytes> = LazyLock::new(|| openapi().to_string().into());
 
 /// The shared state of handlers. Every request clones it several times.
 #[derive(Clone)]
@@ -106,6 +122,7 @@ struct AppParts {
     hosts: Vec<String>,
     trusted_proxies: Vec<Network>,
     limiter: Limiter,
+    built: Built,
     /// Whether it was logged that a proxy stands before a server without tokens.
     proxy_said: Once,
     draining: Arc<AtomicBool>,
@@ -122,10 +139,13 @@ struct AppParts {
     largest_body: usize,
     largest_report: usize,
     /// The description of the API.
-    openapi: axum::body::Bytes,
+    openapi: Bytes,
     /// The sessions; `None` if there are no pages.
     #[cfg(feature = "console")]
     sessions: Option<console::Sessions>,
+    /// The forms of pages that were sent lately.
+    #[cfg(feature = "console")]
+    sent_forms: console::SentForms,
     /// The files of the pages, compressed.
     #[cfg(feature = "console")]
     compressed: console::Compressed,
@@ -155,11 +175,13 @@ fn app(
     App(Arc::new(AppParts {
         largest_body: routes::largest_body(node.limits()),
         largest_report: reports::largest(node.limits()),
-        openapi: openapi().to_string().into(),
+        openapi: DESCRIPTION.clone(),
         #[cfg(feature = "console")]
         sessions: settings.console.then(|| console::Sessions::of(&node)),
         #[cfg(feature = "console")]
         compressed: console::Compressed::default(),
+        #[cfg(feature = "console")]
+        sent_forms: console::SentForms::default(),
         bodies: Bodies::new(settings.bodies),
         answers: Answers::new(settings.answers),
         folds: folds::Folds::default(),
@@ -171,6 +193,7 @@ fn app(
         hosts: settings.hosts,
         trusted_proxies: settings.trusted_proxies,
         limiter: Limiter::default(),
+        built: settings.built,
         proxy_said: Once::new(),
         draining,
         cluster,
@@ -281,6 +304,8 @@ impl FromRequest<App> for Sent {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Answer<Self> {
+        // A sender may take its time.
+        let _waiting = under_way::waits();
         receive(request.into_body(), app.largest_body, &app.bodies, Sender::Known).await
     }
 }

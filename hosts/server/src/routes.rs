@@ -4,6 +4,7 @@ mod audit;
 mod briefs;
 mod bulk;
 mod cluster;
+mod configuration;
 mod counts;
 mod data;
 mod executions;
@@ -67,6 +68,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         picture::ROUTES,
         data::ROUTES,
         cluster::ROUTES,
+        configuration::ROUTES,
     ];
     ROUTES.iter().chain(areas.into_iter().flatten())
 }
@@ -357,7 +359,11 @@ const ROUTES: &[Route] = &[
         query: &[("at", "number of the event; the last where none is given")],
         body: None,
         answers: &[
-            (200, "status, input, local and open steps", Some("State")),
+            (
+                200,
+                "status, input, local and open steps: the first 20,000, and with 16 MiB of data together; `/steps` has all",
+                Some("State"),
+            ),
             (404, "there is none", Some("Problem")),
         ],
         handler: Some(|| get(history::state)),
@@ -458,7 +464,7 @@ const ROUTES: &[Route] = &[
         method: "POST",
         path: "/v1/executions/{id}/steps/{event}/resolve",
         scope: Some(Scope::Operate),
-        summary: "Decides for a step that waits for an operator, given by its `event` among the steps",
+        summary: "Decides for a step that waits for an operator, given by `waitingFor.request` or `event` among the steps",
         query: &[],
         body: Some("Resolve"),
         answers: &[
@@ -466,7 +472,7 @@ const ROUTES: &[Route] = &[
             (404, "there is no such execution or event", Some("Problem")),
             (
                 409,
-                "`AlreadyResolved`: somebody decided before; `NotManual`: it does not wait for an operator",
+                "`AlreadyResolved`: somebody answered that request before; `NotManual`: it does not wait for an operator",
                 Some("Problem"),
             ),
         ],

@@ -18,6 +18,8 @@ mod bulk;
 mod children;
 #[path = "api/clock.rs"]
 mod clock;
+#[path = "api/configuration.rs"]
+mod configuration;
 #[path = "api/connections.rs"]
 mod connections;
 #[cfg(feature = "console")]
@@ -26,6 +28,12 @@ mod console;
 #[cfg(feature = "console")]
 #[path = "api/console_acts.rs"]
 mod console_acts;
+#[cfg(feature = "console")]
+#[path = "api/console_once.rs"]
+mod console_once;
+#[cfg(feature = "console")]
+#[path = "api/console_views.rs"]
+mod console_views;
 #[path = "api/decisions.rs"]
 mod decisions;
 #[path = "api/document.rs"]
@@ -100,5 +108,7 @@ mod views;
 mod waiters;
 #[path = "api/waits.rs"]
 mod waits;
+#[path = "api/whole_document.rs"]
+mod whole_document;
 #[path = "api/why.rs"]
 mod why;

@@ -251,8 +251,19 @@ impl State {
 
     /// The open steps, in the order in which they were entered: outer before inner.
     pub fn open_steps(&self) -> Vec<OpenStep> {
+        self.each_open_step().collect()
+    }
+
+    /// The same, each made when it is asked for: the inputs of many can be much larger than the state.
+    pub fn each_open_step(&self) -> impl Iterator<Item = OpenStep> {
         let ids = self.frames.ids().into_iter();
-        ids.filter_map(|id| self.frame(id)).filter_map(open_step).collect()
+        ids.filter_map(|id| self.frame(id)).filter_map(open_step)
+    }
+
+    /// How many steps are open.
+    pub fn open_step_count(&self) -> usize {
+        let frames = self.frames.ids().into_iter().filter_map(|id| self.frame(id));
+        frames.filter(|frame| frame.visit().is_some()).count()
     }
 }
 

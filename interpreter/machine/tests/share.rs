@@ -22,6 +22,10 @@ struct Run {
 
 impl Run {
     fn of(steps: &str, execution_bytes: usize) -> Self {
+        Self::with(steps, execution_bytes, Value::empty_object())
+    }
+
+    fn with(steps: &str, execution_bytes: usize, input: Value) -> Self {
         let limits = Arc::new(Limits {
             execution_bytes,
             ..Limits::default()
@@ -32,7 +36,7 @@ impl Run {
             limits,
             events: Vec::new(),
         };
-        run.give(set_up::start());
+        run.give(start_with(input));
         run
     }
 
@@ -77,6 +81,14 @@ impl Run {
         });
         failures.collect()
     }
+}
+
+fn start_with(input: Value) -> Signal {
+    let Signal::Start(mut start) = set_up::start() else {
+        unreachable!()
+    };
+    start.input = input;
+    Signal::Start(start)
 }
 
 fn text_of(bytes: usize) -> Value {
@@ -165,4 +177,60 @@ fn result_without_room_is_a_failure_also_while_nothing_else_runs() {
         failure.cause,
         *"the execution holds more than the limit of 50000 bytes of data"
     );
+}
+
+#[test]
+fn what_is_made_for_a_call_counts_until_the_call_is_over() {
+    let steps = r#"{"type": "foreach", "name": "each",
+        "iterationMapping": {"collection": "$.items", "item": "item"},
+        "steps": [{"type": "task", "name": "t", "resourceArn": "http://x/",
+            "serviceParams": {"body": {"a": "$.text", "b": "$.text"}}}]}"#;
+    let input = format!(
+        r#"{{"items": [1, 2, 3, 4, 5, 6, 7, 8], "text": "{}"}}"#,
+        "x".repeat(10_000)
+    );
+    let input: Value = serde_json::from_str(&input).unwrap();
+    let mut run = Run::with(steps, 1_000_000, input.clone());
+    let calls = run.calls();
+    assert_eq!(calls.len(), 8);
+    let held = run.state.held();
+    assert!((170_000..190_000).contains(&held), "{held}");
+    run.answer(calls[0], 10);
+    let released = held - run.state.held();
+    assert!((19_000..21_000).contains(&released), "{released}");
+    // The fifth message exceeds the limit, and no further call begins.
+    let run = Run::with(steps, 100_000, input);
+    let scheduled = run.events.iter();
+    let scheduled = scheduled.filter(|event| matches!(event.detail, EventKind::TaskScheduled(_)));
+    assert_eq!(scheduled.count(), 5);
+    assert_eq!(run.state.failure().unwrap().error, *"FnF.LimitExceeded");
+}
+
+#[test]
+fn what_is_made_for_one_call_is_bounded() {
+    for (call, cause) in [
+        (
+            r#""resourceArn": "http://x/", "serviceParams": {"body": ["$.text", "$.text"]}"#,
+            "the call's `serviceParams` have 3016 bytes, more than the limit of 3000",
+        ),
+        (
+            r#""resourceArn": "http://x/{$input.text}{$input.text}""#,
+            "the call's resource has 3009 bytes, more than the limit of 2000",
+        ),
+    ] {
+        let limits = Arc::new(Limits {
+            collection_bytes: 3_000,
+            step_data_bytes: 2_000,
+            ..Limits::default()
+        });
+        let flow = set_up::flow(&format!(r#"{{"type": "task", "name": "t", {call}}}"#));
+        let mut state = State::new("e", limits);
+        let input = serde_json::from_str(&format!(r#"{{"text": "{}"}}"#, "x".repeat(1_500))).unwrap();
+        state.advance(&flow, start_with(input), NOW, &mut Vec::new()).unwrap();
+        let failure = state.failure().unwrap();
+        assert_eq!(
+            (failure.error.as_str(), failure.cause.as_str()),
+            ("FnF.PayloadTooLarge", cause)
+        );
+    }
 }

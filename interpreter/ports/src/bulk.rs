@@ -58,16 +58,30 @@ pub enum BulkState {
     Done,
     /// No further item begins.
     Cancelled,
+    /// The collection does not go on until an operator resumes the job; then it begins again.
+    Unfinished,
+}
+
+/// What decides when a bulk job that is collecting or running goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenJob {
+    /// The id of the job.
+    pub id: Text,
+    /// How far it is.
+    pub state: BulkState,
+    /// The largest number of items handled in a second.
+    pub rate: Option<u32>,
 }
 
 impl BulkState {
     /// All states, in an order that never changes, because stores write a state as its position here.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Collecting,
         Self::Running,
         Self::Suspended,
         Self::Done,
         Self::Cancelled,
+        Self::Unfinished,
     ];
 
     /// The position of the state in [`BulkState::ALL`].
@@ -80,7 +94,7 @@ impl BulkState {
         match self {
             Self::Collecting => "collecting",
             Self::Running => "running",
-            Self::Suspended => "suspended",
+            Self::Suspended | Self::Unfinished => "suspended",
             Self::Done => "done",
             Self::Cancelled => "cancelled",
         }
@@ -221,12 +235,12 @@ pub trait BulkJobs: Send + Sync {
     /// [`StoreError::Corrupt`].
     fn jobs(&self, cursor: Option<&str>, limit: usize) -> Result<BulkPage, StoreError>;
 
-    /// The ids of the jobs that are collecting or running.
+    /// The jobs that are collecting or running, in the order in which they were made.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError>;
+    fn jobs_to_run(&self) -> Result<Vec<OpenJob>, StoreError>;
 
     /// At most `limit` items of a job with a number over `after`, in order.
     ///

@@ -86,7 +86,7 @@ pub use admission::{
 pub use admissions::{Admissions, EndedHolders};
 pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, BulkItemId, LOCAL_OPERATOR};
 pub use backoff::{Backoff, Failures};
-pub use bulk::{BulkItem, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, BulkStore};
+pub use bulk::{BulkItem, BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, OpenJob};
 pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::{Clock, ClockSet};
@@ -107,7 +107,9 @@ pub use outbox::{
     Outbox, OutboxError, OutboxFuture, OutboxRefusal, OutboxRights, OutboxRow, OutboxStanding, RefusedRow,
 };
 pub use outside::{outside_wait, outside_wait_of};
-pub use params::{ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency, step_key};
+pub use params::{
+    ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency, sends_input, step_key,
+};
 pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseChange};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};

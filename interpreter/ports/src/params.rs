@@ -109,6 +109,16 @@ pub fn read_idempotency<P: AsMut<SharedParams>>(params: &mut P, value: &Value) -
     Ok(())
 }
 
+/// Whether a message has the input, as far as the shared members say: a body of its own takes its place, and a GET has none.
+pub fn sends_input(params: Option<&Value>) -> bool {
+    let Some(params) = params else { return true };
+    let bare = |word: &str| word.eq_ignore_ascii_case("get") || word.eq_ignore_ascii_case("head");
+    params.as_object().is_some_and(|members| {
+        let method = members.get("method").and_then(Value::as_str);
+        !members.contains_key("body") && !method.is_some_and(bare)
+    })
+}
+
 /// The names in a table of members, for [`SentMembers`](crate::SentMembers).
 pub const fn param_names<P, const N: usize>(members: &[(&'static str, ReadParam<P>); N]) -> [&'static str; N] {
     let mut names = [""; N];

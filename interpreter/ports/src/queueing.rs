@@ -127,6 +127,23 @@ pub trait Queueing: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError>;
 
+    /// The first tasks of each priority below `below` that no worker holds, at most `each` of one, in the order of
+    /// [`QueuedTask::order_key`]. A store that does not read whole queues has its own way.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn first_tasks(&self, queue: &str, below: u8, each: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        let mut given: BTreeMap<u8, usize> = BTreeMap::new();
+        let mut tasks = self.next_tasks(queue, usize::MAX)?;
+        tasks.retain(|task| {
+            let count = given.entry(task.priority).or_default();
+            *count += 1;
+            task.priority < below && *count <= each
+        });
+        Ok(tasks)
+    }
+
     /// All tasks that workers hold, with their leases.
     ///
     /// # Errors

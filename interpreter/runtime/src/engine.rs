@@ -30,7 +30,7 @@ use crate::suspect_lock::SuspectLock;
 use crate::tokens::TokenKeys;
 use admitting::AdmissionHere;
 use crowded::Crowded;
-use dispatch::{Calls, Done};
+use dispatch::{Calls, Done, LastCalls};
 use heartbeats::Heartbeats;
 use postponed::Postponed;
 use quiescence::{LeasedMode, Quiesce};
@@ -39,7 +39,7 @@ use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Connector, ExecutionLeases, History, Refusal, StoreError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -138,6 +138,12 @@ pub struct Engine {
     commands: mpsc::Receiver<Command>,
     postponed: Postponed,
     crowded: Crowded,
+    /// Executions that are awake in the store and not loaded yet.
+    to_take_up: VecDeque<Text>,
+    /// Set when the engine sends no more calls: they are left to the next start.
+    keeps_calls: bool,
+    /// Who is told when no call is out any more.
+    last_calls: Option<LastCalls>,
     /// Set when the engine takes no more commands: the time until which it waits for calls in flight.
     draining: Option<Timestamp>,
 }
@@ -185,6 +191,9 @@ impl Engine {
             commands,
             postponed: Postponed::default(),
             crowded: Crowded::default(),
+            to_take_up: VecDeque::new(),
+            keeps_calls: false,
+            last_calls: None,
             draining: None,
         }
     }
@@ -244,13 +253,15 @@ impl Engine {
     /// histories.
     pub async fn serve(mut self) -> Result<(), StoreError> {
         if self.leased.is_none() {
-            self.take_up()?;
+            self.begin_to_take_up()?;
         }
         loop {
+            self.take_up_some()?;
             self.run_until_idle()?;
             if self.is_drained() {
                 return Ok(());
             }
+            self.tell_of_last_calls();
             self.leave_idle();
             if self.quiesce()? {
                 continue;
@@ -347,12 +358,14 @@ impl Engine {
                     self.heartbeats.next(),
                     self.sleepers.next(),
                     self.quiesces_at(),
+                    self.last_calls.as_ref().map(|last| last.until),
                 ];
                 timers.into_iter().flatten().min()
             }
         };
         if self.settings.fast_forward
             && self.calls.is_empty()
+            && self.to_take_up.is_empty()
             && !self.waits_for_callback()
             && let Some(next) = next
         {
@@ -368,7 +381,7 @@ impl Engine {
             written = self.writing.written() => self.take_written(written)?,
             Some(done) = self.done.1.recv() => self.take_done(done),
             Some(command) = self.commands.recv(), if takes_commands => self.take_command(command)?,
-            () = std::future::ready(()), if !self.postponed.is_empty() => {}
+            () = std::future::ready(()), if !self.postponed.is_empty() || !self.to_take_up.is_empty() => {}
             () = tokio::time::sleep(pause) => self.take_silent(),
             () = set => self.take_silent(),
         }

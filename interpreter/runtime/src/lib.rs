@@ -78,8 +78,8 @@ pub use express::Express;
 pub use flows::FlowTable;
 pub use queues::{
     FairQueue, HeldTask, PollOptions, PollOutcome, PollRequest, QueueCommand, QueueEngine, QueueEngineDeps,
-    QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, QueueWorker, Queues, TaskExpiry, TaskGrant,
-    TaskKey, Ticks,
+    QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, QueueWorker, Queues, TaskExpiry, TaskFetch,
+    TaskGrant, TaskKey, Ticks,
 };
 pub use references::{Revealing, read_references, references_in};
 pub use report::{read_entry, read_report};
@@ -90,5 +90,5 @@ pub use shard::{
     StartError, StartRequest, StartTime, StatusChange, StepEvent, check_keys, child_id, kept_input, load,
 };
 pub use starts::{note_end, note_start, note_stopping};
-pub use stored_events::{each_stored_event, each_stored_event_from, read_stored, stored_events};
+pub use stored_events::{each_stored_event, each_stored_event_between, read_stored, stored_events};
 pub use tokens::{SignedCall, TokenError, TokenKeys};

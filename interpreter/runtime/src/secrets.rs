@@ -301,14 +301,41 @@ impl Vault {
     }
 }
 
-/// The forms in which a value may come back: unchanged, in a JSON string, and in a cause, where line breaks are
-/// blanks.
+/// The forms in which a value may come back: unchanged, in a JSON string, in a cause, where line breaks are blanks, and in the path
+/// or query of a URL that was read and written again.
 fn forms(value: &str) -> impl Iterator<Item = String> {
     let json = Value::from(value).to_json();
     let inside = json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned();
     let flat = value.replace(|letter: char| letter.is_control(), " ");
-    let all = BTreeSet::from([value.to_owned(), inside, flat]);
+    let (path, query) = (in_url(value, "`{}", true), in_url(value, "'", false));
+    let all = BTreeSet::from([value.to_owned(), inside, flat, path, query]);
     all.into_iter().filter(|form| form.chars().count() >= MIN_SECRET_CHARS)
+}
+
+/// The value in a part of a URL (<https://url.spec.whatwg.org/#percent-encoded-bytes>): `also` are the letters that are encoded in
+/// this part, beside those that are in all. Line breaks and tabs vanish.
+fn in_url(value: &str, also: &str, is_path: bool) -> String {
+    let mut text = String::new();
+    for letter in value.chars().filter(|letter| !matches!(letter, '\t' | '\n' | '\r')) {
+        match letter {
+            '\\' if is_path => text.push('/'),
+            ' ' | '"' | '<' | '>' => text.push_str(&encoded(letter)),
+            letter if also.contains(letter) || letter.is_ascii_control() || !letter.is_ascii() => {
+                text.push_str(&encoded(letter));
+            }
+            letter => text.push(letter),
+        }
+    }
+    text
+}
+
+fn encoded(letter: char) -> String {
+    let mut buffer = [0; 4];
+    letter
+        .encode_utf8(&mut buffer)
+        .bytes()
+        .map(|byte| format!("%{byte:02X}"))
+        .collect()
 }
 
 /// The value as a number, if it is one of the same length.
@@ -381,6 +408,7 @@ mod tests {
                 "LONG" => Some(Secret::new("canary-and-more")),
                 "PIN" => Some(Secret::new("1")),
                 "LINES" => Some(Secret::new("first line\nsecond line")),
+                "URL" => Some(Secret::new("canary\"x\\y{é")),
                 "DIGITS" => Some(Secret::new("12345678")),
                 "MANY" => Some(Secret::new("123456789012345678901234")),
                 "ONE" => Some(Secret::new("1.00")),
@@ -464,7 +492,7 @@ mod tests {
     #[test]
     fn redaction_of_secrets_cut_or_escaped() {
         let vault = Vault::new(Arc::new(Known), SecretUse::default(), TokenKeys::new(vec![[9; 32]]));
-        for name in ["LONG", "LINES"] {
+        for name in ["LONG", "LINES", "URL"] {
             vault.give("flow", name).unwrap();
         }
         for (text, expected) in [
@@ -473,6 +501,8 @@ mod tests {
             ("it was canar", "it was canar"),
             ("a first line second line b", "a secret://LINES b"),
             ("a first line\\nsecond line b", "a secret://LINES b"),
+            ("at http://a/canary%22x/y%7B%C3%A9", "at http://a/secret://URL"),
+            ("at http://a/?q=canary%22x\\y{%C3%A9", "at http://a/?q=secret://URL"),
         ] {
             assert_eq!(vault.redacted_text(text).as_deref().unwrap_or(text), expected);
         }

@@ -16,25 +16,26 @@ pub fn each_stored_event(
     execution: &str,
     see: impl FnMut(&Event) -> bool,
 ) -> Result<(), StoreError> {
-    each_stored_event_from(store, flow, execution, EventId(1), see)
+    each_stored_event_between(store, flow, execution, (EventId(1), EventId(u64::MAX)), see)
 }
 
-/// Does the same from event `from` on.
+/// Does the same from one event to another, and reads little more than those.
 ///
 /// # Errors
 ///
 /// As [`each_stored_event`].
-pub fn each_stored_event_from(
+pub fn each_stored_event_between(
     store: &dyn Store,
     flow: &Flow,
     execution: &str,
-    from: EventId,
+    (from, to): (EventId, EventId),
     mut see: impl FnMut(&Event) -> bool,
 ) -> Result<(), StoreError> {
-    const BATCH: u32 = 10_000;
+    const BATCH: u64 = 10_000;
     let mut next = from;
-    loop {
-        let turns = store.turns(execution, next, BATCH, false)?;
+    while next <= to {
+        let left = (to.0 - next.0).saturating_add(1).min(BATCH);
+        let turns = store.turns(execution, next, u32::try_from(left).unwrap_or(u32::MAX), false)?;
         if turns.is_empty() {
             return Ok(());
         }
@@ -43,7 +44,7 @@ pub fn each_stored_event_from(
             let wanted = next;
             for event in read_stored(flow, execution, &turn)?
                 .into_iter()
-                .filter(|event| event.id >= wanted)
+                .filter(|event| event.id >= wanted && event.id <= to)
             {
                 next = event.id.next();
                 if !see(&event) {
@@ -52,6 +53,7 @@ pub fn each_stored_event_from(
             }
         }
     }
+    Ok(())
 }
 
 /// Reads the events of a stored turn.

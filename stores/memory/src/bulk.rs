@@ -4,7 +4,7 @@ use crate::Kept;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
-    AuditEntry, BulkItem, BulkItemId, BulkItems, BulkJob, BulkPage, BulkResult, BulkState, StoreError,
+    AuditEntry, BulkItem, BulkItemId, BulkItems, BulkJob, BulkPage, BulkResult, BulkState, OpenJob, StoreError,
 };
 
 /// A job with its items.
@@ -77,9 +77,14 @@ impl Kept {
         })
     }
 
-    pub(crate) fn jobs_to_run(&self) -> Vec<Text> {
+    pub(crate) fn jobs_to_run(&self) -> Vec<OpenJob> {
         let open = |kept: &&KeptJob| matches!(kept.job.state, BulkState::Collecting | BulkState::Running);
-        self.jobs.iter().filter(open).map(|kept| kept.job.id.clone()).collect()
+        let shown = |kept: &KeptJob| OpenJob {
+            id: kept.job.id.clone(),
+            state: kept.job.state,
+            rate: kept.job.rate,
+        };
+        self.jobs.iter().filter(open).map(shown).collect()
     }
 
     pub(crate) fn items(&self, job: &str, which: BulkItems, after: u64, limit: usize) -> Vec<BulkItem> {

@@ -41,8 +41,8 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError, StoredHistory,
-    TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
+    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError,
+    StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -483,7 +483,7 @@ impl BulkJobs for MemoryStore {
         self.lock().jobs(cursor, limit)
     }
 
-    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError> {
+    fn jobs_to_run(&self) -> Result<Vec<OpenJob>, StoreError> {
         Ok(self.lock().jobs_to_run())
     }
 

@@ -8,7 +8,7 @@ use crate::session::{Param, Sent, Session, column};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
-    AuditEntry, BulkItem, BulkItemId, BulkItems, BulkJob, BulkPage, BulkResult, BulkState, StoreError,
+    AuditEntry, BulkItem, BulkItemId, BulkItems, BulkJob, BulkPage, BulkResult, BulkState, OpenJob, StoreError,
 };
 use tokio_postgres::Row;
 
@@ -106,11 +106,16 @@ pub(crate) async fn jobs(session: &Session, before: i64, limit: usize) -> Result
     })
 }
 
-pub(crate) async fn to_run(session: &Session) -> Result<Vec<Text>, Failure> {
+pub(crate) async fn to_run(session: &Session) -> Result<Vec<OpenJob>, Failure> {
     // The index has the states below 3.
-    let sql = "select id from bulk_jobs where state < 3 and state < $1 order by place";
+    let sql = "select id, state, rate from bulk_jobs where state < 3 and state < $1 order by place";
     let found = session.query(sql, &[&code(BulkState::Suspended.code())]).await?;
-    Ok(found.iter().map(|row| text(row, 0)).collect())
+    let open = |row: &Row| OpenJob {
+        id: text(row, 0),
+        state: state_of(row, 1),
+        rate: rate_of(row, 2),
+    };
+    Ok(found.iter().map(open).collect())
 }
 
 pub(crate) async fn items(
@@ -191,9 +196,18 @@ pub(crate) async fn clear(session: &Session, before: Timestamp, limit: usize) ->
     Ok(cleared)
 }
 
+fn state_of(row: &Row, column: usize) -> BulkState {
+    let code = usize::try_from(row.get::<_, i16>(column)).unwrap_or_default();
+    BulkState::ALL.get(code).copied().unwrap_or_default()
+}
+
+fn rate_of(row: &Row, column: usize) -> Option<u32> {
+    row.get::<_, Option<i64>>(column)
+        .and_then(|rate| u32::try_from(rate).ok())
+}
+
 fn from_row(row: &Row) -> Result<BulkJob, Failure> {
     let number = |column: usize| row.get::<_, i64>(column).unsigned_abs();
-    let state = usize::try_from(row.get::<_, i16>(6)).unwrap_or_default();
     Ok(BulkJob {
         id: text(row, 0),
         action: text(row, 1),
@@ -201,12 +215,12 @@ fn from_row(row: &Row) -> Result<BulkJob, Failure> {
         filter: bytes_json(row, 3)?,
         by: text(row, 4),
         created: Timestamp(row.get(5)),
-        state: BulkState::ALL.get(state).copied().unwrap_or_default(),
+        state: state_of(row, 6),
         items: number(7),
         done: number(8),
         skipped: number(9),
         failed: number(10),
-        rate: row.get::<_, Option<i64>>(11).and_then(|rate| u32::try_from(rate).ok()),
+        rate: rate_of(row, 11),
         ended: time(row, 12),
     })
 }

@@ -12,6 +12,8 @@ use tokio_postgres::Row;
 const VERSION: i32 = 140_000;
 /// Milliseconds by which clocks may differ before that is worth a word.
 const CLOCKS: i64 = 1_000;
+/// How often each connection is asked which process answers it.
+const ASKED_AGAIN: usize = 3;
 
 const ASKED: &str = "select current_setting('server_version_num')::integer, current_setting('server_encoding'),
     pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', current_setting('fsync') = 'on',
@@ -32,17 +34,47 @@ const ASKED: &str = "select current_setting('server_version_num')::integer, curr
 const STANDBYS: &str = "select current_setting('synchronous_standby_names') = '',
     (select count(*) from pg_catalog.pg_stat_replication) > 0";
 
-/// Warnings; an error if the database is not fit.
+/// What to do about a pooler that gives each transaction another session.
+const POOLED: &str = "a pooler in between gives each transaction another session, and a store needs its own: connect \
+     to the database itself, or let the pooler keep sessions (`pool_mode = session`)";
+
+/// Whether two connections have a session each, and keep it between transactions.
+async fn keeps_sessions(first: &Session, second: &Session) -> Result<bool, Failure> {
+    let (mut of_first, mut of_second) = (Vec::new(), Vec::new());
+    for _ in 0..ASKED_AGAIN {
+        of_first.push(first.backend().await?);
+        of_second.push(second.backend().await?);
+    }
+    Ok(are_kept(&of_first, &of_second))
+}
+
+/// Whether each of two connections was always answered by the same process, and not by that of the other. A pooler gives out
+/// the session that was used last, or all of them in turn.
+fn are_kept(first: &[String], second: &[String]) -> bool {
+    let same = |all: &[String]| all.windows(2).all(|two| two[0] == two[1]);
+    same(first) && same(second) && first.first() != second.first()
+}
+
+/// Warnings; an error if the database is not fit. `other` is a second connection: a pooler is seen only from two.
 pub(crate) async fn check(
     session: &Session,
+    other: Option<&Session>,
     place: &str,
     settings: &PostgresSettings,
 ) -> Result<Vec<String>, OpenError> {
     let schema = &settings.schema;
+    if let Some(other) = other
+        && !keeps_sessions(session, other).await.map_err(OpenError::from)?
+    {
+        return Err(OpenError::Unfit {
+            place: place.to_owned(),
+            why: vec![POOLED.to_owned()],
+        });
+    }
     let before = now();
     let row = session.only(ASKED, &[&schema]).await.map_err(OpenError::from)?;
     let between = (before + now()) / 2;
-    let mut why = unfit(&row, schema, settings.readers);
+    let mut why = unfit(&row, schema, settings.readers, usize::from(other.is_some()));
     if let Some(lack) = without_tables(&row, schema)
         && makes_tables(session, schema).await
     {
@@ -63,7 +95,8 @@ pub(crate) async fn check(
     }
     let mut warnings = Vec::new();
     let off = row.get::<_, i64>(9) - between;
-    if off.abs() >= CLOCKS {
+    // A node of a cluster goes by the clock of the database, and says itself how far its own is off.
+    if other.is_some() && off.abs() >= CLOCKS {
         warnings.push(format!(
             "the clock of the database is {} ms {} that of this machine: set both by a time server",
             off.abs(),
@@ -88,7 +121,7 @@ pub(crate) async fn standbys(session: &Session) -> Result<(bool, bool), Failure>
 }
 
 /// What is wrong with it, each with what to do.
-fn unfit(row: &Row, schema: &str, readers: usize) -> Vec<String> {
+fn unfit(row: &Row, schema: &str, readers: usize, others: usize) -> Vec<String> {
     let mut why = Vec::new();
     let (version, encoding): (i32, &str) = (row.get(0), row.get(1));
     if version < VERSION {
@@ -120,12 +153,12 @@ fn unfit(row: &Row, schema: &str, readers: usize) -> Vec<String> {
     }
     let path: &str = row.get(6);
     if !path.starts_with(schema) || row.get::<_, &str>(7) != "on" {
-        why.push(
-            "settings of a session do not stay: a pooler in between must keep sessions (`pool_mode = session`)"
-                .to_owned(),
-        );
+        why.push(POOLED.to_owned());
     }
-    let left: i64 = row.get(8);
+    // A second connection ends after this.
+    let left = row
+        .get::<_, i64>(8)
+        .saturating_add(i64::try_from(others).unwrap_or_default());
     // One asks whether the database is back.
     let wanted = i64::try_from(readers).unwrap_or(i64::MAX).saturating_add(1);
     if left < wanted {
@@ -165,14 +198,28 @@ fn now() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Where the time is asked for again: the start of a node is noted by it.
-pub(crate) fn moment() -> i64 {
-    now()
-}
-
 /// Kept beside the checks because both read the server's own words.
 pub(crate) async fn backend(session: &Session) -> Result<(i32, String), Failure> {
     let asked = "select pid, backend_start::text from pg_catalog.pg_stat_activity where pid = pg_backend_pid()";
     let row = session.only(asked, &[]).await?;
     Ok((row.get(0), row.get(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_kept;
+
+    fn all(pids: &[&str]) -> Vec<String> {
+        pids.iter().map(|pid| (*pid).to_owned()).collect()
+    }
+
+    #[test]
+    fn sessions_of_a_pooler_in_transaction_mode_are_told_apart() {
+        assert!(are_kept(&all(&["7", "7", "7"]), &all(&["8", "8", "8"])));
+        // The one that was used last goes to whoever asks next.
+        assert!(!are_kept(&all(&["7", "7", "7"]), &all(&["7", "7", "7"])));
+        // All go in turn.
+        assert!(!are_kept(&all(&["7", "9", "8"]), &all(&["8", "7", "9"])));
+        assert!(!are_kept(&all(&["7", "7", "7"]), &all(&["8", "8", "9"])));
+    }
 }

@@ -15,11 +15,13 @@ mod audit;
 mod bulk;
 mod catalogue;
 mod checks;
+mod clock;
 mod codec;
 mod fault;
 mod head;
 mod health;
 mod key_value;
+mod left;
 mod link;
 mod list;
 mod load;
@@ -48,6 +50,7 @@ mod tasks;
 mod wait;
 mod write;
 
+pub use clock::ClockReading;
 pub use head::MAX_EVENTS;
 pub use member::{Claim, DRAINS, MAX_MEMBERS, Member, Seen, SeenMember};
 pub use open_error::OpenError;
@@ -65,7 +68,7 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
+    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
     StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
 };
 use std::cell::RefCell;
@@ -294,6 +297,10 @@ impl Queueing for PostgresStore {
         self.read(async |session| queueing::next(session, queue, limit).await)
     }
 
+    fn first_tasks(&self, queue: &str, below: u8, each: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.read(async |session| queueing::first(session, queue, below, each).await)
+    }
+
     fn task_of(
         &self,
         execution: &str,
@@ -446,7 +453,7 @@ impl BulkJobs for PostgresStore {
         self.read(async |session| bulk::jobs(session, before, limit).await)
     }
 
-    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError> {
+    fn jobs_to_run(&self) -> Result<Vec<OpenJob>, StoreError> {
         self.read(async |session| bulk::to_run(session).await)
     }
 

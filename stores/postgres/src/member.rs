@@ -4,17 +4,19 @@
 //! compared, and a database that stands still ends nobody.
 
 use crate::PostgresStore;
-use crate::checks::{check, moment};
+use crate::checks::check;
+use crate::clock::{self, ClockReading};
 use crate::fault::Failure;
 use crate::link::Link;
 use crate::migrate;
-use crate::open::{Taking, open, unreached};
+use crate::open::{Readied, Taking, enter, open, ready, unreached};
 use crate::open_error::OpenError;
 use crate::session::Session;
 use crate::session_lock;
 use crate::settings::PostgresSettings;
 use crate::wait::wait;
 use starbridge_ports::StoreError;
+use std::time::Instant;
 
 /// How many nodes a cluster has at most.
 pub const MAX_MEMBERS: i16 = 16;
@@ -34,7 +36,7 @@ pub struct SeenMember {
     pub version: String,
     /// What all its stays have in common.
     pub process: String,
-    /// When it joined, in milliseconds since 1970 by its own clock.
+    /// When it joined, in milliseconds since 1970 by the clock of the database.
     pub joined: i64,
     /// How far its heartbeats have come.
     pub beat: i64,
@@ -49,12 +51,14 @@ pub struct Seen {
     pub members: Vec<SeenMember>,
     /// The process that had the store last.
     pub owner: Option<String>,
-    /// When it took it, in milliseconds since 1970 by its own clock.
+    /// When it took it, in milliseconds since 1970 by the clock of the database.
     pub since: Option<i64>,
     /// Whether a session has the store now.
     pub is_held: bool,
     /// Whether the connection is a new one, so that nothing is known of the time before.
     pub is_fresh: bool,
+    /// The clock of the database.
+    pub clock: ClockReading,
 }
 
 /// A node that takes part. One thread uses it.
@@ -69,20 +73,43 @@ pub struct Member {
 }
 
 /// The right to try to take the store, on any thread.
-#[derive(Clone)]
 pub struct Claim {
     settings: PostgresSettings,
     taking: Taking,
+    readied: Option<Readied>,
 }
 
 impl Claim {
+    /// Does all that can be done before the store is free, so that taking it is a matter of milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the database, or with this program's place in it.
+    pub fn prepare(mut self) -> Result<Self, OpenError> {
+        let readied = ready(&self.settings, &self.taking)?;
+        readied.warm()?;
+        self.readied = Some(readied);
+        Ok(self)
+    }
+
     /// Takes the store. The handle is not patient.
     ///
     /// # Errors
     ///
     /// [`OpenError::Taken`] if another one was faster; otherwise what is wrong with the database.
-    pub fn take(&self) -> Result<PostgresStore, OpenError> {
-        open(&self.settings, &self.taking)
+    pub fn take(self) -> Result<PostgresStore, OpenError> {
+        match self.readied {
+            Some(readied) => enter(readied, &self.settings, &self.taking),
+            None => open(&self.settings, &self.taking),
+        }
+    }
+}
+
+impl std::fmt::Debug for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claim")
+            .field("readied", &self.readied.is_some())
+            .finish_non_exhaustive()
     }
 }
 
@@ -105,6 +132,7 @@ impl Member {
         let target = settings.target().map_err(OpenError::Settings)?;
         let link = Link::new(target, &settings.schema, &settings.node).map_err(OpenError::Settings)?;
         let session = link.connect().map_err(|failure| unreached(link.place(), failure))?;
+        let other = link.connect().map_err(|failure| unreached(link.place(), failure))?;
         let mut member = Self {
             settings: settings.clone(),
             address: address.to_owned(),
@@ -114,15 +142,16 @@ impl Member {
             slot: 0,
             process: String::new(),
         };
-        wait(member.begin(&session))?;
+        wait(member.begin(&session, Some(other)))?;
         member.session = Some(session);
         Ok(member)
     }
 
     /// Takes a slot.
-    async fn begin(&mut self, session: &Session) -> Result<(), OpenError> {
+    async fn begin(&mut self, session: &Session, other: Option<Session>) -> Result<(), OpenError> {
         let (schema, name) = (&self.settings.schema, &self.settings.node);
-        check(session, self.link.place(), &self.settings).await?;
+        check(session, other.as_ref(), self.link.place(), &self.settings).await?;
+        drop(other);
         if session_lock::take(session, &format!("{schema}/node/{name}"))
             .await?
             .is_some()
@@ -149,26 +178,21 @@ impl Member {
         let leaves = "delete from nodes where slot is not null and name = $1";
         session.execute(leaves, &[name]).await.map_err(Failure::from)?;
         self.clear(session).await?;
-        let joins = "insert into nodes (name, process, address, certificate, version, slot, joined)
+        let now = clock::NOW;
+        let joins = format!(
+            "insert into nodes (name, process, address, certificate, version, slot, joined)
             select $1::text, coalesce(nullif($2::text, '')::uuid, gen_random_uuid()), $3::text, $4::text, $5::text,
-                free.slot, $6::bigint
-            from generate_series(0, $7::smallint - 1) as free (slot)
+                free.slot, {now} / 1000
+            from generate_series(0, $6::smallint - 1) as free (slot)
             where not exists (select 1 from nodes n where n.slot = free.slot) order by free.slot limit 1
-            returning slot, process::text";
+            returning slot, process::text"
+        );
         let version = env!("CARGO_PKG_VERSION");
         let most = MAX_MEMBERS;
         let row = session
             .first(
-                joins,
-                &[
-                    name,
-                    &self.process,
-                    &self.address,
-                    &self.certificate,
-                    &version,
-                    &moment(),
-                    &most,
-                ],
+                &joins,
+                &[name, &self.process, &self.address, &self.certificate, &version, &most],
             )
             .await
             .map_err(Failure::from)?;
@@ -218,6 +242,7 @@ impl Member {
                 process: Some(self.process.clone()),
                 silent: silent.map(str::to_owned),
             },
+            readied: None,
         }
     }
 
@@ -248,14 +273,15 @@ impl Member {
         if !wait(session.takes_writes()) {
             return Err(StoreError::Unavailable("the database takes no writes yet".to_owned()));
         }
-        wait(self.begin(&session)).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        wait(self.begin(&session, None)).map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(session)
     }
 
     async fn see(&self, session: &Session, is_fresh: bool) -> Result<Seen, Failure> {
         let held = session_lock::is_held();
+        let now = clock::NOW;
         let state = format!(
-            "select {held}, nextval($2::text::regclass), latest.process, latest.joined
+            "select {held}, nextval($2::text::regclass), latest.process, latest.joined, {now}
             from (select 1) as one left join (
                 select n.process::text as process, n.joined from writers w join nodes n on n.incarnation = w.incarnation
                 where not w.over order by w.incarnation desc limit 1) as latest on true"
@@ -269,6 +295,7 @@ impl Member {
             session_lock::class(&self.settings.schema),
             format!("heartbeat_{}", self.slot),
         );
+        let asked = Instant::now();
         let answers = session
             .query_all(&[(&state, &[&key, &mine]), (others, &[&DRAINS])])
             .await?;
@@ -294,6 +321,7 @@ impl Member {
             since: state.get(3),
             is_held: state.get(0),
             is_fresh,
+            clock: ClockReading::new(asked, state.get(4)),
         })
     }
 

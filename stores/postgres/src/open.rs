@@ -6,7 +6,7 @@ use crate::fault::{Failure, said};
 use crate::link::Link;
 use crate::migrate;
 use crate::open_error::OpenError;
-use crate::owner;
+use crate::owner::{self, FENCE};
 use crate::readers::Readers;
 use crate::session::Session;
 use crate::session_lock;
@@ -17,6 +17,9 @@ use crate::write::Writer;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+/// How many connections that read are there when a node that was named takes the store.
+const WARM_READERS: usize = 4;
+
 /// How a process of a cluster takes a store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taking {
@@ -26,16 +29,70 @@ pub(crate) struct Taking {
     pub silent: Option<String>,
 }
 
+/// All that can be done before a store is taken: connections, and a look at the database.
+pub(crate) struct Readied {
+    link: Arc<Link>,
+    session: Session,
+    readers: Readers,
+    warnings: Vec<String>,
+}
+
+impl Readied {
+    /// Also does beforehand what the first moments of an owner would otherwise wait for.
+    pub(crate) fn warm(&self) -> Result<(), OpenError> {
+        wait(async {
+            // A later format is found now, and not once others wait.
+            migrate::lack(&self.session, self.link.schema()).await?;
+            session_lock::prepare(&self.session, self.link.schema()).await?;
+            self.session.prepare([FENCE]).await.map_err(Failure::from)?;
+            Ok::<(), OpenError>(())
+        })?;
+        let warmed = self.readers.warm(WARM_READERS);
+        warmed.map_err(|failure| unreached(self.link.place(), failure))
+    }
+}
+
 pub(crate) fn open(settings: &PostgresSettings, taking: &Taking) -> Result<PostgresStore, OpenError> {
+    enter(ready(settings, taking)?, settings, taking)
+}
+
+/// Connects, and looks whether the database is fit.
+pub(crate) fn ready(settings: &PostgresSettings, taking: &Taking) -> Result<Readied, OpenError> {
     let target = settings.target().map_err(OpenError::Settings)?;
     let link = Link::new(target, &settings.schema, &settings.node).map_err(OpenError::Settings)?;
     let link = Arc::new(link);
     let session = link.connect().map_err(|failure| unreached(link.place(), failure))?;
-    let (warnings, is_new, seat) = wait(take(&session, &link, settings, taking))?;
+    // A process of a cluster has looked when it joined, and others wait for it now.
+    let other = match taking.process {
+        Some(_) => None,
+        None => Some(link.connect().map_err(|failure| unreached(link.place(), failure))?),
+    };
+    let warnings = wait(checks::check(&session, other.as_ref(), link.place(), settings))?;
+    Ok(Readied {
+        readers: Readers::new(link.clone(), settings.readers),
+        link,
+        session,
+        warnings,
+    })
+}
+
+/// Takes the store.
+pub(crate) fn enter(
+    readied: Readied,
+    settings: &PostgresSettings,
+    taking: &Taking,
+) -> Result<PostgresStore, OpenError> {
+    let Readied {
+        link,
+        session,
+        readers,
+        warnings,
+    } = readied;
+    let (is_new, seat) = wait(take(&session, &link, settings, taking))?;
     let writer = wait(Writer::new(session, seat, settings.node.clone())).map_err(OpenError::from)?;
     let counts = writer.counts();
     let shared = Shared {
-        readers: Readers::new(link.clone(), settings.readers),
+        readers,
         writer: Mutex::new(writer),
         next: Mutex::default(),
         counts: Mutex::new(counts),
@@ -52,9 +109,8 @@ async fn take(
     link: &Link,
     settings: &PostgresSettings,
     taking: &Taking,
-) -> Result<(Vec<String>, bool, owner::Seat), OpenError> {
+) -> Result<(bool, owner::Seat), OpenError> {
     let schema = &settings.schema;
-    let warnings = checks::check(session, link.place(), settings).await?;
     if let Some(silent) = &taking.silent {
         owner::evict(session, schema, silent).await?;
     }
@@ -66,7 +122,7 @@ async fn take(
     }
     let is_new = migrate::bring_up(session, schema).await?;
     let seat = owner::join(session, &settings.node, taking.process.as_deref()).await?;
-    Ok((warnings, is_new, seat))
+    Ok((is_new, seat))
 }
 
 /// What to do about a connection that is not made.
@@ -88,13 +144,64 @@ pub(crate) fn unreached(place: &str, failure: Failure) -> OpenError {
         _ if said(&error).contains("not support TLS") => {
             "`sslmode=require` in the URL wants encryption, and the server has none".to_owned()
         }
-        _ if said(&error).contains("ertificate") => {
-            "its certificate is not trusted: name one that is with `sslrootcert=FILE` in the URL".to_owned()
-        }
-        _ => "is it running, and are host and port right?".to_owned(),
+        _ => hint(&said(&error)).to_owned(),
     };
     OpenError::Unreached {
         place: place.to_owned(),
         why: format!("{} ({what})", said(&error)),
+    }
+}
+
+/// What to do about a connection that is not made, as far as the words of TLS and of the driver say why.
+fn hint(said: &str) -> &'static str {
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if has(&["not valid for name", "NotValidForName"]) {
+        "its certificate is for another name: write a name that the certificate has as the host in the URL"
+    } else if has(&["CaUsedAsEndEntity"]) {
+        "its certificate is that of an authority, not of a server: let the server show one that the authority signed for \
+         its name, and name the authority with `sslrootcert=FILE` in the URL"
+    } else if has(&["ertificate expired", "not valid yet", "Expired"]) {
+        "its certificate is not valid now: renew it, or look at the clock of this machine"
+    } else if has(&["UnknownIssuer"]) {
+        "nobody who is trusted signed its certificate: name the authority that did with `sslrootcert=FILE` in the URL"
+    } else if has(&["ertificate"]) {
+        "its certificate is not trusted: name the authority that signed it with `sslrootcert=FILE` in the URL"
+    } else if has(&["does not allow writes"]) {
+        "it is a standby: name the primary, or all hosts with `target_session_attrs=read-write` in the URL"
+    } else {
+        "is it running, and are host and port right?"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hint;
+
+    #[test]
+    fn each_fault_of_a_certificate_has_its_own_hint() {
+        for (said, wanted) in [
+            (
+                "invalid peer certificate: certificate not valid for name \"10.0.0.1\"; certificate is only valid for DnsName(\"db\")",
+                "for another name",
+            ),
+            ("invalid peer certificate: NotValidForName", "for another name"),
+            (
+                "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
+                "of an authority",
+            ),
+            ("invalid peer certificate: UnknownIssuer", "nobody who is trusted"),
+            (
+                "invalid peer certificate: certificate expired: verification time 9 (UNIX), but certificate is not valid after 8",
+                "not valid now",
+            ),
+            ("invalid peer certificate: BadEncoding", "not trusted"),
+            (
+                "error connecting to server: database does not allow writes",
+                "target_session_attrs=read-write",
+            ),
+            ("error connecting to server: Connection refused", "is it running"),
+        ] {
+            assert!(hint(said).contains(wanted), "{said}: {}", hint(said));
+        }
     }
 }

@@ -2,8 +2,11 @@
 //!
 //! It shares driver, URLs and TLS with the store, and nothing else: its database may be any, and the store may be a file.
 
+mod client;
 mod connection;
+mod fit;
 mod install;
+mod listening;
 mod sql;
 
 pub use install::{INSTALL_SQL, install};
@@ -75,6 +78,7 @@ pub struct PostgresOutbox {
 }
 
 /// How connections are made.
+#[derive(Clone)]
 struct Way {
     config: Config,
     tls: Option<MakeRustlsConnect>,
@@ -120,7 +124,7 @@ impl PostgresOutbox {
     /// What is wrong with the settings.
     pub fn new(settings: OutboxSettings) -> Result<Self, String> {
         let mut way = Way::new(&settings.url, settings.password.as_ref())?;
-        connection::be_patient(&mut way.config);
+        client::be_patient(&mut way.config);
         Ok(Self {
             way,
             name: settings.name,
@@ -150,20 +154,28 @@ impl PostgresOutbox {
     /// was taken is found again.
     async fn taking<T>(&self, work: impl AsyncFnOnce(&Connected) -> Result<T, Error>) -> Result<T, OutboxError> {
         let connected = self.connected().await?;
-        match work(&connected).await {
-            Ok(done) => Ok(done),
-            Err(error) => {
-                *self.connected.lock().await = None;
-                Err(self.way.error(&error))
-            }
+        let done = self.fitting(&connected, work).await;
+        if done.is_err() {
+            *self.connected.lock().await = None;
         }
+        done
+    }
+
+    /// Does something with the tables, unless somebody's code would run with it.
+    async fn fitting<T>(
+        &self,
+        connected: &Connected,
+        work: impl AsyncFnOnce(&Connected) -> Result<T, Error>,
+    ) -> Result<T, OutboxError> {
+        fit::tables(&connected.session, &self.way).await?;
+        work(connected).await.map_err(|error| self.way.error(&error))
     }
 
     /// Asks something for a person, who does not wait long.
     async fn asking<T>(&self, work: impl AsyncFnOnce(&Connected) -> Result<T, Error>) -> Result<T, OutboxError> {
         let asked = async {
             let connected = self.connected().await?;
-            work(&connected).await.map_err(|error| self.way.error(&error))
+            self.fitting(&connected, work).await
         };
         let answered = tokio::time::timeout(PATIENCE, asked).await;
         answered.unwrap_or_else(|_| Err(OutboxError(format!("the database {} does not answer", self.way.place))))

@@ -4,8 +4,9 @@
 //! stood still may come back after its session ended. So each append also locks the row of its writer, and writes nothing if
 //! that is over: whoever takes the store ends all writers before, which waits for appends under way.
 
-use crate::checks::moment;
+use crate::clock;
 use crate::fault::Failure;
+use crate::left::{self, Counts};
 use crate::session::Session;
 use crate::session_lock;
 use tokio_postgres::error::SqlState;
@@ -17,6 +18,8 @@ pub(crate) struct Seat {
     pub incarnation: i64,
     /// What all stays of this process have in common, and no other's.
     pub process: String,
+    /// How many executions have each status, if the stay before said so.
+    pub counts: Option<Counts>,
 }
 
 /// The server's process of a connection, and when it began.
@@ -48,10 +51,14 @@ pub(crate) async fn join(session: &Session, node: &str, process: Option<&str>) -
 }
 
 async fn seat(session: &Session, node: &str, process: Option<&str>) -> Result<Seat, Failure> {
-    let made = "insert into nodes (name, version, joined, process)
-        values ($1, $2, $3, coalesce($4::text::uuid, gen_random_uuid())) returning incarnation, process::text";
+    let counts = left::take(session).await?;
+    let now = clock::NOW;
+    let made = format!(
+        "insert into nodes (name, version, joined, process)
+        values ($1, $2, {now} / 1000, coalesce($3::text::uuid, gen_random_uuid())) returning incarnation, process::text"
+    );
     let row = session
-        .only(made, &[&node, &env!("CARGO_PKG_VERSION"), &moment(), &process])
+        .only(&made, &[&node, &env!("CARGO_PKG_VERSION"), &process])
         .await?;
     let (incarnation, process): (i64, String) = (row.get(0), row.get(1));
     // A writer that is not there is as one that is over.
@@ -62,7 +69,11 @@ async fn seat(session: &Session, node: &str, process: Option<&str>) -> Result<Se
          delete from nodes where incarnation < {incarnation} - 1000 and slot is null"
     );
     session.run(&take).await?;
-    Ok(Seat { incarnation, process })
+    Ok(Seat {
+        incarnation,
+        process,
+        counts,
+    })
 }
 
 /// Ends the server's process of a connection that is gone: the server may not have seen that, and what it does is waited for.

@@ -46,11 +46,13 @@ pub fn prepare(settings: &PostgresSettings, wanted: Preparing, changes: bool) ->
     let target = settings.target().map_err(OpenError::Settings)?;
     let link = Link::new(target, &settings.schema, &settings.node).map_err(OpenError::Settings)?;
     let session = link.connect().map_err(|failure| unreached(link.place(), failure))?;
-    wait(prepare_on(&session, link.place(), settings, wanted, changes))
+    let other = link.connect().map_err(|failure| unreached(link.place(), failure))?;
+    wait(prepare_on(&session, other, link.place(), settings, wanted, changes))
 }
 
 async fn prepare_on(
     session: &Session,
+    other: Session,
     place: &str,
     settings: &PostgresSettings,
     wanted: Preparing,
@@ -59,9 +61,10 @@ async fn prepare_on(
     let schema = &settings.schema;
     // Whoever only prints may not be the one who makes it.
     let warnings = match changes {
-        true => check(session, place, settings).await?,
+        true => check(session, Some(&other), place, settings).await?,
         false => Vec::new(),
     };
+    drop(other);
     // One at a time: nodes that join make tables, too.
     let joining = format!("{schema}/join");
     if let Some(who) = session_lock::take(session, &joining).await? {

@@ -55,6 +55,21 @@ pub(crate) async fn next(session: &Session, queue: &str, limit: usize) -> Result
     tasks(session, rest, &[&Str(queue), &rows(limit)]).await
 }
 
+/// The first tasks of each priority below `below`: an index gives those of one priority in order.
+pub(crate) async fn first(session: &Session, queue: &str, below: u8, each: usize) -> Result<Vec<QueuedTask>, Failure> {
+    let sql = format!(
+        "select {TASK} from generate_series($2::integer - 1, 0, -1) as p (priority)
+            cross join lateral (select * from tasks x where x.queue = $1 and x.worker is null
+                and x.priority = p.priority::smallint order by x.round, x.ordered, x.number, x.call limit $3) as t
+            cross join lateral (select x.id from executions x where x.number = t.number offset 0) as e
+            order by t.priority desc, t.round, t.ordered, t.number, t.call"
+    );
+    let found = session
+        .query(&sql, &[&Str(queue), &i32::from(below), &rows(each)])
+        .await?;
+    found.iter().map(task).collect()
+}
+
 pub(crate) async fn leased(session: &Session) -> Result<Vec<(QueuedTask, TaskLease)>, Failure> {
     let sql = format!(
         "select {TASK}, t.worker, t.held, t.lease_ms from {TASKS}

@@ -30,6 +30,17 @@ impl Readers {
         }
     }
 
+    /// Opens so many connections, for the next ones who ask.
+    pub(crate) fn warm(&self, count: usize) -> Result<(), Failure> {
+        for _ in 0..count.min(self.most) {
+            let session = self.link.connect()?;
+            let mut pool = self.pool();
+            pool.all += 1;
+            pool.idle.push(session);
+        }
+        Ok(())
+    }
+
     /// Lends a connection. It is closed afterwards unless it is given back.
     pub(crate) fn take(&self) -> Result<Lent<'_>, Failure> {
         let mut pool = self.pool();

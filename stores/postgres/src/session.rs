@@ -5,7 +5,7 @@ use crate::wait::{Pending, all_in_order};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Error, Row, Statement};
+use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
 
 /// A value of a statement.
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
@@ -61,6 +61,16 @@ impl Session {
     /// Runs statements without values, one after the other.
     pub(crate) async fn run(&self, sql: &str) -> Result<(), Error> {
         self.client.batch_execute(sql).await
+    }
+
+    /// The process of the server that answers this connection now. Nothing is prepared for the question.
+    pub(crate) async fn backend(&self) -> Result<String, Error> {
+        let answers = self.client.simple_query("select pg_backend_pid()").await?;
+        let pid = answers.iter().find_map(|answer| match answer {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        Ok(pid.unwrap_or_default())
     }
 
     async fn statement(&self, sql: &str) -> Result<Statement, Error> {

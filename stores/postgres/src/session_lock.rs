@@ -36,6 +36,12 @@ pub(crate) fn class(name: &str) -> i64 {
     i64::from(fnv1a_32("starbridge ".bytes().chain(name.bytes())))
 }
 
+/// Does beforehand what can be done before a lock is taken.
+pub(crate) async fn prepare(session: &Session, name: &str) -> Result<(), Failure> {
+    session.prepare([PRESENT, LEAVES]).await?;
+    is_held_by_others(session, class(name)).await.map(drop)
+}
+
 /// Takes a lock. One whose holder just leaves is waited for. `Some` says who has it.
 pub(crate) async fn take(session: &Session, name: &str) -> Result<Option<String>, Failure> {
     let (class, begun) = (class(name), Instant::now());

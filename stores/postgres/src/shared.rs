@@ -1,13 +1,14 @@
 //! What all handles of a store share.
 
 use crate::fault::{Failure, said};
+use crate::left::{self, Counts};
 use crate::link::Link;
-use crate::owner::Fate;
+use crate::owner::{Fate, Seat};
 use crate::readers::Readers;
 use crate::session::Session;
 use crate::session_lock;
 use crate::wait::wait;
-use crate::write::{Attempt, Counts, Work, Writer};
+use crate::write::{Attempt, Work, Writer};
 use starbridge_machine::Status;
 use starbridge_ports::{STATUS_CODES, StoreError};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,16 +158,23 @@ impl Shared {
 
     /// Gives the store back for good.
     pub(crate) fn give_up(&self) {
-        let session = self.writer().give_up();
-        self.unlock(session);
+        let mut writer = self.writer();
+        let (leaves, session) = (writer.leaves(), writer.give_up());
+        drop(writer);
+        self.unlock(session, leaves);
     }
 
     /// Otherwise the next one would have to wait until the server has seen that the session ended.
-    fn unlock(&self, session: Option<Session>) {
+    fn unlock(&self, session: Option<Session>, leaves: Option<(Seat, Counts)>) {
         if let Some(session) = session {
             let schema = self.link.schema().to_owned();
-            self.link
-                .briefly(async move { session_lock::give_back(&session, &schema).await });
+            self.link.briefly(async move {
+                if let Some((seat, counts)) = leaves {
+                    // If this fails, the next one counts by itself.
+                    let _ = left::leave(&session, (seat.incarnation, &seat.process), &counts).await;
+                }
+                session_lock::give_back(&session, &schema).await;
+            });
         }
     }
 
@@ -184,7 +192,7 @@ impl Drop for Shared {
     /// Gives the store back at once.
     fn drop(&mut self) {
         let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let session = writer.close();
-        self.unlock(session);
+        let (leaves, session) = (writer.leaves(), writer.close());
+        self.unlock(session, leaves);
     }
 }

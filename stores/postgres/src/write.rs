@@ -3,6 +3,7 @@
 use crate::checks::backend;
 use crate::fault::{Failure, said};
 use crate::head::Heads;
+use crate::left::Counts;
 use crate::link::Link;
 use crate::owner::{self, Backend, FENCE, Fate, Seat};
 use crate::session::{Param, Session};
@@ -11,9 +12,6 @@ use crate::wait::{Pending, all_in_order, wait};
 use futures_util::future::join;
 use rustc_hash::FxHashMap;
 use starbridge_ports::{STATUS_CODES, StoreError};
-
-/// How many executions have each status, by its code.
-pub(crate) type Counts = [i64; STATUS_CODES.len()];
 
 /// What one transaction works with.
 pub(crate) struct Work<'a> {
@@ -90,7 +88,10 @@ impl Writer {
                 &[],
             )
             .await?;
-        let counts = count(&session).await?;
+        let counts = match seat.counts {
+            Some(counts) => counts,
+            None => count(&session).await?,
+        };
         let backends = vec![backend(&session).await?];
         Ok(Self {
             session: Some(session),
@@ -129,6 +130,12 @@ impl Writer {
 
     pub(crate) fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// What the next stay need not find out again, if it is certain.
+    pub(crate) fn leaves(&self) -> Option<(Seat, Counts)> {
+        let is_certain = self.broken.is_none() && self.unsettled.is_none();
+        is_certain.then(|| (self.seat.clone(), self.counts))
     }
 
     /// Takes the connection, and writes nothing any more.

@@ -7,7 +7,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{AuditEntry, BulkItem, BulkItemId, BulkItems, BulkJob, BulkPage, BulkResult, BulkState};
+use starbridge_ports::{
+    AuditEntry, BulkItem, BulkItemId, BulkItems, BulkJob, BulkPage, BulkResult, BulkState, OpenJob,
+};
 
 const COLUMNS: &str = "id, action, arguments, filter, by, created, state, items, done, skipped, failed, rate, ended";
 
@@ -103,12 +105,16 @@ pub(crate) fn jobs(connection: &Connection, before: Option<i64>, limit: usize) -
     })
 }
 
-pub(crate) fn to_run(connection: &Connection) -> rusqlite::Result<Vec<Text>> {
+pub(crate) fn to_run(connection: &Connection) -> rusqlite::Result<Vec<OpenJob>> {
     // The index has the states below 3.
     connection
-        .prepare_cached("SELECT id FROM bulk_jobs WHERE state < 3 AND state < ?1 ORDER BY rowid")?
+        .prepare_cached("SELECT id, state, rate FROM bulk_jobs WHERE state < 3 AND state < ?1 ORDER BY rowid")?
         .query_map([BulkState::Suspended.code()], |row| {
-            Ok(Text::from(row.get_ref(0)?.as_str()?))
+            Ok(OpenJob {
+                id: Text::from(row.get_ref(0)?.as_str()?),
+                state: state_of(row.get(1)?),
+                rate: row.get(2)?,
+            })
         })?
         .collect()
 }
@@ -200,13 +206,16 @@ pub(crate) fn clear(connection: &Connection, before: Timestamp, limit: usize) ->
     Ok(cleared)
 }
 
+fn state_of(code: usize) -> BulkState {
+    BulkState::ALL.get(code).copied().unwrap_or_default()
+}
+
 fn from_row(row: &Row<'_>) -> rusqlite::Result<BulkJob> {
     let text = |column: usize| -> rusqlite::Result<Text> { Ok(Text::from(row.get_ref(column)?.as_str()?)) };
     let json = |column: usize| {
         let text = row.get_ref(column)?.as_str()?;
         serde_json::from_str(text).map_err(|error| no_json(column, error))
     };
-    let state: usize = row.get(6)?;
     Ok(BulkJob {
         id: text(0)?,
         action: text(1)?,
@@ -214,7 +223,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<BulkJob> {
         filter: json(3)?,
         by: text(4)?,
         created: Timestamp(row.get(5)?),
-        state: BulkState::ALL.get(state).copied().unwrap_or_default(),
+        state: state_of(row.get(6)?),
         items: row.get(7)?,
         done: row.get(8)?,
         skipped: row.get(9)?,

@@ -72,7 +72,7 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
+    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
     StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
 };
 use std::path::{Path, PathBuf};
@@ -290,6 +290,10 @@ impl Queueing for SqliteStore {
         self.read(|connection| queueing::next(connection, queue, limit))
     }
 
+    fn first_tasks(&self, queue: &str, below: u8, each: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.read(|connection| queueing::first(connection, queue, below, each))
+    }
+
     fn task_of(
         &self,
         execution: &str,
@@ -451,7 +455,7 @@ impl BulkJobs for SqliteStore {
         self.read(|connection| bulk::jobs(connection, before, limit))
     }
 
-    fn jobs_to_run(&self) -> Result<Vec<Text>, StoreError> {
+    fn jobs_to_run(&self) -> Result<Vec<OpenJob>, StoreError> {
         self.read(bulk::to_run)
     }
 

@@ -5,7 +5,7 @@
 //! with the identity of the store's file and the time of its last change. Every program that moves the log into the
 //! file, as the last one to close it does, changes the file afterwards.
 
-use crate::file::private;
+use crate::file::{self, private};
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Said>, NotLocked> {
     let mut options = OpenOptions::new();
     options.read(true);
     match open(path, options) {
-        Ok(mut file) => Ok(contents(path, &mut file)?.1),
+        Ok(file) => Ok(contents(path, &file)?.1),
         Err(NotLocked::Io(_, error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
@@ -105,10 +105,10 @@ impl LockFile {
     pub(crate) fn take(path: &Path, said: Option<Said>) -> Result<Self, NotLocked> {
         let mut options = private();
         options.create(true).truncate(false);
-        let mut file = open(path, options)?;
-        match file.try_lock() {
+        let file = open(path, options)?;
+        match file::lock(&file, || contents(path, &file).ok()?.0) {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(NotLocked::Taken(contents(path, &mut file)?.0)),
+            Err(TryLockError::WouldBlock) => return Err(NotLocked::Taken(contents(path, &file)?.0)),
             Err(TryLockError::Error(error)) => return Err(NotLocked::Io(path.to_path_buf(), error)),
         }
         let mut mark = Self { file, said: None };
@@ -182,9 +182,11 @@ fn is_linked(_: &Metadata) -> bool {
 }
 
 /// The process that wrote the file, and what it recorded.
-fn contents(path: &Path, file: &mut File) -> Result<(Option<u32>, Option<Said>), NotLocked> {
+fn contents(path: &Path, mut file: &File) -> Result<(Option<u32>, Option<Said>), NotLocked> {
     let mut text = String::new();
-    let read = file.take(MAX_BYTES).read_to_string(&mut text);
+    let read = file
+        .rewind()
+        .and_then(|()| file.take(MAX_BYTES).read_to_string(&mut text));
     match read {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(NotLocked::Foreign(path.to_path_buf())),
         Err(error) => Err(NotLocked::Io(path.to_path_buf(), error)),

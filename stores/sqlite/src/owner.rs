@@ -107,7 +107,7 @@ fn make(path: &Path) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 fn lock(file: &File, there: &Metadata) -> Result<(), NotOwner> {
     use std::fs::TryLockError;
-    match file.try_lock() {
+    match crate::file::lock(file, || holder(there)) {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(NotOwner::Taken(holder(there))),
         Err(TryLockError::Error(error)) => Err(error.into()),

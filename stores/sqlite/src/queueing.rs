@@ -141,6 +141,20 @@ pub(crate) fn next(connection: &Connection, queue: &str, limit: usize) -> rusqli
         .collect()
 }
 
+pub(crate) fn first(connection: &Connection, queue: &str, below: u8, each: usize) -> rusqlite::Result<Vec<QueuedTask>> {
+    let mut found = Vec::new();
+    for priority in (0..below).rev() {
+        let mut of_one = connection.prepare_cached(&format!(
+            "SELECT {TASK} FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
+             WHERE t.held IS NULL AND t.queue = ?1 AND t.priority = ?2 ORDER BY t.round, t.ordered, t.place LIMIT ?3"
+        ))?;
+        for row in of_one.query_map(params![queue, priority, row_limit(each)], task)? {
+            found.push(row?);
+        }
+    }
+    Ok(found)
+}
+
 pub(crate) fn leased(connection: &Connection) -> rusqlite::Result<Vec<(QueuedTask, TaskLease)>> {
     connection
         .prepare_cached(&format!(

@@ -8,6 +8,7 @@ use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, ExecutionRecord, History, KeyValue, Listing, Retention, StoreError, Turn};
 use starbridge_sqlite::{Flush, MAX_EVENTS, OpenError, Options, SqliteStore};
 use std::path::Path;
+use std::time::Duration;
 
 #[test]
 fn store_opened_again_has_what_was_kept() {
@@ -39,6 +40,29 @@ fn lock_gives_a_store_one_owner() {
     }
     drop(store);
     SqliteStore::open(&path).unwrap();
+}
+
+/// A child that was just forked keeps the lock of a store that its parent has closed.
+#[test]
+fn lock_that_this_process_gives_back_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    drop(SqliteStore::open(&path).unwrap());
+    for locked in [path.clone(), folder.path().join("store.db.lock")] {
+        let kept = std::fs::File::open(&locked).unwrap();
+        kept.try_lock().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let path = path.clone();
+        let opening = std::thread::spawn(move || sender.send(SqliteStore::open(&path).map(drop)).unwrap());
+        assert!(
+            receiver.recv_timeout(Duration::from_millis(50)).is_err(),
+            "it does not wait for {}",
+            locked.display()
+        );
+        drop(kept);
+        receiver.recv().unwrap().unwrap();
+        opening.join().unwrap();
+    }
 }
 
 /// Runs a statement on the file itself.

@@ -25,6 +25,8 @@ pub struct Options {
     pub points: usize,
     /// Points from which it crashes again.
     pub pairs: usize,
+    /// One in this many cases crashes again.
+    pub twice: usize,
     /// The second crash comes at one of so many operations after the restart.
     pub deep: usize,
     /// One in this many cases is run over SQLite, too.
@@ -36,6 +38,7 @@ impl Options {
     pub const SLICE: Self = Self {
         points: 3,
         pairs: 1,
+        twice: 3,
         deep: 1,
         over_sqlite: 40,
     };
@@ -43,6 +46,7 @@ impl Options {
     pub const FULL: Self = Self {
         points: 200,
         pairs: 6,
+        twice: 1,
         deep: 3,
         over_sqlite: 4,
     };
@@ -66,6 +70,8 @@ pub fn run(options: Options) -> Findings {
     let work = || {
         let mut findings = Findings::default();
         while let Some((number, subject)) = take(&subjects, &next) {
+            let once = Options { pairs: 0, ..options };
+            let options = if number % options.twice == 0 { options } else { once };
             subject.try_all(options, None, &mut findings);
             if number % options.over_sqlite == 0 {
                 subject.try_over_sqlite(options, &mut findings);

@@ -7,7 +7,7 @@ use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{
     Append, AuditEntry, AuditQuery, BulkItemId, BulkItems, BulkJob, BulkJobs, BulkResult, BulkState, ExecutionRecord,
-    StoreError,
+    OpenJob, StoreError,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -17,6 +17,7 @@ pub(super) const CASES: &[Case] = &[
     ("an append carries out an item", an_append_carries_out_an_item),
     ("a bulk job changes its state", a_job_changes_its_state),
     ("bulk jobs are listed", jobs_are_listed),
+    ("an unfinished bulk job begins again", an_unfinished_job_begins_again),
     ("old bulk jobs go", old_jobs_go),
 ];
 
@@ -57,6 +58,10 @@ fn item(job: &str, number: u64) -> BulkItemId {
     }
 }
 
+fn to_run(jobs: &dyn BulkJobs) -> Vec<Text> {
+    jobs.jobs_to_run().unwrap().into_iter().map(|job| job.id).collect()
+}
+
 fn numbers(jobs: &dyn BulkJobs, job: &str, which: BulkItems) -> Vec<u64> {
     let items = jobs.items(job, which, 0, 100).unwrap();
     items.iter().map(|item| item.number).collect()
@@ -93,12 +98,18 @@ fn a_bulk_job_is_kept(tried: &mut Tried<'_>) {
 fn items_are_collected(tried: &mut Tried<'_>) {
     let Some(jobs) = jobs(tried) else { return };
     jobs.put_job(&job("j"), &[], None).unwrap();
-    assert_eq!(jobs.jobs_to_run().unwrap(), ["j"]);
+    let open = |state| OpenJob {
+        id: "j".into(),
+        state,
+        rate: Some(10),
+    };
+    assert_eq!(jobs.jobs_to_run().unwrap(), [open(BulkState::Collecting)]);
     assert!(jobs.add_items("j", 1, &ids(&["a", "b"]), false).unwrap());
     // The process ended, and begins again.
     assert!(jobs.add_items("j", 1, &ids(&["c", "d"]), false).unwrap());
     assert!(jobs.add_items("j", 3, &ids(&["e"]), true).unwrap());
     assert!(!jobs.add_items("j", 1, &ids(&["f"]), true).unwrap());
+    assert_eq!(jobs.jobs_to_run().unwrap(), [open(BulkState::Running)]);
     assert!(!jobs.add_items("gone", 1, &ids(&["f"]), true).unwrap());
     assert_eq!(
         jobs.job("j").unwrap(),
@@ -189,15 +200,15 @@ fn a_job_changes_its_state(tried: &mut Tried<'_>) {
     let change = |from: &[BulkState], to, audit| jobs.change_job("j", from, to, Timestamp(7), audit).unwrap();
     assert!(!change(&[Suspended, Collecting], Running, Some(&audit)));
     assert!(change(&[Running], Suspended, Some(&audit)));
-    assert_eq!(jobs.jobs_to_run().unwrap(), ids(&[]));
+    assert_eq!(to_run(jobs), ids(&[]));
     assert!(change(&[Suspended], Running, None));
     assert_eq!(jobs.job("j").unwrap().unwrap().ended, None);
-    assert_eq!(jobs.jobs_to_run().unwrap(), ["j"]);
+    assert_eq!(to_run(jobs), ["j"]);
     assert!(change(&[Collecting, Running, Suspended], Cancelled, None));
     assert!(!change(&[Running], Done, None));
     let kept = jobs.job("j").unwrap().unwrap();
     assert_eq!((kept.state, kept.ended), (Cancelled, Some(Timestamp(7))));
-    assert_eq!(jobs.jobs_to_run().unwrap(), ids(&[]));
+    assert_eq!(to_run(jobs), ids(&[]));
     assert!(!jobs.change_job("gone", &[Running], Done, Timestamp(7), None).unwrap());
     let query = AuditQuery {
         limit: 9,
@@ -206,11 +217,27 @@ fn a_job_changes_its_state(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().audit(&query).unwrap().items.len(), 1);
 }
 
+fn an_unfinished_job_begins_again(tried: &mut Tried<'_>) {
+    use BulkState::{Collecting, Unfinished};
+    let Some(jobs) = jobs(tried) else { return };
+    jobs.put_job(&job("j"), &[], None).unwrap();
+    let change = |from, to| jobs.change_job("j", &[from], to, Timestamp(7), None).unwrap();
+    assert!(jobs.add_items("j", 1, &ids(&["a", "b"]), false).unwrap());
+    assert!(change(Collecting, Unfinished));
+    assert_eq!(to_run(jobs), ids(&[]));
+    assert!(!jobs.add_items("j", 3, &ids(&["c"]), true).unwrap());
+    assert_eq!(jobs.job("j").unwrap().unwrap().state, Unfinished);
+    assert!(change(Unfinished, Collecting));
+    assert!(jobs.add_items("j", 1, &ids(&["d"]), true).unwrap());
+    assert_eq!(jobs.job("j").unwrap().unwrap().items, 1);
+}
+
 fn jobs_are_listed(tried: &mut Tried<'_>) {
     let Some(jobs) = jobs(tried) else { return };
     for id in ["j1", "j2", "j3"] {
         jobs.put_job(&job(id), &[], None).unwrap();
     }
+    assert_eq!(to_run(jobs), ["j1", "j2", "j3"]);
     for limit in [1, 2, 3, 9] {
         let (mut found, mut cursor) = (Vec::new(), None::<Text>);
         loop {

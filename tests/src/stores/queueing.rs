@@ -90,6 +90,17 @@ fn tasks_come_in_order(tried: &mut Tried<'_>) {
     assert_eq!(next(tried, "q", 2), all[..2]);
     assert_eq!(next(tried, "none", 2), []);
     assert_eq!(tried.store().next_tasks("q", 1).unwrap(), [urgent]);
+    let mut first = |below, each| {
+        let tasks = tried.store().first_tasks("q", below, each).unwrap();
+        tasks
+            .into_iter()
+            .map(|task| (task.execution.to_string(), task.call.0))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(first(10, 2), all[..3]);
+    assert_eq!(first(9, 2), all[1..3]);
+    assert_eq!(first(9, 1), all[1..2]);
+    assert_eq!(first(5, 2), []);
     let depth = |queue: &str, priority, waiting, virtual_time| Depth {
         queue: queue.into(),
         priority,

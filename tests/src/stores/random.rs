@@ -448,6 +448,11 @@ impl Run {
         for queue in ["q", "r"] {
             self.same("next_tasks", &model.next_tasks(queue, 9), &tried.next_tasks(queue, 9));
             self.same(
+                "first_tasks",
+                &model.first_tasks(queue, 9, 2),
+                &tried.first_tasks(queue, 9, 2),
+            );
+            self.same(
                 "dead_tasks",
                 &model.dead_tasks(queue, None, 9),
                 &tried.dead_tasks(queue, None, 9),

@@ -7,7 +7,7 @@ use starbridge_memory::MemoryStore;
 use starbridge_services::Kind;
 use starbridge_tests::stores::{Tried, cases, random};
 
-on_both!(passes, answers_as_memory_does, answers_as_memory_does_through_faults,);
+on_both!(passes,);
 
 fn suite(stand: &Stand, again: bool) {
     for (name, case) in cases() {
@@ -32,16 +32,25 @@ fn passes_when_it_is_opened_anew_all_the_time() {
     suite(&Stand::start(Kind::Ministack), true);
 }
 
-/// How many random runs there are on each stand-in: each takes the better part of a minute.
+/// How many random runs of both sorts there are on each stand-in. Without it there is one of each sort: it takes the better part of a
+/// minute.
 const RUNS: &str = "STARBRIDGE_DYNAMODB_RUNS";
 
-fn seeds() -> u64 {
-    let runs = std::env::var(RUNS).ok();
-    runs.map_or(1, |runs| runs.parse().expect("a number of runs"))
+/// The stand-ins for random runs, and how many runs there are on each; `shorter` is the one that takes less for runs of this sort.
+fn runs(shorter: Kind) -> (Vec<Stand>, u64) {
+    match std::env::var(RUNS) {
+        Ok(runs) => (
+            [Kind::Ministack, Kind::Moto].map(Stand::start).into(),
+            runs.parse().expect("a number of runs"),
+        ),
+        Err(_) => (vec![Stand::start(shorter)], 1),
+    }
 }
 
-fn answers_as_memory_does(stand: &Stand) {
-    for seed in 0..seeds() {
+#[test]
+fn answers_as_memory_does() {
+    let (stands, runs) = runs(Kind::Moto);
+    for (stand, seed) in stands.iter().flat_map(|stand| (0..runs).map(move |seed| (stand, seed))) {
         let table = stand.table();
         let open = || -> Box<dyn starbridge_ports::Store> { Box::new(stand.store(&table, "one")) };
         random::agree(seed, 40, &MemoryStore::new(), &mut Tried::new(&open, seed == 0));
@@ -49,8 +58,13 @@ fn answers_as_memory_does(stand: &Stand) {
 }
 
 /// Requests are throttled, collide, and are done without an answer: what becomes of them is the same.
-fn answers_as_memory_does_through_faults(stand: &Stand) {
-    for seed in 10..10 + seeds() {
+#[test]
+fn answers_as_memory_does_through_faults() {
+    let (stands, runs) = runs(Kind::Ministack);
+    for (stand, seed) in stands
+        .iter()
+        .flat_map(|stand| (10..10 + runs).map(move |seed| (stand, seed)))
+    {
         let table = stand.table();
         let plan = Plan::random(seed);
         let open =

@@ -195,12 +195,7 @@ fn a_node_that_is_told_to_stop_hands_over() {
             let mut number = 0;
             while !over.load(Ordering::SeqCst) || number < 50 {
                 let asked = Instant::now();
-                let status = start(c, "quick", &format!("n{number}"));
-                // Asked once more, everything is taken.
-                assert!(
-                    begun(status) || begun(start(c, "quick", &format!("n{number}"))),
-                    "{status}"
-                );
+                assert_eq!(start(c, "quick", &format!("n{number}")), 201, "{number}");
                 slowest = slowest.max(asked.elapsed());
                 number += 1;
             }
@@ -216,6 +211,51 @@ fn a_node_that_is_told_to_stop_hands_over() {
         slowest
     });
     eprintln!("slowest request while the owner left: {} ms", slowest.as_millis());
+}
+
+/// Each node in turn ends and is started again. Whoever asks another one may ask once more.
+#[test]
+fn a_rolling_restart_loses_no_request_that_is_sent_again() {
+    let stand = Stand::start();
+    let schema = "rolling";
+    let mut nodes = Vec::from(three(&stand, schema));
+    put_flows(&nodes[0]);
+    let mut started = 0;
+    for _ in 0..3 {
+        let mut leaving = nodes.remove(0);
+        let name = leaving.name;
+        let over = AtomicBool::new(false);
+        let again = std::thread::scope(|scope| {
+            let over = &over;
+            let clients: Vec<_> = nodes
+                .iter()
+                .map(|node| {
+                    scope.spawn(move || {
+                        let mut number = 0;
+                        while !over.load(Ordering::SeqCst) || number < 20 {
+                            let named = format!("{name}{}{number}", node.name);
+                            let status = start(node, "quick", &named);
+                            assert!(
+                                begun(status) || begun(start(node, "quick", &named)),
+                                "{named}: {status}"
+                            );
+                            number += 1;
+                        }
+                        number
+                    })
+                })
+                .collect();
+            leaving.signal("-TERM");
+            assert!(leaving.ended_well());
+            let again = Node::start(&stand, schema, name);
+            over.store(true, Ordering::SeqCst);
+            started += clients.into_iter().map(|client| client.join().unwrap()).sum::<u64>();
+            again
+        });
+        nodes.push(again);
+    }
+    until(|| (count(&stand, schema, "quick", "Succeeded") == started).then_some(()));
+    assert_eq!(nodes.iter().filter(|node| node.owns()).count(), 1);
 }
 
 #[test]
@@ -268,6 +308,21 @@ fn shown(node: &Node, name: &str) -> Value {
     found.unwrap_or_default()
 }
 
+/// Waits for a task as a worker does.
+fn hold(node: &Node) -> u16 {
+    let poll = json!({"worker": "w", "waitSeconds": 20}).to_string();
+    node.ask("POST", "/v1/queues/q/hold", &poll).0
+}
+
+/// It takes the store only if no other can.
+fn drained_node_is_the_last(a: &Node, b: &mut Node, c: &mut Node) {
+    b.kill();
+    until(|| c.owns().then_some(()));
+    until(|| a.ready().filter(|said| said.contains("standing by")));
+    c.kill();
+    until(|| a.owns().then_some(()));
+}
+
 #[test]
 fn a_drained_owner_hands_over_and_no_request_fails() {
     let stand = Stand::start();
@@ -292,10 +347,16 @@ fn a_drained_owner_hands_over_and_no_request_fails() {
                 (number, slowest)
             })
         });
-        // A worker waits for a task, and gets an answer.
-        let held = scope.spawn(|| {
-            let poll = json!({"worker": "w", "waitSeconds": 20}).to_string();
-            b.ask("POST", "/v1/queues/q/hold", &poll).0
+        // Workers wait for tasks, and somebody for an end that is far away. All get an answer.
+        let held = [a, b, c].map(|node| scope.spawn(move || hold(node)));
+        assert!(begun(start(c, "tasks", "waited")));
+        let id = c.json("/v1/flows/tasks/executions/waited")["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let waited = [a, b, c].map(|node| {
+            let path = format!("/v1/executions/{id}?wait=20");
+            scope.spawn(move || node.ask("GET", &path, "").0)
         });
         until(|| (count(&stand, schema, "quick", "Succeeded") > 20).then_some(()));
         let (status, told) = b.ask("POST", "/v1/cluster/nodes/a/drain", "{}");
@@ -304,29 +365,50 @@ fn a_drained_owner_hands_over_and_no_request_fails() {
         until(|| shown(b, "a")["drained"].as_bool()?.then_some(()));
         over.store(true, Ordering::SeqCst);
         let done = clients.map(|client| client.join().unwrap());
-        assert_eq!(held.join().unwrap(), 200);
+        for asked in held.into_iter().chain(waited) {
+            assert_eq!(asked.join().unwrap(), 200);
+        }
         let started: u64 = done.iter().map(|(number, _)| number).sum();
         until(|| (count(&stand, schema, "quick", "Succeeded") == started).then_some(()));
         let slowest = done.iter().map(|(_, slowest)| slowest.as_millis()).max();
-        eprintln!("slowest of {started} starts while the owner was drained: {slowest:?} ms");
+        let handed = a.metric("starbridge_cluster_handover_milliseconds ");
+        eprintln!(
+            "slowest of {started} starts while the owner was drained: {slowest:?} ms; handed over in {handed} ms"
+        );
     });
     assert_eq!(count(&stand, schema, "quick", "Failed"), 0);
     // What was told is on the audit list, once.
     let audit = b.json("/v1/audit?kind=node");
     assert_eq!(audit["items"][0]["action"], "drain");
     assert_eq!(audit["items"][0]["object"], "a");
-    // It takes the store only if no other can.
-    b.kill();
-    until(|| c.owns().then_some(()));
-    until(|| a.ready().filter(|said| said.contains("standing by")));
-    c.kill();
-    until(|| a.owns().then_some(()));
+    drained_node_is_the_last(a, b, c);
     // Those that were killed count until they were silent for a while.
     let silent = |name: &str| shown(a, name)["silentBeats"].as_u64().is_none_or(|beats| beats > 10);
     until(|| (silent("b") && silent("c")).then_some(()));
     let (status, said) = a.ask("POST", "/v1/cluster/nodes/a/drain", "{}");
     assert_eq!(status, 409, "{said}");
     assert_eq!(a.ask("POST", "/v1/cluster/nodes/nobody/drain", "{}").0, 404);
+}
+
+/// Whoever drains all nodes one after the other is not to send the work to and fro.
+#[test]
+fn the_store_is_not_handed_to_a_node_that_was_drained() {
+    let stand = Stand::start();
+    let a = Node::start(&stand, "tofro", "a");
+    let mut b = Node::start(&stand, "tofro", "b");
+    assert_eq!(b.ask("POST", "/v1/cluster/nodes/a/drain", "{}").0, 202);
+    until(|| b.owns().then_some(()));
+    until(|| (shown(&b, "a")["drained"] == true).then_some(()));
+    until(|| a.ready().filter(|said| said.contains("standing by")));
+    let (status, said) = a.ask("POST", "/v1/cluster/nodes/b/drain", "{}");
+    assert_eq!(status, 409, "{said}");
+    assert!(
+        said.contains("NoOtherNode") && said.contains("`a` was told to leave its work to others"),
+        "{said}"
+    );
+    // If the other one is gone, it can take the store.
+    b.kill();
+    until(|| a.owns().then_some(()));
 }
 
 #[test]
@@ -359,4 +441,61 @@ fn a_node_that_others_do_not_reach_is_told_at_once() {
             && said.contains("`cluster.advertise`"),
         "{said}"
     );
+}
+
+/// What makes a program see another time, a library that is loaded before it.
+const FAKETIME: &str = "STARBRIDGE_FAKETIME";
+
+/// Whether this moment of a history is within ten minutes of now, as the database tells it.
+fn is_now(stand: &Stand, time: &Value) -> bool {
+    let time = time.as_str().unwrap();
+    stand.sql(&format!(
+        "select abs(extract(epoch from now() - '{time}'::timestamptz)) < 600"
+    )) == "t"
+}
+
+#[test]
+fn clock_of_the_database_counts_and_not_that_of_a_node() {
+    let library = std::env::var(FAKETIME).expect("the variable STARBRIDGE_FAKETIME names libfaketime.so.1");
+    let stand = Stand::start();
+    let schema = "clocks";
+    let at = |name, off| {
+        let more = [
+            ("LD_PRELOAD", library.as_str()),
+            ("FAKETIME", off),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ];
+        Node::start_with(&stand, schema, name, &more)
+    };
+    let mut ahead = at("ahead", "+3600s");
+    let behind = at("behind", "-3600s");
+    put_flows(&ahead);
+    let soon =
+        stand.sql("select to_char(now() at time zone 'utc' + interval '30 minutes', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
+    let delayed = json!({"name": "delayed", "input": {}, "startAt": soon}).to_string();
+    assert_eq!(ahead.ask("POST", "/v1/flows/quick/executions", &delayed).0, 201);
+    let check = |node: &Node, name: &str| {
+        assert!(begun(start(node, "late", name)));
+        let path = format!("/v1/flows/late/executions/{name}");
+        let ended = until(|| Some(node.json(&path)).filter(|shown| shown["status"] == "Succeeded"));
+        for time in ["startedTime", "endedTime"] {
+            assert!(is_now(&stand, &ended[time]), "{}: {ended}", node.name);
+        }
+        let shown = node.json("/v1/flows/quick/executions/delayed");
+        assert_eq!(shown["status"], "Delayed", "{}: {shown}", node.name);
+    };
+    check(&ahead, "first");
+    for node in node_times(&behind) {
+        assert!(is_now(&stand, &node), "{node}");
+    }
+    ahead.kill();
+    until(|| behind.owns().then_some(()));
+    check(&behind, "second");
+}
+
+/// When the nodes joined.
+fn node_times(node: &Node) -> Vec<Value> {
+    let cluster = node.json("/v1/cluster");
+    let nodes = cluster["nodes"].as_array().unwrap().iter();
+    nodes.map(|node| node["joined"].clone()).collect()
 }

@@ -54,8 +54,14 @@ pub fn command(stand: &Stand, schema: &str, name: &str, port: u16, link: u16) ->
 impl Node {
     /// Starts a node, and waits until it says that it is ready.
     pub fn start(stand: &Stand, schema: &str, name: &'static str) -> Self {
+        Self::start_with(stand, schema, name, &[])
+    }
+
+    /// The same, with more in its environment.
+    pub fn start_with(stand: &Stand, schema: &str, name: &'static str, more: &[(&str, &str)]) -> Self {
         let (port, link) = (port(), port());
-        let process = command(stand, schema, name, port, link).spawn().unwrap();
+        let mut command = command(stand, schema, name, port, link);
+        let process = command.envs(more.iter().copied()).spawn().unwrap();
         let node = Self {
             name,
             port,

@@ -72,6 +72,47 @@ fn a_former_owner_writes_nothing_any_more() {
 }
 
 #[test]
+fn what_a_stay_has_counted_is_believed_by_the_next_one_only() {
+    let stand = Stand::start();
+    let settings = stand.settings();
+    let schema = &settings.schema;
+    let left = || {
+        stand.sql(&format!(
+            "select convert_from(text, 'UTF8') from {schema}.shelf where kind = 'left'"
+        ))
+    };
+    let leave = |text: &str| {
+        stand.sql(&format!(
+            "update {schema}.shelf set text = convert_to('{text}', 'UTF8') where kind = 'left'"
+        ))
+    };
+    let open = || PostgresStore::open(&settings).unwrap();
+    let store = open();
+    store.append(&[start("e")]).unwrap();
+    let counted = store.counts().unwrap();
+    drop(store);
+    // A number that is told apart from one that was counted anew.
+    let (mark, _) = left()
+        .split_once(':')
+        .map(|(mark, all)| (mark.to_owned(), all.to_owned()))
+        .unwrap();
+    leave(&format!("{mark}: 7"));
+    let store = open();
+    let all: u64 = store.counts().unwrap().iter().map(|(_, count)| count).sum();
+    assert_eq!((all, left().as_str()), (7, ""));
+    // Whoever is killed leaves nothing behind, so the next one counts.
+    std::mem::forget(store);
+    let backends = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'starbridge%'";
+    stand.sql(backends);
+    let store = until(|| PostgresStore::open(&settings).ok());
+    assert_eq!(store.counts().unwrap(), counted);
+    drop(store);
+    // What is said of another stay is worth nothing.
+    leave(&format!("{mark}: 7"));
+    assert_eq!(open().counts().unwrap(), counted);
+}
+
+#[test]
 fn a_database_that_is_not_fit_is_not_touched() {
     let stand = Stand::start();
     let of = |database: &str, user: &str| PostgresSettings {
@@ -80,6 +121,7 @@ fn a_database_that_is_not_fit_is_not_touched() {
     };
     stand.sql("create database latin encoding 'LATIN1' locale 'C' template template0");
     stand.sql("create role nobody login");
+    stand.sql("create role few login connection limit 4; grant create on database postgres to few");
     stand.sql("create database readonly");
     stand.sql("alter database readonly set default_transaction_read_only = on");
     for (settings, what) in [
@@ -88,6 +130,7 @@ fn a_database_that_is_not_fit_is_not_touched() {
         (of("none", "starbridge"), "there is no such database"),
         (of("postgres", "nobody"), "may not make a schema"),
         (of("postgres", "stranger"), "may not come in"),
+        (of("postgres", "few"), "it has 3 connections left, and 4 are needed"),
     ] {
         let said = refused(&settings);
         assert!(said.contains(what), "{what}: {said}");

@@ -70,7 +70,7 @@ fn by_walking(root: &Path) -> Vec<String> {
             let relative = relative.to_string_lossy().replace('\\', "/");
             if !path.is_dir() {
                 found.push(relative);
-            } else if !matches!(&*relative, "target" | ".git" | "fuzz/target" | "fuzz/artifacts") {
+            } else if !matches!(&*relative, "target" | ".git" | "fuzz/artifacts") {
                 open.push(path);
             }
         }

@@ -18,12 +18,17 @@ const FLOORS: [&[&str]; 12] = [
     &["starbridge-console"],
     &["starbridge-server"],
     &["starbridge-cli", "starbridge-lambda-host"],
-    &["starbridge-tests", "xtask"],
+    &["starbridge-tests", "starbridge-fuzz", "xtask"],
 ];
 
 /// Crates that are built with the language. All others know only what languages share; their tests
 /// may use the language.
-const ON_FDL: [&str; 3] = ["starbridge-node", "starbridge-cli", "starbridge-tests"];
+const ON_FDL: [&str; 4] = [
+    "starbridge-node",
+    "starbridge-cli",
+    "starbridge-tests",
+    "starbridge-fuzz",
+];
 
 /// The stores and connectors. They know neither the runtime nor each other.
 const CONCRETE: [&str; 10] = [

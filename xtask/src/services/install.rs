@@ -19,13 +19,11 @@ pub fn everything() {
         python_with_psycopg().err(),
         node_with_pg().err(),
         pooler().err(),
+        faketime().err(),
         cargo_deny().err(),
     ];
     for missing in services.into_iter().chain(others).flatten() {
         eprintln!("{missing}");
-    }
-    if tools::has_nightly() {
-        let _found = tools::cargo_fuzz();
     }
 }
 
@@ -200,6 +198,17 @@ pub fn pooler() -> Result<PathBuf, String> {
     of_debian(NAME, || {
         let program = PathBuf::from("/usr/sbin").join(NAME);
         program.is_file().then_some(program).or_else(|| tools::path_of(NAME))
+    })
+}
+
+/// The library that shows another time to a program.
+pub fn faketime() -> Result<PathBuf, String> {
+    const NAME: &str = "faketime/libfaketime.so.1";
+    of_debian("libfaketime", || {
+        let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
+        folders
+            .map(|folder| folder.path().join(NAME))
+            .find(|path| path.is_file())
     })
 }
 

@@ -26,12 +26,26 @@ impl Client {
             ("NoSuchExecution", ["flows", flow, "executions", wanted]) => self.near_execution(flow, wanted),
             ("NoSuchSchedule", ["schedules", wanted, ..]) => self.near_in(&["schedules"], wanted),
             ("NoSuchQueue", ["queues", wanted, ..]) => self.near_in(&["queues"], wanted),
+            ("NotRedrivable", ["executions", id, ..]) => self.instead_of_redrive(id),
             ("NoSuchRoute" | "", _) => self.remote.without_path().map(|address| {
                 let given = self.remote.address();
                 format!("`{given}` has a path, and a server is named without one: `{address}`")
             }),
             _ => None,
         }
+    }
+
+    /// What can be done with an execution that can't be redriven.
+    fn instead_of_redrive(&self, id: &str) -> Option<String> {
+        let found = self.look(&["executions", id], &[])?;
+        let id = escaped(id);
+        Some(match text(&found, "status")? {
+            "Succeeded" => {
+                format!("it succeeded: `starbridge fork {id} --event N` starts another one from one of its events")
+            }
+            "Running" => format!("it runs: `starbridge why {id}` says what it does, `starbridge stop {id}` ends it"),
+            _ => format!("it has not ended: `starbridge why {id}` says what it waits for"),
+        })
     }
 
     /// A flow that does not exist has no executions either, so the flow is checked first.
@@ -66,6 +80,12 @@ impl Client {
         }
         if self.names(&["flows"], &[])?.is_empty() {
             return Some("this server has no flows: `starbridge flow put FILE` gives it one".to_owned());
+        }
+        if self.aside(&["flows", wanted], &[]).is_some() {
+            let wanted = escaped(wanted);
+            return Some(format!(
+                "`starbridge flow versions {wanted}` lists the versions there are"
+            ));
         }
         self.near_in(&["flows"], wanted)
     }

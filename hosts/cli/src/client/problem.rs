@@ -57,6 +57,7 @@ impl Problem {
             Some(detail) => escaped_lines(detail).into_owned(),
             None => format!("the server answered with status {}", self.status),
         };
+        let message = self.with_difference(message, output);
         let taken = self.member("execution").unwrap_or_default();
         let help = match self.code() {
             "Unauthorized" if with_token => "ask who runs the server for another one".to_owned(),
@@ -83,7 +84,46 @@ impl Problem {
             "" => "UnknownAnswer",
             code => code,
         };
-        output.fail_as(self.exit(), code, &message, (!help.is_empty()).then_some(&help))
+        output.fail_with(
+            self.exit(),
+            code,
+            &message,
+            (!help.is_empty()).then_some(&help),
+            &self.more(),
+        )
+    }
+
+    /// The message with what was done and what would be done, one a line, where a definition does not fit. Programs get
+    /// them as members.
+    fn with_difference(&self, mut message: String, output: Output) -> String {
+        for key in ["recorded", "expected", "why"] {
+            let told = self
+                .body
+                .get(key)
+                .filter(|told| **told != Value::Null && !output.json());
+            if let Some(told) = told.filter(|_| self.code() == "DefinitionDoesNotFit") {
+                message.push_str(&format!("\n{key}: {}", told.to_plain_text()));
+            }
+        }
+        message
+    }
+
+    /// What programs get besides code and message.
+    fn more(&self) -> Object {
+        let keys = [
+            "diagnostics",
+            "event",
+            "recorded",
+            "expected",
+            "why",
+            "by",
+            "action",
+            "resolvedTime",
+        ];
+        let given = keys
+            .iter()
+            .filter_map(|key| Some(((*key).into(), self.body.get(key)?.clone())));
+        given.collect()
     }
 
     /// Prints it in the form of `validate`, if it is about this text.
@@ -93,9 +133,11 @@ impl Problem {
             return None;
         }
         let counts = render::counts(&[diagnostics.as_slice()]);
-        show(source, diagnostics, output);
+        if !output.json() {
+            show(source, diagnostics, output);
+        }
         let message = format!("`{}` was not put: {counts}", source.name());
-        Some(output.fail_as(self.exit(), self.code(), &message, None))
+        Some(output.fail_with(self.exit(), self.code(), &message, None, &self.more()))
     }
 }
 

@@ -329,8 +329,15 @@ fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
         ("arguments", json("arguments")),
         ("filter", json("filter")),
         ("by", plain(&job, "by")),
-        ("state", plain(&job, "state")),
+        ("state", state(&job)),
     ];
+    if let Some(wait) = text(&job, "waitsFor") {
+        let why = match wait {
+            "collection" => "jobs collect their executions one after the other, in the order in which they were made",
+            _ => "as many jobs run as may at a time: this one goes on when one ends, is suspended or is cancelled",
+        };
+        entries.push(("why", why.to_owned()));
+    }
     for key in ["items", "open", "done", "skipped", "failed"] {
         entries.push((key, plain(&job, key)));
     }
@@ -345,6 +352,15 @@ fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
     output.print(&listing(&entries))
 }
 
+/// The state of a job, and whether it waits for others.
+fn state(job: &Object) -> String {
+    let state = plain(job, "state");
+    match text(job, "waitsFor") {
+        Some(_) => format!("{state}, waits"),
+        None => state,
+    }
+}
+
 fn list(client: &Client, most: ListLimit) -> Result<(), Exit> {
     let list = Paged {
         path: &["bulk"],
@@ -356,10 +372,9 @@ fn list(client: &Client, most: ListLimit) -> Result<(), Exit> {
         flow: None,
     };
     list.show(client, most, |job| {
-        let mut row: Vec<String> = ["id", "action", "state", "items", "done", "skipped", "failed", "by"]
-            .iter()
-            .map(|key| plain(job, key))
-            .collect();
+        let columns = ["items", "done", "skipped", "failed", "by"];
+        let mut row = vec![plain(job, "id"), plain(job, "action"), state(job)];
+        row.extend(columns.iter().map(|key| plain(job, key)));
         row.push(time(text(job, "createdTime")));
         row
     })

@@ -5,7 +5,7 @@ use crate::client::{Body, Client, ServerOptions, diagnostics, show};
 use crate::definitions::{flow_name, read_flow};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
-use crate::table::{listing, time};
+use crate::table::{NOTHING, listing, time};
 use crate::views::{plain, text};
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -87,8 +87,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     match &options.action {
         Action::Put { file, name, check } => put(&client, file, name.as_deref(), *check),
         Action::Get { name, version } => get(&client, name, *version),
-        Action::List => list(&client, &["flows"]),
-        Action::Versions { name } => list(&client, &["flows", name, "versions"]),
+        Action::List => list(&client),
+        Action::Versions { name } => versions(&client, name),
         Action::Set(set_options) => set(&client, set_options),
         Action::Delete { name } => {
             client.delete(&["flows", name])?;
@@ -151,6 +151,12 @@ fn get(client: &Client, name: &str, version: Option<u64>) -> Result<(), Exit> {
     }
     let flow = answer.object();
     let definition = flow.get("definition").cloned().unwrap_or_default();
+    if flow.get("paused") == Some(&Value::Bool(true)) {
+        output.note("it is paused: none begins until `starbridge flow set --resume`");
+    }
+    if let Some(limit) = flow.get("maxRunning").filter(|limit| **limit != Value::Null) {
+        output.note(&format!("at most {} of it run at a time", limit.to_plain_text()));
+    }
     let pretty = serde_json::to_string_pretty(&definition).unwrap_or_default();
     finish(output, &pretty, Ok(()))
 }
@@ -181,16 +187,43 @@ fn set(client: &Client, options: &SetOptions) -> Result<(), Exit> {
     output.print(&listing(&entries))
 }
 
-fn list(client: &Client, path: &[&str]) -> Result<(), Exit> {
+fn cells(flow: &Object) -> Vec<String> {
+    let hash = text(flow, "hash").unwrap_or_default();
+    vec![
+        plain(flow, "name"),
+        plain(flow, "version"),
+        time(text(flow, "createdTime")),
+        hash.chars().take(12).collect(),
+    ]
+}
+
+fn versions(client: &Client, name: &str) -> Result<(), Exit> {
+    let heads = ["NAME", "VERSION", "PUT", "HASH"];
+    whole(client, &["flows", name, "versions"], "there are none", &heads, cells)
+}
+
+fn list(client: &Client) -> Result<(), Exit> {
+    let governed = governed(client);
     let row = |flow: &Object| {
-        let hash = flow.get("hash").and_then(Value::as_str).unwrap_or_default();
-        vec![
-            plain(flow, "name"),
-            plain(flow, "version"),
-            time(text(flow, "createdTime")),
-            hash.chars().take(12).collect(),
-        ]
+        let mut row = cells(flow);
+        let key = governed.iter().find(|key| text(key, "key") == text(flow, "name"));
+        let limit = key.map_or_else(|| NOTHING.to_owned(), |key| plain(key, "setLimit"));
+        let paused = key.is_some_and(|key| key.get("paused") == Some(&Value::Bool(true)));
+        row.push(limit);
+        row.push(if paused { "yes" } else { NOTHING }.to_owned());
+        row
     };
     let none = "there are no flows: `starbridge flow put FILE` puts one";
-    whole(client, path, none, &["NAME", "VERSION", "PUT", "HASH"], row)
+    let heads = ["NAME", "VERSION", "PUT", "HASH", "MAX-RUNNING", "PAUSED"];
+    whole(client, &["flows"], none, &heads, row)
+}
+
+/// The keys that stand for flows, which come before all others. None of a server without admission.
+fn governed(client: &Client) -> Vec<Object> {
+    let query = [("limit", "1000".to_owned())];
+    let page = client.look(&["keys"], &query).unwrap_or_default();
+    let keys = page.get("items").and_then(Value::as_array);
+    let keys = keys.into_iter().flat_map(|keys| keys.values());
+    let keys = keys.filter_map(|key| key.as_object().cloned());
+    keys.filter(|key| text(key, "pool") == Some("@flow")).collect()
 }

@@ -1,12 +1,12 @@
 //! `fork`: a new execution from any event of an old one.
 
-use crate::acts::act;
-use crate::client::{Client, ServerOptions};
+use crate::client::{Body, Client, ServerOptions};
 use crate::definitions::{flow_file, read, read_given};
 use crate::exit::Exit;
 use crate::output::{Output, finish};
-use crate::views::plain;
+use crate::views::{id_of, plain};
 use clap::Args;
+use reqwest::Method;
 use starbridge_flow::value::Object;
 use std::path::PathBuf;
 
@@ -54,11 +54,18 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     if let Some(version) = options.version {
         body.insert("version".into(), version.into());
     }
-    if let Some(file) = &options.definition {
-        let source = read(&flow_file(file), output)?;
+    let file = options.definition.as_ref();
+    let source = file.map(|file| read(&flow_file(file), output)).transpose()?;
+    if let Some(source) = &source {
         body.insert("definition".into(), source.text().into());
     }
-    let answer = act(&client, &options.execution, "fork", &body)?;
+    let id = id_of(&client, &options.execution)?;
+    let path = ["executions", &id, "fork"];
+    let answer = client.ask(Method::POST, &path, &[], Body::Json(&body))?;
+    let answer = answer.map_err(|problem| {
+        let about = source.as_ref().and_then(|source| problem.say_about(source, output));
+        about.unwrap_or_else(|| client.say_near(&problem, &path, None))
+    })?;
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }

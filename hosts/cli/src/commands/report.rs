@@ -26,6 +26,9 @@ pub struct Options {
     /// The event that entered the step (`show --steps --json` has it)
     #[arg(long, value_name = "EVENT", value_parser = clap::value_parser!(u64).range(1..))]
     pub event: Option<u64>,
+    /// A note for the audit list
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
     #[command(flatten)]
     server: ServerOptions,
     #[command(subcommand)]
@@ -36,6 +39,9 @@ pub struct Options {
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let mut body = options.report.body(output)?;
     body.insert("action".into(), options.report.word().into());
+    if let Some(note) = &options.note {
+        body.insert("note".into(), note.as_str().into());
+    }
     let client = Client::new(&options.server, output)?;
     let id = id_of(&client, &options.execution)?;
     let event = match options.event {
@@ -57,10 +63,12 @@ fn waiting(client: &Client, id: &str, name: Option<&str>) -> Result<String, Exit
     };
     let named = |row: &Object| name.is_none_or(|name| text(row, "step") == Some(name));
     let found: Vec<&Object> = rows.iter().filter(|row| awaits(row) && named(row)).collect();
+    let help =
+        format!("`starbridge show {id} --steps` shows what became of its steps, `starbridge audit` who reported");
     match (found.as_slice(), name) {
         ([row], _) => Ok(plain(row, "event")),
-        ([], Some(name)) => Err(bad(output, &format!("no step `{name}` waits for a report"), "")),
-        ([], None) => Err(bad(output, "no step of the execution waits for a report", "")),
+        ([], Some(name)) => Err(bad(output, &format!("no step `{name}` waits for a report"), &help)),
+        ([], None) => Err(bad(output, "no step of the execution waits for a report", &help)),
         (several, _) => Err(several_wait(several, "a report", output)),
     }
 }

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::output::{Output, bad};
 use crate::views::{id_of, plain, show_going, text};
 use clap::{Args, ValueEnum};
-use starbridge_flow::value::Object;
+use starbridge_flow::value::{Object, Value};
 
 /// Decides for a step that waits for an operator
 ///
@@ -26,7 +26,7 @@ pub struct Options {
     /// The step; needed where several wait
     #[arg(long, value_name = "NAME", conflicts_with = "event")]
     pub step: Option<String>,
-    /// The event that entered the step (`show --steps --json` has it)
+    /// The event that asks (`waitingFor.request` in `show --steps --json`), or that entered the step
     #[arg(long, value_name = "EVENT", value_parser = clap::value_parser!(u64).range(1..))]
     pub event: Option<u64>,
     /// The step's output, a JSON object; otherwise `{}`
@@ -102,7 +102,14 @@ fn waiting(client: &Client, id: &str, name: Option<&str>) -> Result<String, Exit
         .page();
     let found: Vec<&Object> = rows.iter().filter(|row| named(row)).collect();
     match (found.as_slice(), name) {
-        ([row], _) => Ok(plain(row, "event")),
+        // An answer that names the question is not taken for a later one of the same step.
+        ([row], _) => {
+            let asked = row.get("waitingFor").and_then(Value::as_object);
+            let request = asked.map(|asked| plain(asked, "request"));
+            Ok(request
+                .filter(|request| !request.is_empty())
+                .unwrap_or_else(|| plain(row, "event")))
+        }
         // The server knows who decided for it earlier.
         ([], Some(name)) => {
             let (rows, _) = client.get(&["executions", id, "steps"], &[])?.page();
@@ -110,7 +117,30 @@ fn waiting(client: &Client, id: &str, name: Option<&str>) -> Result<String, Exit
             last.map(|row| plain(row, "event"))
                 .ok_or_else(|| bad(output, &format!("the execution was not in a step `{name}`"), ""))
         }
-        ([], None) => Err(bad(output, "no step of the execution waits for an operator", "")),
+        ([], None) => Err(none_waits(client, id)),
         (several, _) => Err(several_wait(several, "an operator", output)),
     }
+}
+
+/// Reports that nothing is to be decided, and who decided last, if somebody did.
+fn none_waits(client: &Client, id: &str) -> Exit {
+    let message = "no step of the execution waits for an operator";
+    let query = [
+        ("action", "resolve".to_owned()),
+        ("target", id.to_owned()),
+        ("limit", "1".to_owned()),
+    ];
+    let page = client.look(&["audit"], &query);
+    let last = page
+        .as_ref()
+        .and_then(|page| page.get("items")?.as_array()?.values().first()?.as_object());
+    let help = match last {
+        Some(last) => format!(
+            "`{}` decided at {}; `starbridge history {id}` shows what",
+            plain(last, "by"),
+            plain(last, "time")
+        ),
+        None => format!("`starbridge why {id}` says what it waits for"),
+    };
+    bad(client.output(), message, &help)
 }

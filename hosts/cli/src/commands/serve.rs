@@ -22,7 +22,7 @@ use starbridge_node::node::{Node, NodeError, NodeSettings, discard_token_keys, r
 use starbridge_node::stores::{Opened, in_memory};
 use starbridge_ports::{Outbox, ReplySource, Store, StoreError};
 use starbridge_server::{
-    AnswerSettings, BindError, BodySettings, ConnectionSettings, Drain, Server, ServerSettings, access_of,
+    AnswerSettings, BindError, BodySettings, Built, ConnectionSettings, Drain, Server, ServerSettings, access_of,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -270,6 +270,10 @@ async fn bind(config: &Config, files: Files, output: Output) -> Result<Server, E
         answers: AnswerSettings {
             in_flight: config.server.answer_bytes_in_flight,
         },
+        built: Built {
+            features: features(),
+            config: Some(config.to_toml_for_others()),
+        },
         console: config.console.enabled,
     };
     let server = Server::bind(config.server.listen, settings).await;
@@ -280,6 +284,19 @@ async fn bind(config: &Config, files: Files, output: Output) -> Result<Server, E
         }
         BindError::System(..) => fault(output, &error.to_string(), "choose another address with `--listen`"),
     })
+}
+
+/// The features that this program was built with.
+fn features() -> Vec<&'static str> {
+    let all = [
+        ("aws", cfg!(feature = "aws")),
+        ("console", cfg!(feature = "console")),
+        ("otel", cfg!(feature = "otel")),
+        ("postgres", cfg!(feature = "postgres")),
+        ("redis", cfg!(feature = "redis")),
+    ];
+    let built = all.into_iter().filter(|(_, built)| *built);
+    built.map(|(feature, _)| feature).collect()
 }
 
 fn connections_of(config: &Config, files: Files) -> ConnectionSettings {

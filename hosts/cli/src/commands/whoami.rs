@@ -12,8 +12,11 @@ use starbridge_flow::value::Value;
 ///
 /// The name is that of the token; a server that requires none has no name for you.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  starbridge whoami --json | jq -r '.scopes[]'")]
+#[command(after_help = "Examples:\n  starbridge whoami --json | jq -r '.scopes[]'\n  starbridge whoami --config")]
 pub struct Options {
+    /// Prints the server's configuration instead, without secrets; the token needs the scope `admin`
+    #[arg(long)]
+    pub config: bool,
     #[command(flatten)]
     server: ServerOptions,
 }
@@ -21,6 +24,13 @@ pub struct Options {
 /// Runs the command.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
+    if options.config {
+        let answer = client.get(&["config"], &[])?;
+        return match output.json() {
+            true => finish(output, &answer.text, Ok(())),
+            false => output.result(text(&answer.object(), "config").unwrap_or_default()),
+        };
+    }
     let answer = client.get(&["me"], &[])?;
     if output.json() {
         return finish(output, &answer.text, Ok(()));

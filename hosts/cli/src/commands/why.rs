@@ -4,7 +4,7 @@ use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::table::{listing, time};
-use crate::views::{how_it_failed, id_of, place, plain, text};
+use crate::views::{how_it_failed, id_of, place, plain, text, waited_for};
 use clap::Args;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
@@ -59,6 +59,7 @@ fn shown(answer: &Object, first: &Object) -> String {
         ("reason", plain(first, "reason")),
         ("why", plain(first, "text")),
     ];
+    entries.extend(waited_for(first));
     if first.contains_key("position") {
         entries.push(("position", plain(first, "position")));
     }

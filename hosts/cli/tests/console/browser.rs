@@ -14,6 +14,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 pub const TAB: &str = "\u{e004}";
+pub const CONTROL: &str = "\u{e009}";
 pub const ENTER: &str = "\u{e007}";
 
 /// The driver with one browser. Both end with the test.
@@ -21,14 +22,16 @@ pub struct Browser {
     driver: Child,
     client: Client,
     session: String,
-    _profile: tempfile::TempDir,
+    profile: tempfile::TempDir,
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver ends its browser when it is asked to end by itself.
         let _ = Command::new("kill").arg(self.driver.id().to_string()).status();
         let _ = self.driver.wait();
+        // The driver leaves its browser behind, whose arguments name its profile.
+        let profile = self.profile.path().display().to_string();
+        let _ = Command::new("pkill").args(["-f", &profile]).status();
     }
 }
 
@@ -69,7 +72,7 @@ impl Browser {
             driver,
             client: Client::new(),
             session: base,
-            _profile: profile,
+            profile,
         };
         let begun = browser.ask(Method::POST, "", Some(wanted)).await.unwrap();
         let id = begun["sessionId"].as_str().expect("a session").to_owned();
@@ -167,6 +170,19 @@ impl Browser {
         self.post("/actions", actions).await;
     }
 
+    /// Presses a key while another is held.
+    pub async fn chord(&self, held: &str, key: &str) {
+        let step = |kind: &str, value: &str| json!({"type": kind, "value": value});
+        let steps = [
+            step("keyDown", held),
+            step("keyDown", key),
+            step("keyUp", key),
+            step("keyUp", held),
+        ];
+        let actions = json!({"actions": [{"type": "key", "id": "keys", "actions": steps}]});
+        self.post("/actions", actions).await;
+    }
+
     /// Goes by keys to what fits the selector.
     pub async fn tab_to(&self, selector: &str) {
         for _ in 0..120 {
@@ -202,6 +218,21 @@ impl Browser {
         self.post("/actions", json!({"actions": [pointer]})).await;
     }
 
+    /// Clicks twice without a pause.
+    pub async fn double_click(&self, selector: &str) {
+        let found = self.find(selector).await;
+        let element = found.unwrap_or_else(|why| panic!("{selector}: {why}"));
+        let there = json!({"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": {ELEMENT: element}});
+        let (down, up) = (
+            json!({"type": "pointerDown", "button": 0}),
+            json!({"type": "pointerUp", "button": 0}),
+        );
+        let actions = json!([there, down, up, down, up]);
+        let pointer =
+            json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions});
+        self.post("/actions", json!({"actions": [pointer]})).await;
+    }
+
     /// The text that one sees.
     pub async fn text(&self) -> String {
         let text = self.run("return document.body.innerText").await;
@@ -222,6 +253,12 @@ impl Browser {
     pub async fn sees(&self, wanted: &str) {
         self.until(wanted, || async { self.text().await.contains(wanted) })
             .await;
+    }
+
+    /// Waits until the address has this part: whoever loads the page again before that leaves where they were led.
+    pub async fn comes_to(&self, part: &str) {
+        let script = format!("return location.href.includes({})", json!(part));
+        self.until(part, || async { self.run(&script).await == true }).await;
     }
 
     /// Waits until a text is seen on a page that does not change by itself.

@@ -1,7 +1,7 @@
 //! The shop of `examples/outbox` in each language, straight and through a pooler.
 
 use crate::pooler::Pooler;
-use crate::stand::Stand;
+use crate::stand::{Stand, command, said};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -94,4 +94,19 @@ fn ten_orders_while_the_server_is_away_run_when_it_is_back() {
     stand.until("the ten run", || stand.names("shop").len() == 10);
     stand.until_empty();
     assert_eq!(stand.names("shop").len(), 10);
+}
+
+#[test]
+fn no_store_is_kept_behind_a_pooler_in_transaction_mode() {
+    let stand = Stand::without_server();
+    let straight = stand.session("starbridge");
+    let grant = "grant create on database postgres to shop; grant usage, create on schema starbridge to shop";
+    straight.run(grant).unwrap();
+    let pooler = Pooler::before(stand.service.port());
+    let url = |port: u16| format!("postgres://shop@127.0.0.1:{port}/postgres");
+    let refused = command(stand.path(), &["store", "init", &url(pooler.port)]);
+    assert!(!refused.status.success(), "{refused:?}");
+    assert!(said(&refused).contains("`pool_mode = session`"), "{}", said(&refused));
+    let made = command(stand.path(), &["store", "init", &url(stand.service.port())]);
+    assert!(made.status.success(), "{}", said(&made));
 }

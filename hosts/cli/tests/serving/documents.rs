@@ -64,7 +64,7 @@ fn every_metric_has_a_row_with_its_kind() {
     let (of_clusters, documented): (BTreeMap<_, _>, BTreeMap<_, _>) =
         documented.partition(|(metric, _)| metric.starts_with("starbridge_cluster_"));
     assert_eq!(documented, expected);
-    assert_eq!(of_clusters.len(), 7);
+    assert_eq!(of_clusters.len(), 8);
 }
 
 #[test]

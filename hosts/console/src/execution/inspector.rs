@@ -1,9 +1,11 @@
 //! One visit of a step: each attempt, its data, and what differs between two of them.
 
 use super::ExecutionParts;
+use super::excerpt::{Excerpt, excerpt};
 use super::parts::path;
 use crate::diff::{Line, compared};
 use crate::escape::visible_json;
+use crate::executions::command_of;
 use crate::frame::Frame;
 use crate::read::{count, exact, items, number, pretty, span, text, time};
 use crate::texts::{Texts, with_noun};
@@ -13,6 +15,9 @@ use starbridge_flow::value::Value;
 
 /// So many bytes of a datum are shown.
 const SHOWN: usize = 8 * 1024;
+
+/// So many bytes of a log are shown: the last.
+const SHOWN_LOG: usize = 16 * 1024;
 
 /// An attempt in the table.
 pub(super) struct Try {
@@ -52,6 +57,12 @@ pub(super) struct Inspector {
     pub(super) edit: Option<(u64, String)>,
     /// A command that calls what the attempt called; empty where there is none.
     pub(super) curl: String,
+    /// The commands that show the same.
+    pub(super) commands: Vec<String>,
+    /// What the program of the attempt printed on stderr; empty where nothing is kept.
+    pub(super) log: String,
+    /// Where the step stands in the definition.
+    pub(super) excerpt: Option<Excerpt>,
 }
 
 impl Inspector {
@@ -60,8 +71,7 @@ impl Inspector {
         let (visit, view, now, t) = (parts.visit, &parts.view, frame.now, frame.t());
         visit.as_object()?;
         let tries = items(visit, "tries");
-        let wanted = view.attempt.unwrap_or(tries.len());
-        let chosen = wanted.clamp(1, tries.len().max(1));
+        let chosen = view.attempt_of(tries.len()).map_or(1, |place| place + 1);
         let at = |number: usize| number.checked_sub(1).and_then(|place| tries.get(place));
         let before = chosen.checked_sub(1).and_then(at);
         Some(Self {
@@ -79,12 +89,38 @@ impl Inspector {
             with: before.map_or_else(String::new, |before| count(before, "attempt")),
             closed: view.without_visit(),
             curl: at(chosen).and_then(curl).unwrap_or_default(),
+            commands: commands(view.id, visit, !text(parts.log, "text").is_empty()),
+            log: last_lines(text(parts.log, "text")),
+            excerpt: excerpt(parts.source, text(visit, "step")),
             edit: match frame.lacks("operate") {
                 None => edited(parts.execution, visit),
                 Some(_) => None,
             },
         })
     }
+}
+
+/// The commands that show what is shown of a visit.
+fn commands(id: &str, visit: &Value, logged: bool) -> Vec<String> {
+    let event = count(visit, "event");
+    let mut commands = vec![command_of(&format!("starbridge show {id}"), &[("attempts", &event)])];
+    if logged {
+        let step = [("step", text(visit, "step"))];
+        commands.push(command_of(&format!("starbridge logs {id}"), &step));
+    }
+    commands
+}
+
+/// The end of a log, from the begin of a line on.
+fn last_lines(log: &str) -> String {
+    if log.len() <= SHOWN_LOG {
+        return log.to_owned();
+    }
+    let end = log
+        .get(log.ceil_char_boundary(log.len() - SHOWN_LOG)..)
+        .unwrap_or_default();
+    let whole = end.split_once('\n').map_or(end, |(_, rest)| rest);
+    format!("…\n{whole}")
 }
 
 /// The command that sends the input of an attempt to the same address, where nothing else goes with it.

@@ -10,6 +10,9 @@ use starbridge_flow::value::Value;
 /// So many bytes of an event are shown.
 const EVENT_BYTES: usize = 4 * 1024;
 
+/// So many bytes of an event are shown as they are.
+const RAW_BYTES: usize = 16 * 1024;
+
 /// Something that can be done, or why it cannot.
 pub(super) struct Act {
     pub(super) name: &'static str,
@@ -156,40 +159,6 @@ pub(super) fn why(execution: &Value, steps: &Value, t: &'static Texts) -> Vec<Wh
     all
 }
 
-/// A step that waits for an operator, or for a report.
-pub(super) struct Decision {
-    pub(super) event: u64,
-    pub(super) step: String,
-    pub(super) error: String,
-    pub(super) cause: String,
-}
-
-impl Decision {
-    pub(super) fn all(page: &Value) -> Vec<Self> {
-        let read = |item: &Value| Self {
-            event: number(item, "event").unwrap_or_default(),
-            step: text(item, "step").to_owned(),
-            error: text(item, "error").to_owned(),
-            cause: text(item, "cause").to_owned(),
-        };
-        items(page, "items").iter().map(read).collect()
-    }
-
-    /// The steps that wait for a report, with what they wait for.
-    pub(super) fn awaited(page: &Value, t: &'static Texts) -> Vec<Self> {
-        let awaited = items(page, "items").iter().filter_map(|item| {
-            let waiting = item.get("waitingFor").filter(|why| text(why, "reason") == "callback")?;
-            Some(Self {
-                event: number(item, "event")?,
-                step: text(item, "step").to_owned(),
-                error: String::new(),
-                cause: waits(waiting, t),
-            })
-        });
-        awaited.collect()
-    }
-}
-
 /// A visit of a step.
 pub(super) struct StepRow {
     pub(super) event: u64,
@@ -304,6 +273,22 @@ impl EventRow {
             },
         }
     }
+}
+
+/// Events as the API tells them: the number, the way there, whether it is chosen, and the JSON in lines.
+pub(super) fn raw(page: &Value, view: &View<'_>) -> Vec<(u64, String, bool, String)> {
+    let row = |event: &Value| {
+        let id = number(event, "id").unwrap_or_default();
+        (
+            id,
+            view.at_event(Some(id)),
+            view.at == Some(id),
+            pretty(event, RAW_BYTES),
+        )
+    };
+    let mut rows: Vec<_> = items(page, "items").iter().map(row).collect();
+    rows.sort_by_key(|row| row.0);
+    rows
 }
 
 /// Links to the events before and after those that are shown.

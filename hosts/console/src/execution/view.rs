@@ -4,7 +4,7 @@ use crate::read::path_part;
 use crate::texts::Texts;
 
 /// The tabs, in order.
-pub const TABS: [&str; 6] = ["timeline", "steps", "events", "data", "children", "definition"];
+pub const TABS: [&str; 7] = ["timeline", "steps", "events", "data", "children", "definition", "raw"];
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +62,15 @@ impl View<'_> {
         Self { attempt, ..*self }.href()
     }
 
+    /// The place of the attempt that is shown among so many; the last where none is asked for.
+    pub fn attempt_of(&self, attempts: usize) -> Option<usize> {
+        let wanted = self.attempt.unwrap_or(attempts);
+        wanted
+            .clamp(1, attempts.max(1))
+            .checked_sub(1)
+            .filter(|place| *place < attempts)
+    }
+
     pub(super) fn without_visit(&self) -> String {
         let (visit, attempt) = (None, None);
         Self {
@@ -74,7 +83,7 @@ impl View<'_> {
 
     /// The tabs: the address of each, its word, and whether it is open.
     pub(super) fn tabs(&self, t: &'static Texts) -> Vec<(String, &'static str, bool)> {
-        let words = [t.timeline, t.steps, t.events, t.data, t.children, t.definition];
+        let words = [t.timeline, t.steps, t.events, t.data, t.children, t.definition, t.raw];
         let tabs = TABS.into_iter().zip(words);
         tabs.map(|(tab, word)| (View { tab, ..*self }.href(), word, tab == self.tab))
             .collect()

@@ -1,33 +1,18 @@
 //! Folds a history into the status of each step.
 
+use super::places::{Around, Places, StepPlace};
 use super::{Ending, FlowStatus, Marks, Status, Way};
 use crate::text::clean;
 use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{Child, Decision, Event, EventKind, Exit, Failure, StepPath};
-use std::collections::BTreeMap;
-use std::ops::Bound;
-
-/// The composites around a step, from outside in.
-type Around = Vec<(StepId, Child)>;
-
-/// A step in one place, with its latest state.
-#[derive(Clone, Debug, Default)]
-struct StepPlace {
-    status: Status,
-    error: Option<Text>,
-    waits: Option<&'static str>,
-    /// When the list came to it.
-    entered: Option<Timestamp>,
-    /// The arm that its choice took last.
-    arm: Option<Option<u32>>,
-}
+use std::collections::HashSet;
 
 /// The status after the events so far.
 #[derive(Clone, Default)]
 pub(super) struct Fold {
-    places: BTreeMap<(Around, StepId), StepPlace>,
+    places: Places,
     status: FlowStatus,
     started: Option<Timestamp>,
 }
@@ -44,13 +29,9 @@ impl Fold {
         fold
     }
 
-    /// The approximate memory, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        const PLACE: usize = 64;
-        let around = |around: &Around| around.len() * size_of::<(StepId, Child)>();
-        let places: usize = self.places.keys().map(|(path, _)| around(path)).sum();
-        let each = size_of::<StepPlace>() + PLACE;
-        places + each * self.places.len() + self.status.steps.len() * size_of::<Marks>()
+    /// The approximate memory of what was not counted before, in bytes.
+    pub(super) fn bytes(&self, counted: &mut HashSet<usize>) -> usize {
+        self.places.bytes(counted) + self.status.steps.len() * size_of::<Marks>()
     }
 
     /// Takes the next event.
@@ -69,20 +50,20 @@ impl Fold {
                 self.take(Way::Begin);
             }
             EventKind::ExecutionStopped { failure, .. } => {
-                self.cancel_inside(&[], None);
+                self.places.cancel_inside(&[], None);
                 self.ends(event, "Stopped", Some((failure, None)));
             }
             // Calls that are out may still end. If that completes the flow, its success replaces
             // this.
             EventKind::ExecutionTimedOut { drain: true } => self.ends(event, "TimedOut", None),
             EventKind::ExecutionTimedOut { drain: false } => {
-                self.cancel_inside(&[], None);
+                self.places.cancel_inside(&[], None);
                 self.ends(event, "TimedOut", None);
             }
             EventKind::ExecutionFailed { failure, step } => {
-                self.cancel_inside(&[], None);
+                self.places.cancel_inside(&[], None);
                 let step = step.and_then(|step| flow.step(step)).map(|step| clean(&step.name));
-                let undone = self.places.values().any(|place| place.status == Status::UndoFailed);
+                let undone = self.places.any(Status::UndoFailed);
                 let status = if undone { "RollbackFailed" } else { "Failed" };
                 // An earlier end has already recorded itself.
                 if undone || self.status.ending.is_none() {
@@ -108,35 +89,41 @@ impl Fold {
     fn step(&mut self, flow: &Flow, step: StepId, event: &Event) {
         let path = around(&event.path);
         if event.rollback {
-            return self.rollback(step, path, &event.detail);
+            return self.rollback(step, &path, &event.detail);
         }
         match &event.detail {
             EventKind::StepEntered { .. } => {
                 self.marks(step).visits += 1;
-                *self.place(step, path) = StepPlace {
+                let entered = StepPlace {
                     status: Status::Running,
                     entered: Some(event.time),
                     ..StepPlace::default()
                 };
+                self.places.change(step, &path, |place| *place = entered);
             }
             EventKind::StepStarted { .. } => {
                 self.marks(step).attempts += 1;
-                self.becomes(step, path, Status::Running, None);
+                self.becomes(step, &path, Status::Running, None);
             }
-            EventKind::StepSucceeded { .. } => self.becomes(step, path, Status::Succeeded, None),
+            EventKind::StepSucceeded { .. } => self.becomes(step, &path, Status::Succeeded, None),
             EventKind::StepFailed { failure, .. } => {
-                self.cancel_inside(&path, Some(step));
-                self.becomes(step, path, Status::Failed, Some(&failure.error));
+                self.places.cancel_inside(&path, Some(step));
+                self.becomes(step, &path, Status::Failed, Some(&failure.error));
             }
             EventKind::StepExited { goto, caught, .. } => {
-                let entered = self.place(step, path.clone()).entered.take();
+                let (entered, arm) = self.exited(step, &path, caught.is_some());
                 let span = entered.map_or(Millis::ZERO, |entered| event.time.since(entered));
                 let marks = self.marks(step);
                 marks.took = marks.took.saturating_add(span);
-                self.exited(step, path, *goto, caught.is_some());
+                let way = match (goto, caught, arm) {
+                    (Some(target), Some(_), _) => Way::Catch(step, *target),
+                    (Some(_), None, Some(arm)) => Way::Goto(step, arm),
+                    _ => Way::Next(step),
+                };
+                self.take(way);
             }
             EventKind::ChoiceTaken { arm } => {
-                self.place(step, path).arm = *arm;
+                self.places.change(step, &path, |place| place.arm = *arm);
                 if let Some(arm) = arm {
                     self.take(Way::Arm(step, *arm));
                 }
@@ -145,30 +132,30 @@ impl Fold {
             EventKind::BranchExited(exit) | EventKind::IterationExited(exit) => {
                 self.child_exited(flow, step, &path, exit)
             }
-            EventKind::RetryScheduled { .. } => self.waits(step, path, "waiting to retry"),
-            EventKind::PollScheduled { .. } => self.waits(step, path, "waiting to poll"),
-            EventKind::WaitStarted { .. } => self.waits(step, path, "waiting"),
-            EventKind::ManualRequested(_) => self.waits(step, path, "waiting for an operator"),
+            EventKind::RetryScheduled { .. } => self.waits(step, &path, "waiting to retry"),
+            EventKind::PollScheduled { .. } => self.waits(step, &path, "waiting to poll"),
+            EventKind::WaitStarted { .. } => self.waits(step, &path, "waiting"),
+            EventKind::ManualRequested(_) => self.waits(step, &path, "waiting for an operator"),
             EventKind::TimerFired { .. } | EventKind::TaskScheduled(_) => {
-                self.becomes(step, path, Status::Running, None);
+                self.becomes(step, &path, Status::Running, None);
             }
             EventKind::ManualResolved(resolution) => match &resolution.decision {
-                Decision::Retry => self.becomes(step, path, Status::Running, None),
-                Decision::Succeed { .. } => self.becomes(step, path, Status::Succeeded, None),
+                Decision::Retry => self.becomes(step, &path, Status::Running, None),
+                Decision::Succeed { .. } => self.becomes(step, &path, Status::Succeeded, None),
                 Decision::Fail { failure: Some(failure) } => {
-                    self.becomes(step, path, Status::Failed, Some(&failure.error));
+                    self.becomes(step, &path, Status::Failed, Some(&failure.error));
                 }
-                Decision::Fail { failure: None } => {
-                    let error = self.place(step, path.clone()).error.clone();
-                    self.becomes(step, path, Status::Failed, error.as_ref());
-                }
+                Decision::Fail { failure: None } => self.places.change(step, &path, |place| {
+                    place.status = Status::Failed;
+                    place.waits = None;
+                }),
             },
-            EventKind::TaskCancelled { .. } => self.becomes(step, path, Status::Cancelled, None),
+            EventKind::TaskCancelled { .. } => self.becomes(step, &path, Status::Cancelled, None),
             _ => {}
         }
     }
 
-    fn rollback(&mut self, step: StepId, path: Around, detail: &EventKind) {
+    fn rollback(&mut self, step: StepId, path: &Around, detail: &EventKind) {
         match detail {
             EventKind::RollbackStarted { .. } => self.becomes(step, path, Status::Undoing, None),
             EventKind::RollbackSucceeded => {
@@ -186,24 +173,28 @@ impl Fold {
         }
     }
 
-    fn exited(&mut self, step: StepId, path: Around, goto: Option<StepId>, caught: bool) {
-        let place = self.place(step, path);
-        if caught {
-            place.status = Status::Caught;
-        }
-        let way = match (goto, caught, place.arm) {
-            (Some(target), true, _) => Way::Catch(step, target),
-            (Some(_), false, Some(arm)) => Way::Goto(step, arm),
-            _ => Way::Next(step),
-        };
-        self.take(way);
+    /// Ends a visit. When it was entered, and the arm that its choice took.
+    fn exited(
+        &mut self,
+        step: StepId,
+        path: &[(StepId, Child)],
+        caught: bool,
+    ) -> (Option<Timestamp>, Option<Option<u32>>) {
+        let mut found = (None, None);
+        self.places.change(step, path, |place| {
+            found = (place.entered.take(), place.arm.take());
+            if caught {
+                place.status = Status::Caught;
+            }
+        });
+        found
     }
 
     /// Handles the end of a branch or iteration. Its number is the last one of the path, its composite the event's
     /// step.
     fn child_exited(&mut self, flow: &Flow, step: StepId, path: &[(StepId, Child)], exit: &Exit) {
         if *exit != Exit::Done {
-            self.cancel_inside(path, None);
+            self.places.cancel_inside(path, None);
         }
         let children = match flow.step(step).map(|step| &step.kind) {
             Some(StepKind::Parallel(_)) => "branches",
@@ -219,64 +210,37 @@ impl Fold {
         }
     }
 
-    /// Marks running steps there as cancelled: everything below the path, or only what is inside
-    /// one step.
-    fn cancel_inside(&mut self, path: &[(StepId, Child)], step: Option<StepId>) {
-        let mut from = path.to_vec();
-        from.extend(step.map(|step| (step, Child::Branch(0))));
-        let inside = self
-            .places
-            .range_mut((Bound::Included((from, StepId(0))), Bound::Unbounded))
-            .take_while(|((place, _), _)| {
-                place.starts_with(path)
-                    && step.is_none_or(|step| place.get(path.len()).is_some_and(|(around, _)| *around == step))
-            });
-        for (_, place) in inside.filter(|(_, place)| place.status.is_active()) {
-            *place = StepPlace {
-                status: Status::Cancelled,
-                ..StepPlace::default()
-            };
-        }
-    }
-
     fn marks(&mut self, step: StepId) -> &mut Marks {
         &mut self.status.steps[step.0 as usize]
     }
 
-    fn place(&mut self, step: StepId, path: Around) -> &mut StepPlace {
-        self.places.entry((path, step)).or_default()
+    fn becomes(&mut self, step: StepId, path: &[(StepId, Child)], status: Status, error: Option<&Text>) {
+        self.places.change(step, path, |place| {
+            place.status = status;
+            place.error = error.cloned();
+            place.waits = None;
+        });
     }
 
-    fn becomes(&mut self, step: StepId, path: Around, status: Status, error: Option<&Text>) {
-        let place = self.place(step, path);
-        place.status = status;
-        place.error = error.cloned();
-        place.waits = None;
-    }
-
-    fn waits(&mut self, step: StepId, path: Around, what: &'static str) {
-        let place = self.place(step, path);
-        place.status = Status::Waiting;
-        place.waits = Some(what);
+    fn waits(&mut self, step: StepId, path: &[(StepId, Child)], what: &'static str) {
+        self.places.change(step, path, |place| {
+            place.status = Status::Waiting;
+            place.waits = Some(what);
+        });
     }
 
     fn take(&mut self, way: Way) {
         *self.status.ways.entry(way).or_default() += 1;
     }
 
-    /// Combines the places of each step: the most important status is the step's.
-    /// What the events so far say.
+    /// What the events so far say. Of the places of a step, the most important status is the step's.
     pub(super) fn finish(mut self) -> FlowStatus {
-        for ((_, step), place) in std::mem::take(&mut self.places) {
-            let marks = self.marks(step);
-            *marks.places.entry(place.status).or_default() += 1;
-            if place.status > marks.status {
-                marks.status = place.status;
-                marks.error = None;
-            }
-            if place.status == marks.status {
-                marks.error = place.error.or(marks.error.take());
-                marks.waits = place.waits;
+        for (number, marks) in (0..).zip(&mut self.status.steps) {
+            let step = StepId(number);
+            marks.places = self.places.statuses(step);
+            if let Some((status, _)) = marks.places.last_key_value() {
+                marks.status = *status;
+                (marks.error, marks.waits) = self.places.latest(step, *status);
             }
         }
         self.status

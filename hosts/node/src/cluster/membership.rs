@@ -1,11 +1,12 @@
 //! The thread that tells others that this node lives, sees which of them do, and takes the store when nobody has it.
 
 use super::{Cluster, ShownNode, View, drained};
+use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::configured_store::{database, opened};
 use crate::stores::Opened;
 use starbridge_flow::time::Timestamp;
-use starbridge_postgres::{Member, OpenError, PostgresStore, Seen};
+use starbridge_postgres::{Claim, Member, OpenError, PostgresStore, Seen};
 use std::collections::HashMap;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Between two heartbeats.
 const BEAT: Duration = Duration::from_millis(500);
@@ -27,6 +28,8 @@ const RELUCTANT_BEATS: u32 = 10;
 const PEEK: Duration = Duration::from_millis(50);
 /// So often a node looks like that at most.
 const PEEKS: u32 = 100;
+/// For so many heartbeats a node stays ready for a store that its owner is about to leave.
+const READY_BEATS: u32 = 12;
 /// How long an address gets to refuse a connection.
 const PROBE: Duration = Duration::from_millis(300);
 
@@ -36,6 +39,8 @@ pub enum Event {
     Seen(View),
     /// The store is this node's: begin.
     Taken(Opened, Instant),
+    /// The store was to be this node's, and is not.
+    NotTaken,
     /// The store is not this node's any more, and why.
     Lost(String),
     /// An operator wants the store to be another node's.
@@ -45,8 +50,13 @@ pub enum Event {
 }
 
 enum Order {
+    /// The owner is about to leave the store: this node is to be ready.
+    Prepare(oneshot::Sender<()>),
+    Prepared(Box<Result<Claim, OpenError>>, oneshot::Sender<()>),
+    /// The owner has left the store to this node.
+    Take,
     Took(Box<Result<PostgresStore, OpenError>>, Instant),
-    Released(bool),
+    Released(bool, oneshot::Sender<()>),
     Leave,
 }
 
@@ -69,7 +79,10 @@ impl Membership {
     ) -> Result<(Self, mpsc::UnboundedReceiver<Event>), String> {
         let settings = database(config)?;
         let address = config.cluster.reached_at();
-        let member = Member::join(&settings, &address, certificate).map_err(|error| error.to_string())?;
+        let mut member = Member::join(&settings, &address, certificate).map_err(|error| error.to_string())?;
+        // The first reading comes before the first execution.
+        let clock = member.beat().map_err(|error| error.to_string())?.clock;
+        SystemClock.follow(clock.shown, clock.asked, clock.answered);
         let (events, heard) = mpsc::unbounded_channel();
         let (orders, inbox) = channel();
         let mut thread = Thread {
@@ -86,6 +99,7 @@ impl Membership {
             reluctant: 0,
             obeyed: None,
             peeks: 0,
+            readied: None,
         };
         let thread = std::thread::Builder::new()
             .name("membership".to_owned())
@@ -98,10 +112,22 @@ impl Membership {
         Ok((Self { orders, thread }, heard))
     }
 
-    /// The store was given back. `drained`: others are to take it.
-    pub fn released(&self, drained: bool) {
+    /// The store was given back. `drained`: others are to take it. What is returned is told when the database knows it.
+    pub fn released(&self, drained: bool) -> oneshot::Receiver<()> {
+        let (done, over) = oneshot::channel();
         // A thread that has ended needs no word.
-        let _ = self.orders.send(Order::Released(drained));
+        let _ = self.orders.send(Order::Released(drained, done));
+        over
+    }
+
+    /// The owner is about to leave the store to this node. `done` is told when all is ready for that, and dropped if it can't be.
+    pub fn prepare(&self, done: oneshot::Sender<()>) {
+        let _ = self.orders.send(Order::Prepare(done));
+    }
+
+    /// The owner has left the store to this node.
+    pub fn take(&self) {
+        let _ = self.orders.send(Order::Take);
     }
 
     /// Leaves.
@@ -139,6 +165,8 @@ struct Thread {
     obeyed: Option<String>,
     /// How often it has looked while the owner hands the store over.
     peeks: u32,
+    /// What is ready for taking the store, and for how many heartbeats it is kept.
+    readied: Option<(Claim, u32)>,
 }
 
 impl Thread {
@@ -159,22 +187,68 @@ impl Thread {
             }
             match inbox.recv_timeout(next - now) {
                 Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Order::Took(taken, begun)) => self.took(*taken, begun),
-                Ok(Order::Released(drained)) => {
-                    let before = std::mem::replace(&mut self.state, State::Stands);
-                    if let State::Owns(store) | State::Ends(store) = before {
-                        // Others may still have a handle of it.
-                        store.give_up();
-                        self.cluster
-                            .counters
-                            .fenced
-                            .fetch_add(store.refused(), Ordering::Relaxed);
+                Ok(order) => {
+                    self.carry_out(order);
+                    // Whoever waits for a free store looks soon.
+                    if self.readied.is_some() {
+                        next = next.min(Instant::now() + PEEK);
                     }
-                    self.free = 0;
-                    self.reluctant = if drained { RELUCTANT_BEATS } else { 0 };
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
+        }
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Prepare(done) => self.prepare(done),
+            Order::Prepared(claim, done) => self.prepared(*claim, done),
+            Order::Take if matches!(self.state, State::Stands) => self.take(None),
+            Order::Took(taken, begun) => self.took(*taken, begun),
+            Order::Released(drained, done) => {
+                let before = std::mem::replace(&mut self.state, State::Stands);
+                if let State::Owns(store) | State::Ends(store) = before {
+                    // Others may still have a handle of it.
+                    store.give_up();
+                    self.cluster
+                        .counters
+                        .fenced
+                        .fetch_add(store.refused(), Ordering::Relaxed);
+                }
+                self.free = 0;
+                self.reluctant = if drained { RELUCTANT_BEATS } else { 0 };
+                // Nobody may wait for it.
+                let _ = done.send(());
+            }
+            // It has the store, or takes it just now. Whoever hears `Leave` has ended.
+            Order::Take | Order::Leave => {}
+        }
+    }
+
+    /// Gets ready to take the store. Heartbeats go on meanwhile.
+    fn prepare(&mut self, done: oneshot::Sender<()>) {
+        if !matches!(self.state, State::Stands) {
+            return;
+        }
+        let (claim, orders) = (self.member.claim(None), self.orders.clone());
+        let spawned = std::thread::Builder::new().name("preparing".to_owned()).spawn(move || {
+            let _ = orders.send(Order::Prepared(Box::new(claim.prepare()), done));
+        });
+        if let Err(error) = spawned {
+            tracing::error!(%error, "no thread can be started");
+        }
+    }
+
+    fn prepared(&mut self, claim: Result<Claim, OpenError>, done: oneshot::Sender<()>) {
+        match claim {
+            Ok(claim) if matches!(self.state, State::Stands) => {
+                self.readied = Some((claim, READY_BEATS));
+                self.peeks = 0;
+                // Otherwise it is let go again after a while.
+                let _ = done.send(());
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "this node can't take the store from the one that leaves it"),
         }
     }
 
@@ -187,6 +261,7 @@ impl Thread {
                 return false;
             }
         };
+        SystemClock.follow(seen.clock.shown, seen.clock.asked, seen.clock.answered);
         if seen.is_fresh {
             self.beats.clear();
             self.grace = GRACE_BEATS;
@@ -203,6 +278,8 @@ impl Thread {
         if counts {
             self.grace = self.grace.saturating_sub(1);
             self.reluctant = self.reluctant.saturating_sub(1);
+            let kept = self.readied.take().filter(|(_, beats)| *beats > 0);
+            self.readied = kept.map(|(claim, beats)| (claim, beats - 1));
         }
         self.watches(&seen, &view)
     }
@@ -230,7 +307,7 @@ impl Thread {
         let is = |node: &&ShownNode| Some(&node.process) == seen.owner.as_ref();
         let hands_over = view.nodes.iter().find(is).is_some_and(|owner| owner.drained.is_some());
         let me = view.nodes.iter().find(|node| node.process == self.member.process());
-        if !hands_over || me.is_none_or(|me| me.drained.is_some()) {
+        if self.readied.is_none() && (!hands_over || me.is_none_or(|me| me.drained.is_some())) {
             self.peeks = 0;
             return false;
         }
@@ -336,7 +413,9 @@ impl Thread {
     }
 
     fn take(&mut self, silent: Option<&str>) {
-        let (claim, orders, begun) = (self.member.claim(silent), self.orders.clone(), Instant::now());
+        let readied = self.readied.take().filter(|_| silent.is_none());
+        let claim = readied.map_or_else(|| self.member.claim(silent), |(claim, _)| claim);
+        let (orders, begun) = (self.orders.clone(), Instant::now());
         self.state = State::Takes;
         // Heartbeats go on meanwhile.
         let spawned = std::thread::Builder::new().name("taking".to_owned()).spawn(move || {
@@ -345,26 +424,38 @@ impl Thread {
         if let Err(error) = spawned {
             tracing::error!(%error, "no thread can be started");
             self.state = State::Stands;
+            let _ = self.events.send(Event::NotTaken);
         }
     }
 
     fn took(&mut self, taken: Result<PostgresStore, OpenError>, begun: Instant) {
         self.state = State::Stands;
         self.free = 0;
+        let event = match self.used(taken) {
+            Some(opened) => Event::Taken(opened, begun),
+            None => Event::NotTaken,
+        };
+        let _ = self.events.send(event);
+    }
+
+    fn used(&mut self, taken: Result<PostgresStore, OpenError>) -> Option<Opened> {
         let store = match taken {
             Ok(store) => store,
-            Err(error) if error.is_taken() => return,
+            Err(error) if error.is_taken() => return None,
             Err(error) => {
                 tracing::warn!(%error, "the store can't be taken");
-                return;
+                return None;
             }
         };
         match opened(store.clone(), &self.schema) {
             Ok(opened) => {
                 self.state = State::Owns(store);
-                let _ = self.events.send(Event::Taken(opened, begun));
+                Some(opened)
             }
-            Err(error) => tracing::warn!(error, "the store can't be used"),
+            Err(error) => {
+                tracing::warn!(error, "the store can't be used");
+                None
+            }
         }
     }
 }

@@ -3,8 +3,10 @@
 //! result.
 
 mod action;
+mod places;
 
 pub use action::{BAD_RESOLUTION, BulkAction, check_decision};
+pub use places::BulkWait;
 
 use super::filter::ExecutionFilter;
 use super::operator::Operator;
@@ -15,6 +17,7 @@ use crate::codes;
 use crate::system::fresh_id;
 use crate::visits::Visits;
 use action::Asked;
+use places::Places;
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
@@ -24,8 +27,8 @@ use starbridge_ports::{
     StoreError,
 };
 use starbridge_runtime::Reply;
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -33,6 +36,8 @@ use tokio::time::Instant;
 
 /// How many executions are read at a time when they are collected.
 const PAGE: usize = 10_000;
+/// How many of them are written at a time: turns of executions are appended in between.
+const WRITTEN: usize = 1_000;
 /// How many executions of a job are asked at a time.
 const AT_ONCE: usize = 64;
 /// How many executions of a preview are shown.
@@ -48,6 +53,13 @@ const AFTER_FAULT: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Bulk {
     changed: Notify,
+    places: Mutex<Places>,
+}
+
+impl Bulk {
+    fn with_places<T>(&self, work: impl FnOnce(&mut Places) -> T) -> T {
+        work(&mut self.places.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A bulk job that an operator requests.
@@ -288,40 +300,45 @@ impl Node {
     /// [`BulkRefusal::State`] if the job is in a state that can't become that one, or another [`BulkRefusal`].
     pub fn change_bulk(&self, id: &str, to: BulkState, operator: &Operator) -> Result<BulkJob, BulkRefusal> {
         let jobs = self.bulk_jobs()?;
-        let (action, from): (_, &[BulkState]) = match to {
-            BulkState::Suspended => ("suspend", &[BulkState::Running]),
-            BulkState::Running => ("resume", &[BulkState::Suspended]),
-            _ => (
-                "cancel",
-                &[BulkState::Collecting, BulkState::Running, BulkState::Suspended],
-            ),
+        use BulkState::{Cancelled, Collecting, Running, Suspended, Unfinished};
+        // A collection may end meanwhile, so a suspension looks for one first.
+        let (action, changes): (_, &[(&[BulkState], BulkState)]) = match to {
+            Suspended => ("suspend", &[(&[Collecting], Unfinished), (&[Running], Suspended)]),
+            Running => ("resume", &[(&[Suspended], Running), (&[Unfinished], Collecting)]),
+            _ => ("cancel", &[(&[Collecting, Running, Suspended, Unfinished], Cancelled)]),
         };
         let audit = self.audit_entry(operator, action, AuditKind::Bulk, id);
-        let changed = jobs.change_job(id, from, to, self.now(), Some(&audit))?;
+        let mut changed = false;
+        for (from, to) in changes {
+            changed = changed || jobs.change_job(id, from, *to, self.now(), Some(&audit))?;
+        }
         self.bulk.changed.notify_one();
         let job = jobs.job(id)?.ok_or(BulkRefusal::NoSuchJob)?;
         // A request for the current state changes nothing.
-        match changed || job.state == to {
+        match changed || changes.iter().any(|(_, to)| *to == job.state) {
             true => Ok(job),
             false => Err(BulkRefusal::State(job.state)),
         }
     }
 
-    /// Runs the bulk jobs forever.
+    /// What a bulk job waits for before it goes on; `None` if it does not wait.
+    pub fn bulk_wait(&self, job: &BulkJob) -> Option<BulkWait> {
+        self.bulk.with_places(|places| places.wait_of(job))
+    }
+
+    /// Runs the bulk jobs forever, a few at a time.
     pub async fn keep_bulk(self: Arc<Self>) {
         if self.store.bulk_jobs().is_none() {
             return;
         }
-        let (mut running, mut known) = (JoinSet::new(), HashSet::new());
+        let mut running = JoinSet::new();
         loop {
             let node = self.clone();
             let open = tokio::task::spawn_blocking(move || Ok::<_, BulkRefusal>(node.bulk_jobs()?.jobs_to_run()?));
             match open.await {
                 Ok(Ok(open)) => {
-                    for id in open {
-                        if known.insert(id.clone()) {
-                            running.spawn(self.clone().run_bulk(id));
-                        }
+                    for id in self.bulk.with_places(|places| places.give(&open)) {
+                        running.spawn(self.clone().run_bulk(id));
                     }
                 }
                 Ok(Err(error)) => {
@@ -337,14 +354,14 @@ impl Node {
                 () = self.bulk.changed.notified() => {}
                 Some(rested) = running.join_next() => {
                     if let Ok(id) = rested {
-                        known.remove(&id);
+                        self.bulk.with_places(|places| places.leave(&id));
                     }
                 }
             }
         }
     }
 
-    /// Goes on with a bulk job until it is suspended or over. Returns its id.
+    /// Goes on with a bulk job until it is collected, suspended or over. Returns its id.
     async fn run_bulk(self: Arc<Self>, id: Text) -> Text {
         let (node, of) = (self.clone(), id.clone());
         let worked = tokio::spawn(async move { node.go_on_with_bulk(&of).await });
@@ -376,16 +393,15 @@ impl Node {
         }
     }
 
-    /// Collects the executions of a job, and returns its next items; `None` if there is nothing to
-    /// do for it.
+    /// Collects the executions of a job, or returns its next items; `None` if it has to give its
+    /// place on.
     fn next_of_bulk(&self, id: &str) -> Result<Option<(BulkJob, Vec<BulkItem>)>, BulkRefusal> {
         let jobs = self.bulk_jobs()?;
-        let Some(mut job) = jobs.job(id)? else {
+        let Some(job) = jobs.job(id)? else {
             return Ok(None);
         };
         if job.state == BulkState::Collecting {
             self.collect(jobs, &job)?;
-            job.state = jobs.job(id)?.map_or(BulkState::Cancelled, |job| job.state);
         }
         if job.state != BulkState::Running {
             return Ok(None);
@@ -406,12 +422,14 @@ impl Node {
         let mut next = 1;
         self.each_page(&filter, job.created, |page| {
             let ids: Vec<Text> = page.into_iter().map(|listed| listed.id).collect();
-            if ids.is_empty() {
-                return Ok(true);
+            for ids in ids.chunks(WRITTEN) {
+                let first = next;
+                next += ids.len() as u64;
+                if !jobs.add_items(&job.id, first, ids, false)? {
+                    return Ok(false);
+                }
             }
-            let first = next;
-            next += ids.len() as u64;
-            jobs.add_items(&job.id, first, &ids, false)
+            Ok(true)
         })?;
         jobs.add_items(&job.id, next, &[], true)?;
         Ok(())
@@ -518,7 +536,7 @@ impl Node {
         let (mut rows, _) = visits.into_rows(None);
         rows.retain(|row| step.is_none_or(|step| row.step() == step));
         match rows.as_slice() {
-            [row] => Ok(EventId(row.event())),
+            [row] => Ok(row.request().unwrap_or(EventId(row.event()))),
             [] => Err(Answer::skipped("NotManual")),
             _ => Err(Answer::skipped("SeveralSteps")),
         }

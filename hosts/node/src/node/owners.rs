@@ -64,7 +64,14 @@ impl Owners {
             true => start.settings.store.clone(),
             false => crate::stores::in_memory(),
         };
-        let queues = shared.engine(&queues_of, start.settings.clock.clone(), &writer, inboxes.clone())?;
+        let fair_share = start.settings.admission.fair_share;
+        let queues = shared.engine(
+            &queues_of,
+            start.settings.clock.clone(),
+            &writer,
+            inboxes.clone(),
+            fair_share,
+        )?;
         // If several processes share a store, no process is always there to decide.
         let admission_of = match start.settings.leased {
             None => start.settings.store.clone(),
@@ -123,7 +130,7 @@ impl Owners {
         let mut answers = Vec::with_capacity(self.inboxes.len());
         for inbox in &self.inboxes {
             let (reply, answer) = oneshot::channel();
-            let sent = inbox.send(Command::AwaitDurable { reply }).await;
+            let sent = inbox.send(Command::AwaitDurable { kept: true, reply }).await;
             sent.map_err(|_| NotTaken::Stopping)?;
             answers.push(answer);
         }
@@ -138,6 +145,20 @@ impl Owners {
             Some(Ok(())) => Ok(()),
             Some(Err(TrySendError::Full(_))) => Err(NotTaken::Busy),
             Some(Err(TrySendError::Closed(_))) | None => Err(NotTaken::Stopping),
+        }
+    }
+
+    /// Lets the owners send no more calls, and waits until none is out or that time has come.
+    pub(super) async fn end_calls(&self, until: Timestamp) {
+        let mut over = Vec::with_capacity(self.inboxes.len());
+        for inbox in &self.inboxes {
+            let (reply, answer) = oneshot::channel();
+            // An owner that has ended has no call out.
+            let _ = inbox.send(Command::EndCalls { until, reply }).await;
+            over.push(answer);
+        }
+        for over in over {
+            let _ = over.await;
         }
     }
 

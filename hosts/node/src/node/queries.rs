@@ -1,7 +1,7 @@
 //! Queries of a node's store. They show only durable data.
 
 use super::Node;
-use crate::json::{describe_state, describe_waiting};
+use crate::json::{describe_state_within_bounds, describe_steps, describe_waiting};
 use crate::offload::INLINE_BYTES;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
@@ -9,7 +9,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
 use starbridge_machine::{Event, EventId, EventKind, State};
 use starbridge_ports::{ExecutionRecord, Query, Store, StoreError, Turn, TurnHead, TurnPage};
-use starbridge_runtime::{Snapshot, each_stored_event, each_stored_event_from, kept_input, read_stored};
+use starbridge_runtime::{Snapshot, each_stored_event, each_stored_event_between, kept_input, read_stored};
 use std::sync::Arc;
 
 /// The result of a query.
@@ -384,7 +384,7 @@ impl Node {
     }
 
     /// The state of an execution at the end of the turn with that event, or the last turn: status, input, local and
-    /// open steps.
+    /// open steps, as many as [`describe_state_within_bounds`] tells.
     ///
     /// # Errors
     ///
@@ -395,6 +395,23 @@ impl Node {
             return Ok(describe_waiting(&record, kept_input(id, request)?));
         }
         let flow = self.flow_of(id, &record)?;
+        let state = self.folded(id, &flow, event)?;
+        Ok(describe_state_within_bounds(&flow, &state))
+    }
+
+    /// The steps that were open at the end of the turn with that event, each in the form of [`describe_steps`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::state_at`].
+    pub fn steps_open_at(&self, id: &str, event: EventId) -> QueryResult<Vec<Value>> {
+        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
+        let flow = self.flow_of(id, &record)?;
+        let state = self.folded(id, &flow, Some(event))?;
+        Ok(describe_steps(&flow, &state).collect())
+    }
+
+    fn folded(&self, id: &str, flow: &Flow, event: Option<EventId>) -> QueryResult<State> {
         let last = self.last_event(id)?;
         let event = event.unwrap_or(last);
         if event > last || event == EventId(0) {
@@ -403,14 +420,14 @@ impl Node {
         let turn = self.store.turn_heads(id, event, 1, false)?;
         let end = turn.first().copied().unwrap_or_default().last();
         let mut state = State::new(id, self.limits.clone());
-        each_stored_event(self.store.as_ref(), &flow, id, |event| {
-            state.apply(&flow, event);
+        each_stored_event(self.store.as_ref(), flow, id, |event| {
+            state.apply(flow, event);
             event.id < end
         })?;
         if state.last_event() != end {
             return Err(corrupt(id, "its history has a gap"));
         }
-        Ok(describe_state(&flow, &state))
+        Ok(state)
     }
 
     /// Calls `see` with each event of an execution, in order, until it returns false.
@@ -419,23 +436,23 @@ impl Node {
     ///
     /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
     pub fn each_event(&self, id: &str, see: impl FnMut(&Flow, &Event) -> bool) -> QueryResult<()> {
-        self.each_event_from(id, EventId(1), see)
+        self.each_event_between(id, (EventId(1), EventId(u64::MAX)), see)
     }
 
-    /// Does the same from event `from` on.
+    /// Does the same from one event to another, and reads little more than those.
     ///
     /// # Errors
     ///
     /// As [`Node::each_event`].
-    pub fn each_event_from(
+    pub fn each_event_between(
         &self,
         id: &str,
-        from: EventId,
+        events: (EventId, EventId),
         mut see: impl FnMut(&Flow, &Event) -> bool,
     ) -> QueryResult<()> {
         let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
-        each_stored_event_from(self.store.as_ref(), &flow, id, from, |event| see(&flow, event))?;
+        each_stored_event_between(self.store.as_ref(), &flow, id, events, |event| see(&flow, event))?;
         Ok(())
     }
 

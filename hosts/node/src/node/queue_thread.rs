@@ -38,8 +38,9 @@ impl Shared {
         clock: Arc<dyn Clock>,
         writer: &Writer,
         owners: Vec<mpsc::Sender<Command>>,
+        fair_share: u32,
     ) -> Result<QueueEngine, StoreError> {
-        let mut queues = Queues::new(self.fair_queue);
+        let mut queues = Queues::new(self.fair_queue, fair_share);
         for (name, settings) in kept_settings(store.as_ref())? {
             queues.configure(&name, settings, Millis::ZERO);
         }

@@ -44,7 +44,9 @@ impl Node {
     /// # Errors
     ///
     /// [`NotTaken::Stopping`] if the node is stopping.
-    pub async fn hold(&self, request: PollOptions) -> Result<Vec<String>, NotTaken> {
+    pub async fn hold(&self, mut request: PollOptions) -> Result<Vec<String>, NotTaken> {
+        // A lease is stored with the name.
+        request.worker = self.shown_worker(request.worker);
         let poll = self.queues.hold(request);
         let held = poll.tasks().await.ok_or(NotTaken::Stopping)?;
         self.counters.held.fetch_add(held.len() as u64, Ordering::Relaxed);
@@ -131,7 +133,16 @@ impl Node {
     pub async fn queue_workers(&self, name: &Text) -> Vec<QueueWorker> {
         let (reply, answer) = oneshot::channel();
         self.queues.send(QueueCommand::Workers(name.clone(), reply));
-        answer.await.unwrap_or_default()
+        let mut workers: Vec<QueueWorker> = answer.await.unwrap_or_default();
+        for worker in &mut workers {
+            worker.name = self.shown_worker(std::mem::take(&mut worker.name));
+        }
+        workers
+    }
+
+    /// The name of a worker with secrets redacted: it may be made of one, which was not known yet when the worker took a task.
+    pub fn shown_worker(&self, name: Text) -> Text {
+        self.vault.redacted_text(&name).map_or(name, Text::from)
     }
 
     /// Which workers hold these tasks, and since when. It blocks, so it is for threads that may.
@@ -141,7 +152,11 @@ impl Node {
         }
         let (reply, answer) = oneshot::channel();
         self.queues.send(QueueCommand::Holders(tasks, reply));
-        answer.blocking_recv().unwrap_or_default()
+        let holders: HashMap<TaskKey, (Text, Timestamp)> = answer.blocking_recv().unwrap_or_default();
+        holders
+            .into_iter()
+            .map(|(task, (worker, since))| (task, (self.shown_worker(worker), since)))
+            .collect()
     }
 
     /// The state of a queue, without its dead tasks. It blocks, so call it only on threads that may

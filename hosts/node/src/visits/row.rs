@@ -1,9 +1,10 @@
 //! One visit of a step, in the form in which it is shown.
 
+pub(super) mod packed;
 mod spans;
 mod waits;
 
-pub use spans::{ChildStatus, Children, Span, SpanEnd, SpanKind};
+pub use spans::{Span, SpanEnd, SpanKind};
 pub use waits::OpenWait;
 
 use crate::json::object;
@@ -12,10 +13,11 @@ use starbridge_flow::graph::{Flow, Pattern, StepId, StepKind, Wait};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{Decision, Event, EventId, EventKind, Failure, ScheduledCall};
+use starbridge_machine::{Decision, Event, EventId, EventKind, Failure, ScheduledCall, StepPath};
 
 /// The status of a visit or of its undoing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Status {
     Entered,
     Running,
@@ -34,6 +36,23 @@ pub(super) enum Status {
 }
 
 impl Status {
+    /// All of them, in the order of their numbers.
+    pub(super) const ALL: [Self; 13] = [
+        Self::Entered,
+        Self::Running,
+        Self::Waiting,
+        Self::Retrying,
+        Self::Polling,
+        Self::Manual,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Caught,
+        Self::Cancelled,
+        Self::RolledBack,
+        Self::RollbackFailed,
+        Self::Skipped,
+    ];
+
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Entered => "entered",
@@ -59,7 +78,7 @@ pub struct Row {
     event: u64,
     step: Text,
     number: StepId,
-    path: Value,
+    path: StepPath,
     run: u32,
     status: Status,
     attempts: u32,
@@ -70,13 +89,13 @@ pub struct Row {
     /// The end of its wait: for a retry, for the next call of a poll, or for a time.
     until: Option<Timestamp>,
     failure: Option<Failure>,
+    /// The latest question to an operator.
+    request: Option<EventId>,
     call: Option<Call>,
     /// The execution that it started last.
     child: Option<Text>,
     undo: Option<Box<Undo>>,
     spans: Spans,
-    /// For a foreach or parallel, the states of its children.
-    children: Option<Box<Children>>,
 }
 
 /// A call that is out.
@@ -150,7 +169,7 @@ impl Row {
             event: event.id.0,
             step: flow.step(step).map(|step| step.name.clone()).unwrap_or_default(),
             number: step,
-            path: write_path(flow, &event.path),
+            path: event.path.clone(),
             run,
             status: Status::Entered,
             attempts: 0,
@@ -159,11 +178,11 @@ impl Row {
             ended: None,
             until: None,
             failure: None,
+            request: None,
             call: None,
             child: None,
             undo: None,
             spans: Spans::default(),
-            children: None,
         }
     }
 
@@ -177,18 +196,14 @@ impl Row {
         self.spans.left_out()
     }
 
-    /// The states of its iterations or branches; `None` if none has begun.
-    pub fn children(&self) -> Option<&Children> {
-        self.children.as_deref()
-    }
-
-    pub(super) fn children_mut(&mut self) -> &mut Children {
-        self.children.get_or_insert_default()
+    /// The composites around the step.
+    pub fn place(&self) -> &StepPath {
+        &self.path
     }
 
     /// The composites around the step, as histories write them.
-    pub fn path(&self) -> &Value {
-        &self.path
+    pub fn path(&self, flow: &Flow) -> Value {
+        write_path(flow, &self.path)
     }
 
     /// When the step was entered.
@@ -213,13 +228,29 @@ impl Row {
 
     /// Its approximate memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let children = self.children.as_ref().map_or(0, |children| children.bytes());
-        size_of::<Self>() + size_of_val(self.spans.all()) + children + 64
+        let failure = |failure: &Option<Failure>| {
+            let texts = failure
+                .as_ref()
+                .map(|failure| failure.error.len() + failure.cause.len());
+            texts.unwrap_or(0)
+        };
+        let failures: usize = self.spans.all().iter().map(|span| failure(&span.failure)).sum();
+        size_of::<Self>() + size_of_val(self.spans.all()) + failures + failure(&self.failure) + 160
+    }
+
+    /// Its status.
+    pub(super) fn own_status(&self) -> Status {
+        self.status
     }
 
     /// The number of the event that entered the step.
     pub fn event(&self) -> u64 {
         self.event
+    }
+
+    /// The event that asks an operator, while the visit waits for the answer.
+    pub fn request(&self) -> Option<EventId> {
+        self.request.filter(|_| self.status == Status::Manual)
     }
 
     /// Its status, as a word.
@@ -269,6 +300,7 @@ impl Row {
             }
             EventKind::ManualRequested(failure) => {
                 self.status = Status::Manual;
+                self.request = Some(event.id);
                 self.failure = Some(failure.clone());
             }
             EventKind::ManualResolved(resolution) => self.resolve(&resolution.decision, event.time),
@@ -286,6 +318,7 @@ impl Row {
                 }
                 self.ended = Some(event.time);
                 self.until = None;
+                self.call = None;
             }
             _ => {}
         }
@@ -325,9 +358,6 @@ impl Row {
     /// Ends it: it was cancelled, or the execution has ended.
     pub(super) fn give_up(&mut self, time: Timestamp) {
         self.spans.give_up(time);
-        if let Some(children) = &mut self.children {
-            children.give_up();
-        }
         if self.status.is_open() {
             self.status = Status::Cancelled;
             self.ended = Some(time);
@@ -348,9 +378,14 @@ impl Row {
         }
     }
 
+    /// Whether it does not go on, although that run continues something inside it.
+    pub(super) fn is_left_before(&self, run: u32) -> bool {
+        self.run < run && matches!(self.status, Status::Cancelled | Status::Failed)
+    }
+
     /// Its contents go on in that run.
     pub(super) fn go_on(&mut self, run: u32) {
-        if self.run < run && matches!(self.status, Status::Cancelled | Status::Failed) {
+        if self.is_left_before(run) {
             self.run();
             self.failure = None;
         }
@@ -444,14 +479,15 @@ impl Row {
     }
 
     /// The row as JSON. `queue` gives details of a call that waits for a worker of a queue.
-    pub fn into_value(self, queue: impl Fn(EventId, &str) -> Option<String>) -> Value {
+    pub fn into_value(self, flow: &Flow, queue: impl Fn(EventId, &str) -> Option<String>) -> Value {
         let waiting_for = self.waiting_for(queue);
+        let path = self.path(flow);
         let (error, cause) = self.failure.map(|failure| (failure.error, failure.cause)).unzip();
         let text = |text: Option<Text>| text.map(Value::from).unwrap_or_default();
         let shape = object([
             ("event", self.event.into()),
             ("step", self.step.into()),
-            ("path", self.path),
+            ("path", path),
             ("run", self.run.into()),
             ("status", self.status.as_str().into()),
             ("attempts", self.attempts.into()),
@@ -493,6 +529,9 @@ impl Row {
         shape.insert("text".into(), text.into());
         if let Some(since) = since {
             shape.insert("since".into(), since.to_string().into());
+        }
+        if let Some(request) = self.request() {
+            shape.insert("request".into(), request.0.into());
         }
         if let Some(child) = self.call.as_ref().and_then(|call| call.child.clone()) {
             shape.insert("execution".into(), child.into());

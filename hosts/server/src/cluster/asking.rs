@@ -25,6 +25,8 @@ use tokio::time::Instant;
 const CONNECT: Duration = Duration::from_secs(2);
 /// Between two tries of an owner that does not answer.
 const AGAIN: Duration = Duration::from_millis(100);
+/// How long the answer of a former owner is still waited for: whoever leaves the store answers first.
+const LAST_ANSWER: Duration = Duration::from_millis(500);
 /// How many links to the owner are kept for the next request, and how long.
 const SPARE_LINKS: usize = RESERVE_LINKS / 2;
 const SPARE: Duration = Duration::from_secs(15);
@@ -148,10 +150,16 @@ impl Front {
             }
             self.keep(answered.map(Body::new)).await
         };
-        let mut answered = tokio::select! {
-            answered = answered => answered?,
-            () = gone => return Err(Failed::Lost),
+        let mut answered = std::pin::pin!(answered);
+        let answered = tokio::select! {
+            biased;
+            answered = &mut answered => answered,
+            () = gone => match tokio::time::timeout(LAST_ANSWER, answered).await {
+                Ok(answered) => answered,
+                Err(_) => Err(Failed::Lost),
+            },
         };
+        let mut answered = answered?;
         answered.headers_mut().remove(header::CONNECTION);
         answered.headers_mut().remove(header::TRANSFER_ENCODING);
         Ok(answered)

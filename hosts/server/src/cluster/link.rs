@@ -1,9 +1,10 @@
 //! The link: where other nodes pass requests on to this one.
 
 use super::entry::{Entry, HANDSHAKES, Refused, Seat, full};
-use super::pins::Identity;
+use super::pins::{Identity, shown};
 use super::reach::{self, REACH};
 use super::role::{FROM, NOT_OWNER, Role};
+use super::words::{self, Heard, WORD};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
@@ -18,7 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::StreamExt;
@@ -34,12 +35,13 @@ const QUIET: Duration = Duration::from_secs(60);
 const REFUSAL: Duration = Duration::from_secs(1);
 const MAX_LINGER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Answers other nodes, over so many links at once.
+/// Answers other nodes, over so many links at once. What they say to this node itself goes to `words`.
 pub(super) async fn serve(
     (listener, most): (TcpListener, usize),
     identity: Arc<Identity>,
     cluster: Arc<Cluster>,
     role: watch::Receiver<Role>,
+    words: mpsc::UnboundedSender<Heard>,
 ) {
     let config = match identity.server(cluster.clone()) {
         Ok(config) => Arc::new(config),
@@ -58,7 +60,9 @@ pub(super) async fn serve(
                     identity: identity.clone(),
                     cluster: cluster.clone(),
                     role: role.clone(),
+                    words: words.clone(),
                     entry: entry.clone(),
+                    certificate: None,
                 };
                 entering.retain(|(_, task): &(SocketAddr, tokio::task::AbortHandle)| !task.is_finished());
                 if entering.len() >= HANDSHAKES
@@ -84,11 +88,14 @@ struct End {
     identity: Arc<Identity>,
     cluster: Arc<Cluster>,
     role: watch::Receiver<Role>,
+    words: mpsc::UnboundedSender<Heard>,
     entry: Arc<Entry>,
+    /// The hash of what the other end has shown.
+    certificate: Option<String>,
 }
 
 /// Lets a node in.
-async fn enter(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, end: End) {
+async fn enter(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, mut end: End) {
     // Without it an answer in two parts waits for a timer of the other side.
     let _ = stream.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
@@ -101,6 +108,7 @@ async fn enter(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, end: 
         }
         Err(_) => return end.entry.refuse(&end.cluster.counters, from, &Refused::Late),
     };
+    end.certificate = shown(&stream);
     match end.entry.seat().await {
         Some(Seat::Usual(seat)) => drop(tokio::spawn(async move {
             linked(stream, end).await;
@@ -156,9 +164,12 @@ async fn turned_away(stream: TlsStream<TcpStream>, end: End) {
 }
 
 async fn answer(request: Request<Incoming>, end: End) -> Result<Response<Body>, Infallible> {
-    let mut answered = match request.headers().get(REACH).and_then(|name| name.to_str().ok()) {
-        Some(name) => reach::answer(&end.identity, &end.cluster, name).await,
-        None => passed_on(request, &end.role).await,
+    let headers = request.headers();
+    let asked = headers.get(REACH).and_then(|name| name.to_str().ok());
+    let mut answered = match (asked, headers.get(WORD)) {
+        (Some(name), _) => reach::answer(&end.identity, &end.cluster, name).await,
+        (None, Some(word)) => words::answer(word, end.certificate.as_deref(), &end.cluster, &end.words).await,
+        (None, None) => passed_on(request, &end.role).await,
     };
     if end.entry.is_short() || answered.headers().contains_key(NOT_OWNER) {
         let close = HeaderValue::from_static("close");
@@ -191,6 +202,7 @@ where
 mod tests {
     use super::super::asking::{Front, Sent, client};
     use super::super::role::{Answering, Peer};
+    use super::super::words::{Teller, Word};
     use super::*;
     use axum::Router;
     use starbridge_node::cluster::{ShownNode, View};
@@ -215,6 +227,7 @@ mod tests {
         identity: Arc<Identity>,
         cluster: Arc<Cluster>,
         role: watch::Sender<Role>,
+        words: mpsc::UnboundedReceiver<Heard>,
     }
 
     async fn stand() -> Stand {
@@ -229,12 +242,14 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         let (identity, cluster) = (Arc::new(Identity::new().unwrap()), Arc::new(Cluster::new("a")));
         let (role, now) = watch::channel(Role::Nobody);
-        tokio::spawn(serve((listener, most), identity.clone(), cluster.clone(), now));
+        let (said, words) = mpsc::unbounded_channel();
+        tokio::spawn(serve((listener, most), identity.clone(), cluster.clone(), now, said));
         Stand {
             address,
             identity,
             cluster,
             role,
+            words,
         }
     }
 
@@ -396,6 +411,52 @@ mod tests {
         while asked(&front, "HEAD", &format!("/{SMALL}")).await.status() != 200 {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_word_of_a_node_is_handed_on_and_what_became_of_it_is_told() {
+        const LONG: Duration = Duration::from_secs(600);
+        let mut stand = stand().await;
+        let other = Identity::new().unwrap();
+        sees(&stand.cluster, vec![node("b", "127.0.0.1:1", &other)]);
+        let here = node("a", &stand.address, &stand.identity);
+        let teller = Teller::to(&other, &here).unwrap();
+        for (word, is_done) in [(Word::Prepare, true), (Word::Take, false), (Word::Owns, true)] {
+            let (told, ()) = tokio::join!(teller.tell(word, LONG), async {
+                let heard = stand.words.recv().await.unwrap();
+                assert_eq!((heard.word, heard.from.name.as_str()), (word, "b"));
+                if is_done {
+                    heard.done.send(()).unwrap();
+                }
+            });
+            assert_eq!(told, is_done, "{word:?}");
+        }
+        // Who has left the cluster says nothing any more, also over a link that is open still.
+        sees(&stand.cluster, Vec::new());
+        assert!(!teller.tell(Word::Take, LONG).await);
+        assert!(stand.words.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_comes_with_the_next_owner_is_given() {
+        let stand = stand().await;
+        let go = Arc::new(tokio::sync::Notify::new());
+        let (begun, goes) = (Arc::new(tokio::sync::Notify::new()), go.clone());
+        let begins = begun.clone();
+        let slow = axum::routing::post(async move || {
+            begins.notify_one();
+            goes.notified().await;
+            "done"
+        });
+        let router = Router::new().route("/slow", slow);
+        stand.role.send_replace(Role::Owner(Answering::new(router)));
+        let (front, role) = front_of(&stand);
+        sees(&stand.cluster, vec![node("b", "127.0.0.1:1", front.identity())]);
+        let asked = tokio::spawn(async move { asked(&front, "POST", "/slow").await });
+        begun.notified().await;
+        role.send_replace(Role::Nobody);
+        go.notify_one();
+        assert_eq!(asked.await.unwrap().status(), 200);
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! Who may speak over a link: whoever has the key of a certificate whose hash stands in the row of a node.
 
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
@@ -13,6 +14,8 @@ use sha2::{Digest, Sha256};
 use starbridge_flow::hex;
 use starbridge_node::cluster::Cluster;
 use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 /// The name in all certificates. Only their hashes say whose they are.
 pub(super) const NAME: &str = "starbridge";
@@ -44,6 +47,12 @@ struct Pins {
 
 fn hash(certificate: &CertificateDer<'_>) -> String {
     hex::encode(&Sha256::digest(certificate.as_ref()))
+}
+
+/// The hash of the certificate that the other end of a link has shown.
+pub(super) fn shown(stream: &TlsStream<TcpStream>) -> Option<String> {
+    let (_, link) = stream.get_ref();
+    link.peer_certificates()?.first().map(hash)
 }
 
 impl Identity {
@@ -80,11 +89,15 @@ impl Identity {
 
     pub(super) fn client(&self, peer: &str) -> Result<ClientConfig, Error> {
         let pins = Arc::new(Pins::new(Good::One(peer.to_owned())));
-        ClientConfig::builder_with_provider(pins.provider.clone())
+        let mut config = ClientConfig::builder_with_provider(pins.provider.clone())
             .with_protocol_versions(VERSIONS)?
             .dangerous()
             .with_custom_certificate_verifier(pins)
-            .with_client_auth_cert(vec![self.certificate.clone()], self.key())
+            .with_client_auth_cert(vec![self.certificate.clone()], self.key())?;
+        // A session that goes on is good for the client before the server has said its last word: in a crowd its link would be
+        // closed together with a request.
+        config.resumption = Resumption::disabled();
+        Ok(config)
     }
 }
 

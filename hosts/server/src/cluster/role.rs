@@ -1,12 +1,12 @@
 //! What a node is just now, and what goes over a link.
 
+use crate::under_way::UnderWay;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderName, Request, Response};
 use hyper_util::service::TowerToHyperService;
+use starbridge_node::cluster::ShownNode;
 use std::convert::Infallible;
-use std::time::Duration;
-use tokio::sync::watch;
 
 /// The client of a request that is passed on. Only what comes over a link has it.
 pub(super) const FROM: HeaderName = HeaderName::from_static("starbridge-link-from");
@@ -24,6 +24,17 @@ pub struct Peer {
     pub address: String,
     /// The SHA-256 of its certificate.
     pub certificate: String,
+}
+
+impl Peer {
+    /// A node as another one reaches it.
+    pub fn of(node: &ShownNode) -> Self {
+        Self {
+            name: node.name.clone(),
+            address: node.address.clone(),
+            certificate: node.certificate.clone(),
+        }
+    }
 }
 
 /// What a node is just now.
@@ -44,25 +55,16 @@ impl Role {
     }
 }
 
-/// What answers for an owner, and how many requests it has that are not answered.
+/// What answers for an owner, and the requests that it has not answered.
 #[derive(Clone)]
 pub struct Answering {
     router: Router,
-    under_way: watch::Sender<usize>,
-}
-
-/// A request that is not answered.
-struct UnderWay(watch::Sender<usize>);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
-    }
+    pub(super) under_way: UnderWay,
 }
 
 impl Answering {
     pub(super) fn new(router: Router) -> Self {
-        let (under_way, _) = watch::channel(0);
+        let under_way = UnderWay::default();
         Self { router, under_way }
     }
 
@@ -72,20 +74,12 @@ impl Answering {
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
-        self.under_way.send_modify(|count| *count += 1);
-        let _under_way = UnderWay(self.under_way.clone());
         let service = TowerToHyperService::new(self.router);
-        let answered: Result<Response<Body>, Infallible> = hyper::service::Service::call(&service, request).await;
+        let answered = self.under_way.during(hyper::service::Service::call(&service, request));
+        let answered: Result<Response<Body>, Infallible> = answered.await;
         match answered {
             Ok(answered) => answered,
             Err(never) => match never {},
         }
-    }
-
-    /// Waits until all requests are answered, for so long at most.
-    pub(super) async fn settled(&self, patience: Duration) {
-        let mut under_way = self.under_way.subscribe();
-        // What takes longer is answered when the owner ends.
-        let _ = tokio::time::timeout(patience, under_way.wait_for(|count| *count == 0)).await;
     }
 }

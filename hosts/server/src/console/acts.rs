@@ -75,6 +75,14 @@ pub async fn fork(Path(id): Path<String>, form: Form) -> Response {
     page.lead(done)
 }
 
+/// Where an answer leads: back to the list that it was given in, or to the execution.
+fn answered(fields: &Fields, action: &str, id: &str) -> String {
+    match fields.get("from") {
+        "inbox" => format!("/inbox?done={action}"),
+        _ => format!("/executions/{}?done={action}", path_part(id)),
+    }
+}
+
 /// `POST /executions/{id}/report`
 pub async fn report(Path(id): Path<String>, form: Form) -> Response {
     let (page, fields) = (form.page, form.fields);
@@ -84,10 +92,11 @@ pub async fn report(Path(id): Path<String>, form: Form) -> Response {
             ("output", fields.json("output").await?),
             ("error", fields.text("error")),
             ("cause", fields.text("cause")),
+            ("note", fields.text("note")),
         ]);
         let route = "/v1/executions/{id}/steps/{event}/report";
         page.ask.post(route, &[&id, fields.get("event")], Some(body)).await?;
-        Ok(format!("/executions/{}?done=report", path_part(&id)))
+        Ok(answered(&fields, "report", &id))
     };
     let done: Result<String, Refusal> = done.await;
     page.lead(done)
@@ -123,7 +132,7 @@ pub async fn resolve(Path(id): Path<String>, form: Form) -> Response {
         ]);
         let route = "/v1/executions/{id}/steps/{event}/resolve";
         page.ask.post(route, &[&id, fields.get("event")], Some(body)).await?;
-        Ok(format!("/executions/{}?done=resolve", path_part(&id)))
+        Ok(answered(&fields, "resolve", &id))
     };
     let done: Result<String, Refusal> = done.await;
     page.lead(done)
@@ -150,10 +159,13 @@ async fn begin(page: &Page, name: &str, fields: &Fields) -> Result<String, Refus
         }
         _ => fields.json("input").await?,
     };
+    // The execution knows by which form it was started, so that a form is not sent again to a later process either.
+    let once_key = page.claim.as_ref().map(|claim| Text::from(claim.once_key()).into());
     let body = members([
         ("input", input),
         ("name", fields.text("name")),
         ("version", fields.json("version").await?),
+        ("onceKey", once_key),
     ]);
     let begun = page
         .ask

@@ -2,9 +2,9 @@
 
 use super::acts::{members, ticked};
 use super::answer::Refusal;
+use super::asked::{Asked, Parameters};
 use super::form::{Fields, Form};
 use super::page::Page;
-use super::pages::{Asked, Parameters};
 use axum::extract::Path;
 use axum::response::Response;
 use starbridge_console::{BULK_ACTIONS, FILTERS, JobParts, PreviewParts, is_typed, path_part};

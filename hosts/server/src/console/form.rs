@@ -7,7 +7,7 @@ use crate::App;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Redirect, Response};
 use starbridge_flow::value::{Text, Value};
 use starbridge_node::http::body::{Sender, receive, receive_from_stranger};
 use starbridge_node::offload;
@@ -21,6 +21,9 @@ const FORM_BYTES: usize = 1024 * 1024;
 const FORM_FIELDS: usize = 256;
 /// The forms that everybody may send.
 const OPEN: [&str; 2] = ["/settings", "/signout"];
+
+/// The field with the number that makes a form of a page be done once.
+const NUMBER: &str = "once";
 
 /// A form with the page it is sent to. It was made for whoever sent it.
 pub struct Form {
@@ -37,7 +40,8 @@ impl FromRequest<App> for Form {
     async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
         let (mut parts, body) = request.into_parts();
         let is_open = OPEN.contains(&parts.uri.path());
-        let page = match Page::from_request_parts(&mut parts, app).await {
+        let here = parts.uri.path().to_owned();
+        let mut page = match Page::from_request_parts(&mut parts, app).await {
             Ok(page) => page,
             Err(never) => match never {},
         };
@@ -54,10 +58,17 @@ impl FromRequest<App> for Form {
             Ok(mut sent) => Fields::read(is_form, sent.take()).await,
             Err(problem) => Err(problem.into()),
         };
-        match fields.and_then(|fields| checked(&page, fields)) {
-            Ok(fields) => Ok(Self { page, fields }),
-            Err(refusal) => Err(refusal.page(&page.frame)),
+        let fields = match fields.and_then(|fields| checked(&page, fields)) {
+            Ok(fields) => fields,
+            Err(refusal) => return Err(refusal.page(&page.frame)),
+        };
+        if !fields.get(NUMBER).is_empty() {
+            match app.sent_forms.claim(&here, &fields.0).await {
+                Ok(claim) => page.claim = Some(claim),
+                Err(to) => return Err(Redirect::to(&to).into_response()),
+            }
         }
+        Ok(Self { page, fields })
     }
 }
 

@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use starbridge_node::callbacks::Client;
+use starbridge_node::problem::Problem;
 use std::net::IpAddr;
 
 /// What a page may load, and where it may stand.
@@ -58,8 +59,22 @@ pub async fn enter(app: App, client: IpAddr, mut request: Request, next: Next) -
     extensions.insert(Client(client));
     extensions.insert(visitor);
     let takes = takes_gzip(request.headers());
-    let answer = dressed(next.run(request).await);
+    let answer = dressed(run(request, next).await);
     if takes { compressed(answer).await } else { answer }
+}
+
+/// Answers a request. What a form asks for is done to its end, even if the browser leaves, as it does when a form is sent twice.
+async fn run(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    match tokio::spawn(next.run(request)).await {
+        Ok(answer) => answer,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Problem::stopping().into_response(),
+        },
+    }
 }
 
 /// Takes away a cookie that stands for no token any more: it would count as a wrong one at each page.

@@ -1,8 +1,8 @@
 //! Word of changes for pages: the stream of the API, under the cookie that pages have.
 
 use super::answer::Refusal;
+use super::asked::Parameters;
 use super::page::Page;
-use super::pages::Parameters;
 use crate::routes::open_stream;
 use crate::scope::Scope;
 use axum::http::HeaderMap;

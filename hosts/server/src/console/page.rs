@@ -2,6 +2,7 @@
 
 use super::answer::{Refusal, html, is_local};
 use super::ask::{Api, Asker};
+use super::once::Claim;
 use super::session::{Visitor, cookie};
 use crate::App;
 use crate::scope::Scope;
@@ -22,6 +23,8 @@ pub struct Page {
     pub app: App,
     pub frame: Frame,
     pub ask: Asker,
+    /// The form that is being done, if it has a number.
+    pub claim: Option<Claim>,
 }
 
 impl FromRequestParts<App> for Page {
@@ -35,6 +38,7 @@ impl FromRequestParts<App> for Page {
             app: app.clone(),
             frame: frame(app, &visitor, &parts.headers, &parts.uri),
             ask: Asker { api, visitor, operator },
+            claim: None,
         })
     }
 }
@@ -48,10 +52,15 @@ impl Page {
         }
     }
 
-    /// An answer that leads to a page, or why not.
+    /// An answer that leads to a page, or why not. The same form leads there again.
     pub fn lead(&self, to: Result<String, Refusal>) -> Response {
         match to {
-            Ok(to) => Redirect::to(&to).into_response(),
+            Ok(to) => {
+                if let Some(claim) = &self.claim {
+                    claim.led(&to);
+                }
+                Redirect::to(&to).into_response()
+            }
             Err(refusal) => refusal.page(&self.frame),
         }
     }

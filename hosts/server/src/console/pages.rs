@@ -1,12 +1,15 @@
 //! The pages: each asks the API for what it shows.
 
 use super::answer::Refusal;
+use super::asked::{Asked, Parameters};
 use super::compress::takes_gzip;
+use super::inspected::inspected;
 use super::page::Page;
+use super::questions::{Waiting, waiting};
 use crate::App;
 use crate::answers::aside;
 use axum::body::Bytes;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_console::{
@@ -22,54 +25,16 @@ use starbridge_node::problem::{Problem, quoted};
 use std::num::NonZero;
 use std::str::FromStr;
 
-pub(super) type Parameters = Query<Vec<(String, String)>>;
-
 /// A history that is longer is not drawn.
-const DRAWN_EVENTS: u64 = 100_000;
+const DRAWN_EVENTS: u64 = 1_000_000;
 /// More data of an execution does not become a part of its page.
 const DATA_BYTES: usize = 1024 * 1024;
 /// So many rows has a page of the list, and of an execution's steps and events.
 const ROWS: &str = "50";
 const STEPS: &str = "200";
 const EVENTS: &str = "100";
-const ITEMS: &str = "50";
 /// So many events before the one that is looked at are shown.
 const AROUND: u64 = 50;
-
-/// The parameters of a page that are not empty.
-pub(super) struct Asked(Vec<(String, String)>);
-
-impl Asked {
-    /// Refuses what the page does not know.
-    pub(super) fn of(given: Parameters, known: &[&str]) -> Result<Self, Refusal> {
-        let given: Vec<_> = given.0.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-        match given.iter().find(|(key, _)| !known.contains(&key.as_str())) {
-            None => Ok(Self(given)),
-            Some((key, _)) => {
-                let known = known.join(", ");
-                Err(Problem::bad(format!("this page has no parameter {}: known are {known}", quoted(key))).into())
-            }
-        }
-    }
-
-    pub(super) fn get(&self, key: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(known, _)| known == key);
-        found.map(|(_, value)| value.as_str())
-    }
-
-    /// All that was given for a parameter.
-    pub(super) fn each(&self, key: &str) -> impl Iterator<Item = &str> {
-        let given = self.0.iter().filter(move |(known, _)| known == key);
-        given.map(|(_, value)| value.as_str())
-    }
-
-    /// The parameters as the API takes them.
-    pub(super) fn pairs<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-        let given = self.0.iter().filter(|(key, _)| key != "done");
-        let given = given.map(|(key, value)| (key.as_str(), value.as_str()));
-        given.chain(more.iter().copied()).collect()
-    }
-}
 
 /// `GET /`
 pub async fn overview(page: Page) -> Response {
@@ -124,7 +89,7 @@ async fn listed(page: &Page, asked: &Asked) -> Result<String, Refusal> {
         (name.to_owned(), filter_of(view))
     });
     let parts = ListParts {
-        filter: &asked.0,
+        filter: &asked.given,
         page: &found,
         stats: &stats,
         counts: &counts,
@@ -202,14 +167,14 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         steps = get("/v1/executions/{id}/steps", with_at(query)).await?;
     }
     let failed = asked.get("failed") == Some("true");
-    if only("events") {
+    if only("events") || only("raw") {
         events = get("/v1/executions/{id}/history", of_events(&asked, &view, failed)).await?;
     }
     if only("children") {
         let query = [("parent", id), ("limit", EVENTS)];
         children = ask.get("/v1/executions", &[], &query).await?;
     }
-    let (visit, iterations) = looked_into(page, &view, &asked).await?;
+    let inspected = inspected(page, &view, &asked, &execution).await?;
     let ended = execution.get("endedTime").is_some();
     let Waiting { open, manual, awaiting } = waiting(page, id, &execution, ended).await?;
     let of = id.to_owned();
@@ -228,8 +193,10 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
             asked.get("step").unwrap_or_default(),
             asked.get("type").unwrap_or_default(),
         ],
-        visit: &visit,
-        iterations: &iterations,
+        visit: &inspected.visit,
+        iterations: &inspected.iterations,
+        log: &inspected.log,
+        source: &inspected.source,
         items_only: asked.get("items").unwrap_or_default(),
         children: &children,
         open: &open,
@@ -240,28 +207,6 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
         done: asked.get("done").unwrap_or_default(),
     };
     Ok(starbridge_console::execution(&page.frame, &parts))
-}
-
-/// The visit that is looked into, and how its iterations stand.
-async fn looked_into(page: &Page, view: &View<'_>, asked: &Asked) -> Result<(Value, Value), Refusal> {
-    let Some(event) = view.visit.map(|visit| visit.to_string()) else {
-        return Ok((Value::Null, Value::Null));
-    };
-    let at = view.at.map(|at| at.to_string());
-    let at: Vec<(&str, &str)> = at.iter().map(|at| ("at", at.as_str())).collect();
-    let visit = page
-        .ask
-        .get("/v1/executions/{id}/steps/{event}", &[view.id, &event], &at)
-        .await?;
-    let mut query = at;
-    query.extend([("event", event.as_str()), ("limit", ITEMS)]);
-    query.extend(asked.get("item").map(|from| ("cursor", from)));
-    query.extend(asked.get("items").map(|status| ("status", status)));
-    let iterations = page
-        .ask
-        .get("/v1/executions/{id}/iterations", &[view.id], &query)
-        .await?;
-    Ok((visit, iterations))
 }
 
 /// Which events are asked for: the latest, unless a place is named.
@@ -283,39 +228,6 @@ fn of_events(asked: &Asked, view: &View<'_>, failed: bool) -> Vec<(&'static str,
         None => query.push(("order", "desc".to_owned())),
     }
     query
-}
-
-/// What the steps of an execution wait for.
-#[derive(Default)]
-struct Waiting {
-    /// All that wait, where the execution itself names no reason.
-    open: Value,
-    /// Those that wait for an operator.
-    manual: Value,
-    /// Those among which some wait for a report.
-    awaiting: Value,
-}
-
-/// What steps of an execution that has not ended wait for, and those that somebody can do something about.
-async fn waiting(page: &Page, id: &str, execution: &Value, ended: bool) -> Result<Waiting, Refusal> {
-    let mut waiting = Waiting::default();
-    if ended {
-        return Ok(waiting);
-    }
-    let rows = async |query: &[(&str, &str)]| page.ask.get("/v1/executions/{id}/steps", &[id], query).await;
-    if execution.get("status").and_then(Value::as_str) == Some("Manual") {
-        waiting.manual = rows(&[("limit", "20"), ("status", "manual")]).await?;
-    }
-    let reason = execution.get("waitingFor").and_then(|why| why.get("reason"));
-    match reason.and_then(Value::as_str) {
-        None => {
-            waiting.open = rows(&[("limit", STEPS)]).await?;
-            waiting.awaiting = waiting.open.clone();
-        }
-        Some("callback") => waiting.awaiting = rows(&[("limit", "20"), ("status", "running")]).await?,
-        Some(_) => {}
-    }
-    Ok(waiting)
 }
 
 /// An execution, with its data if they are wanted and not too many.
@@ -463,8 +375,6 @@ macro_rules! table {
 }
 
 table! {
-    /// `GET /flows`
-    flows "/v1/flows" ["done"] [];
     /// `GET /queues`
     queues "/v1/queues" ["cursor"] [("limit", "100")];
     /// `GET /keys`
@@ -477,17 +387,13 @@ table! {
     audit "/v1/audit" ["cursor"] [("limit", "100")];
 }
 
-/// `GET /inbox`
-pub async fn inbox(page: Page, query: Parameters) -> Response {
+/// `GET /flows`
+pub async fn flows(page: Page, query: Parameters) -> Response {
     let made = async {
-        let asked = Asked::of(query, &["cursor"])?;
-        let list = async |reason: &'static str, more: &[(&str, &str)]| {
-            let query = [&[("reason", reason), ("limit", "100")], more].concat();
-            page.ask.get("/v1/executions", &[], &query).await
-        };
-        let manual = list("manual", &asked.pairs(&[])).await?;
-        let callbacks = list("callback", &[]).await?;
-        Ok(starbridge_console::inbox(&page.frame, &manual, &callbacks))
+        Asked::of(query, &["done"])?;
+        let flows = page.ask.get("/v1/flows", &[], &[]).await?;
+        let stats = page.ask.get("/v1/stats", &[], &[]).await?;
+        Ok(starbridge_console::flows(&page.frame, &flows, &stats))
     };
     let made: Result<String, Refusal> = made.await;
     page.answer(made)
@@ -498,7 +404,11 @@ pub async fn settings(page: Page) -> Response {
     let made = async {
         let me = page.ask.get("/v1/me", &[], &[]).await?;
         let stats = page.ask.get("/v1/stats", &[], &[]).await?;
-        Ok(starbridge_console::settings(&page.frame, &me, &stats))
+        let config = match page.frame.may("admin") {
+            true => page.ask.get("/v1/config", &[], &[]).await?,
+            false => Value::Null,
+        };
+        Ok(starbridge_console::settings(&page.frame, &me, &stats, &config))
     };
     let made: Result<String, Refusal> = made.await;
     page.answer(made)

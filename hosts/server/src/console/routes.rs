@@ -1,6 +1,9 @@
 //! The pages' part of the table of routes.
 
-use super::{acts, bulk, export, flow_acts, live, pages, queue_acts, signing_in, view_acts};
+use super::{
+    acts, bulk, export, find, flow_acts, live, pages, questions, queue_acts, schedule_acts, signing_in, strips,
+    view_acts,
+};
 use crate::App;
 use crate::routes::Route;
 use crate::scope::Scope;
@@ -63,7 +66,12 @@ pub const ROUTES: &[Route] = &[
     page("/queues/{queue}", READ, "A queue", || get(pages::queue)),
     page("/keys", READ, "The concurrency keys", || get(pages::keys)),
     page("/schedules", READ, "The schedules", || get(pages::schedules)),
-    page("/inbox", READ, "What asks a person", || get(pages::inbox)),
+    page("/schedules/{name}", READ, "A schedule", || get(schedule_acts::schedule)),
+    page("/find", READ, "Leads to what is called so", || get(find::find)),
+    page("/strips", READ, "The steps of executions of a list", || {
+        get(strips::strips)
+    }),
+    page("/inbox", READ, "What asks a person", || get(questions::inbox)),
     page("/bulk", READ, "The bulk jobs", || get(pages::bulk)),
     page("/bulk/new", OPERATE, "What a bulk job would be for", || {
         get(bulk::preview)
@@ -147,6 +155,9 @@ pub const ROUTES: &[Route] = &[
     ),
     act("/keys/{pool}/{key}/set", ADMIN, "Sets the limit of a key", || {
         post(queue_acts::set_key)
+    }),
+    act("/schedules/{name}/change", ADMIN, "Changes a schedule", || {
+        post(schedule_acts::change)
     }),
     act("/schedules/{name}/pause", OPERATE, "Pauses a schedule", || {
         post(acts::pause_schedule)

@@ -75,6 +75,7 @@ fn waiting_for() -> Value {
         ("step", text()),
         ("path", list(object())),
         ("event", number()),
+        ("request", number()),
         ("attempt", number()),
         ("rollback", flag()),
         ("resource", text()),

@@ -9,7 +9,7 @@ mod views;
 use super::execution::execution;
 use super::forms::{flag, labels, list, number, object, or_null, page, shape, text, time, whole};
 use serde_json::{Map, Value, json};
-use starbridge_node::node::BulkAction;
+use starbridge_node::node::{BulkAction, BulkWait};
 
 /// All codes of problems.
 const CODES: &[&str] = &[
@@ -254,6 +254,7 @@ fn executions() -> Schemas {
         ("input!", object()),
         ("local!", object()),
         ("steps!", list(open_step())),
+        ("stepsLeftOut", number()),
     ]);
     let event =
         json!({"type": "object", "description": "an event of a history; `schemas/history.schema.json` has its form"});
@@ -313,6 +314,7 @@ fn operating() -> Schemas {
                 ("output", object()),
                 ("error", text()),
                 ("cause", text()),
+                ("note", text()),
             ]),
         ),
         ("Skip", shape(&[("cause", text())])),
@@ -545,6 +547,7 @@ fn bulk() -> Schemas {
             "state!",
             json!({"enum": ["collecting", "running", "suspended", "done", "cancelled"]}),
         ),
+        ("waitsFor", json!({"enum": BulkWait::WORDS})),
         ("items!", number()),
         ("open!", number()),
         ("done!", number()),

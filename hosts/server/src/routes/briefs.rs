@@ -5,7 +5,7 @@ use crate::shapes;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::Status;
 use starbridge_node::node::{FineReason, FineReasons, Node};
-use starbridge_ports::{ExecutionRecord, StoreError, WaitingReason};
+use starbridge_ports::{ExecutionRecord, StoreError, TaskLease, WaitingReason};
 use starbridge_runtime::QueueView;
 use std::collections::HashMap;
 
@@ -82,9 +82,13 @@ impl<'a> Briefs<'a> {
         let name = waits.of.clone();
         let task = self.node.store().task_of(id, None)?;
         if let Some((_, Some(lease))) = &task {
+            let lease = TaskLease {
+                worker: self.node.shown_worker(lease.worker.clone()),
+                ..lease.clone()
+            };
             let text = format!("the worker `{}` holds its task in the queue `{name}`", lease.worker);
             let mut brief = brief(WaitingReason::Worker, Some(name), text, None);
-            tell_lease(lease, &mut brief.shape);
+            tell_lease(&lease, &mut brief.shape);
             return Ok(Some(brief));
         }
         let view = match self.queues.get(&name) {

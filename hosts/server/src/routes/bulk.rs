@@ -187,7 +187,7 @@ async fn put(
     }
     let room = app.answers.room_before(0)?;
     let job = aside(&app.node, move |node| node.put_bulk(wanted, &operator)).await?;
-    let shape = job_shape(&job.map_err(refused)?);
+    let shape = job_shape(&app, &job.map_err(refused)?);
     room.write(StatusCode::CREATED, shape.json_len(), move || Ok(shape))
         .await
 }
@@ -267,11 +267,9 @@ fn refused(refusal: BulkRefusal) -> Problem {
         BulkRefusal::NoSuchJob => Problem::missing("NoSuchBulkJob", "there is no such bulk job"),
         BulkRefusal::State(state) => {
             let detail = match state {
-                BulkState::Collecting => {
-                    "the job is still collecting its executions: try again in a moment, or cancel it"
-                }
+                BulkState::Collecting => "the job is collecting its executions",
                 BulkState::Running => "the job is running",
-                BulkState::Suspended => "the job is suspended",
+                BulkState::Suspended | BulkState::Unfinished => "the job is suspended",
                 BulkState::Done | BulkState::Cancelled => "the job is over: make a new one for what is left",
             };
             Problem::conflict("WrongBulkState", detail)
@@ -288,7 +286,7 @@ async fn list(State(app): State<App>, query: Parameters) -> Answer {
     let cursor = query.get("cursor").map(str::to_owned);
     let page = aside(&app.node, move |node| node.bulk_page(cursor.as_deref(), limit)).await?;
     let page = page.map_err(refused)?;
-    let items = page.items.iter().map(job_shape).collect();
+    let items = page.items.iter().map(|job| job_shape(&app, job)).collect();
     let page = shapes::page(items, page.next.map(Value::from));
     app.answers.value(StatusCode::OK, page).await
 }
@@ -297,7 +295,7 @@ async fn list(State(app): State<App>, query: Parameters) -> Answer {
 async fn show(State(app): State<App>, Path(id): Path<String>) -> Answer {
     let job = aside(&app.node, move |node| node.bulk_job(&id)).await?;
     let job = job.map_err(refused)?;
-    app.answers.value(StatusCode::OK, job_shape(&job)).await
+    app.answers.value(StatusCode::OK, job_shape(&app, &job)).await
 }
 
 /// `GET /v1/bulk/{id}/items`
@@ -349,10 +347,10 @@ async fn change(
 ) -> Answer {
     let changed = aside(&app.node, move |node| node.change_bulk(&id, to, &operator)).await?;
     let job = changed.map_err(refused)?;
-    app.answers.value(StatusCode::OK, job_shape(&job)).await
+    app.answers.value(StatusCode::OK, job_shape(&app, &job)).await
 }
 
-fn job_shape(job: &BulkJob) -> Value {
+fn job_shape(app: &App, job: &BulkJob) -> Value {
     let mut shape = Object::new();
     let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));
     set("id", job.id.clone().into());
@@ -361,6 +359,9 @@ fn job_shape(job: &BulkJob) -> Value {
     set("filter", job.filter.clone().into());
     set("by", job.by.clone().into());
     set("state", job.state.as_str().into());
+    if let Some(wait) = app.node.bulk_wait(job) {
+        set("waitsFor", wait.as_str().into());
+    }
     set("items", job.items.into());
     set("open", job.open().into());
     set("done", job.done.into());

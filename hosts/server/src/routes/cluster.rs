@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
 use starbridge_flow::value::{Object, Value};
-use starbridge_node::cluster::{Cluster, DRAINS, drain_mark};
+use starbridge_node::cluster::{Cluster, DRAINS, ShownNode, View, drain_mark};
 use starbridge_node::node::Operator;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::AuditKind;
@@ -37,7 +37,7 @@ pub(super) const ROUTES: &[Route] = &[
         answers: &[
             (202, "it was told", Some("DrainedNode")),
             (404, "there is no such node", Some("Problem")),
-            (409, "no other node can take the store", Some("Problem")),
+            (409, "no other node is to take the store", Some("Problem")),
         ],
         handler: Some(|| post(drain)),
     },
@@ -68,8 +68,7 @@ async fn drain(
     let node = view.nodes.iter().find(|node| node.name == name).ok_or_else(missing)?;
     let owns = view.owner.as_deref() == Some(&node.process);
     if owns && !view.has_other(&node.process) {
-        let detail = format!("no other node can take the store from `{name}`: start one first");
-        return Err(Problem::conflict("NoOtherNode", detail));
+        return Err(no_other_node(&view, node));
     }
     let mark = drain_mark(&node.process, app.node.now());
     let entry = app.node.audit_entry(&operator, "drain", AuditKind::Node, &name);
@@ -82,6 +81,25 @@ async fn drain(
     told.insert("name".into(), Value::from(name));
     told.insert("owner".into(), Value::from(owns));
     Ok(shapes::json(StatusCode::ACCEPTED, Value::from(told).to_json()))
+}
+
+/// A node that was drained takes the store only if there is no owner: it would else come back to whoever was to be free of it.
+fn no_other_node(view: &View, owner: &ShownNode) -> Problem {
+    let drained = view
+        .nodes
+        .iter()
+        .find(|node| node.process != owner.process && node.drained.is_some());
+    let detail = match drained {
+        Some(drained) => format!(
+            "no other node is to take the store from `{}`: `{}` was told to leave its work to others; start that one again, or another one, first",
+            owner.name, drained.name
+        ),
+        None => format!(
+            "no other node can take the store from `{}`: start one first",
+            owner.name
+        ),
+    };
+    Problem::conflict("NoOtherNode", detail)
 }
 
 fn nothing() -> Value {

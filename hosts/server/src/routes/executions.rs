@@ -10,6 +10,7 @@ use crate::answers::{Found, Room, aside, find};
 use crate::caller::Caller;
 use crate::scope::Scope;
 use crate::shapes;
+use crate::under_way;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -123,9 +124,33 @@ fn wait_permit(app: &App, wait: u64) -> Answer<Option<WaitPermit>> {
 /// An execution, with the status of the answer and room to show it.
 type Shown = (StatusCode, Found, Room);
 
+/// How often a start is tried whose key or name belongs to executions that are deleted meanwhile.
+const BEGIN_TRIES: usize = 5;
+
 /// Starts an execution, or finds the one that the same request has started before.
 async fn begin(app: &App, caller: &Caller, request: StartRequest, wait: u64, room: Room) -> Answer<Shown> {
     let _permit = wait_permit(app, wait)?;
+    let mut room = Some(room);
+    for _ in 0..BEGIN_TRIES {
+        let room = match room.take() {
+            Some(room) => room,
+            None => app.answers.room_before(request.input.json_len())?,
+        };
+        if let Some(shown) = begin_or_find(app, caller, request.clone(), wait, room).await? {
+            return Ok(shown);
+        }
+    }
+    Err(Problem::busy())
+}
+
+/// The same once. `None`: the execution that has the key or the name was deleted before it could be shown.
+async fn begin_or_find(
+    app: &App,
+    caller: &Caller,
+    request: StartRequest,
+    wait: u64,
+    room: Room,
+) -> Answer<Option<Shown>> {
     if let Some(known) = known_start(app, &request)? {
         return same(app, caller, &request, known, wait, room).await;
     }
@@ -137,7 +162,7 @@ async fn begin(app: &App, caller: &Caller, request: StartRequest, wait: u64, roo
                 None => (Found::Live(start.snapshot), room),
                 Some(end) => ended(app, start.snapshot.execution, end, wait, room).await?,
             };
-            Ok((StatusCode::CREATED, found, room))
+            Ok(Some((StatusCode::CREATED, found, room)))
         }
         Err(StartFailure::Exists(known)) => same(app, caller, &again, known, wait, room).await,
         Err(StartFailure::Refused(StartError::NoSuchFlow)) => Err(match again.version {
@@ -240,13 +265,23 @@ pub(super) fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
 }
 
 /// The execution with that key or that name, waiting, running or ended, if it was started with the
-/// same input (and version, if the request gives one).
-async fn same(app: &App, caller: &Caller, request: &StartRequest, id: Text, wait: u64, room: Room) -> Answer<Shown> {
-    let (kept, room) = find(app, id, room).await?;
+/// same input (and version, if the request gives one). `None` if it was deleted meanwhile.
+async fn same(
+    app: &App,
+    caller: &Caller,
+    request: &StartRequest,
+    id: Text,
+    wait: u64,
+    room: Room,
+) -> Answer<Option<Shown>> {
+    let (kept, room) = match find(app, id, room).await {
+        Err(problem) if problem.code() == "NoSuchExecution" => return Ok(None),
+        found => found?,
+    };
     let keyed = request.once_key.is_some() && request.once_key == kept.record.once_key;
     if keyed && app.access.may(caller.0.as_deref(), Scope::Read) {
         let (found, room) = wait_for_end(app, kept, wait, room).await?;
-        return Ok((StatusCode::OK, found, room));
+        return Ok(Some((StatusCode::OK, found, room)));
     }
     let id = kept.execution.clone();
     let taken = || {
@@ -268,7 +303,7 @@ async fn same(app: &App, caller: &Caller, request: &StartRequest, id: Text, wait
     let (found, room) = wait_for_end(app, kept, wait, room).await?;
     // A key may be guessed: it shows nobody else's data.
     let found = if same { found } else { Found::Withheld(Box::new(found)) };
-    Ok((StatusCode::OK, found, room))
+    Ok(Some((StatusCode::OK, found, room)))
 }
 
 /// The execution when it has ended, or when this many seconds have passed.
@@ -285,7 +320,10 @@ async fn wait_for_end(app: &App, kept: StoredExecution, wait: u64, mut room: Roo
 }
 
 async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64, room: Room) -> Answer<(Found, Room)> {
-    match tokio::time::timeout(Duration::from_secs(wait), end).await {
+    let waiting = under_way::waits();
+    let end = tokio::time::timeout(Duration::from_secs(wait), end).await;
+    drop(waiting);
+    match end {
         Ok(Ok(ended)) => Ok((Found::Live(ended), room)),
         // It had ended before, or it has not ended yet.
         Ok(Err(_)) | Err(_) => {

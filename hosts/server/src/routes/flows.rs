@@ -220,7 +220,14 @@ pub async fn change(
     let known = name.clone();
     super::aside(&app.node, move |node| versions_of(&node.store().flows()?, &known, true)).await??;
     let flow = Text::from(name.as_str());
-    app.node.set_flow(&flow, max_running, paused, &operator).await?;
+    let of = name.clone();
+    let before = super::aside(&app.node, move |node| governing(node, &of)).await??;
+    // What is so already is not done again: the audit list has what changed something.
+    let same = max_running.is_none_or(|limit| limit == before.set)
+        && paused.is_none_or(|paused| paused == before.paused.is_some());
+    if !same {
+        app.node.set_flow(&flow, max_running, paused, &operator).await?;
+    }
     let governed = super::aside(&app.node, move |node| governing(node, &name)).await??;
     let mut shape: Object = [("name".into(), Value::from(flow))].into_iter().collect();
     show_limits(&mut shape, &governed);

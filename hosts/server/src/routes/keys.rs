@@ -15,7 +15,7 @@ use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::{Body, Query};
 use starbridge_node::node::{Operator, ShownKey};
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::{KeyView, PoolKey};
+use starbridge_ports::{FLOW_POOL, KeyView, PoolKey};
 
 /// The routes of concurrency keys.
 pub(super) const ROUTES: &[Route] = &[
@@ -119,10 +119,11 @@ fn pool_key(pool: &str, key: &str) -> Answer<PoolKey> {
 /// A key whose limit may be set. Those of a pool with `@` belong to the server.
 fn settable(pool: &str, key: &str) -> Answer<PoolKey> {
     if pool.starts_with('@') {
-        let detail = format!(
-            "keys of the pool {} can't be set: `PATCH /v1/flows/{{name}}` limits and pauses a flow",
-            quoted(pool)
-        );
+        let own = match pool {
+            FLOW_POOL => "`starbridge flow set` limits and pauses a flow",
+            _ => "they belong to the server, which lets one run of a schedule begin after the other",
+        };
+        let detail = format!("keys of the pool {} can't be set: {own}", quoted(pool));
         return Err(Problem::bad(detail));
     }
     if key.contains(char::is_control) {
@@ -206,7 +207,7 @@ pub async fn put(
     let key = settable(&pool, &key)?;
     let limit = limit_of(&body.read(&["limit"]).await?, "limit")?;
     let limit = limit.ok_or_else(|| Problem::bad("`limit` is missing: a whole number from 0"))?;
-    app.node.set_key(key.clone(), Some(limit), &operator).await?;
+    change(&app, &key, Some(limit), &operator).await?;
     let found = super::aside(&app.node, move |node| node.shown_key(&key)).await??;
     app.answers.value(StatusCode::OK, with_holders(&found)).await
 }
@@ -220,8 +221,18 @@ pub async fn unset(
     admission_needed(&app)?;
     let key = settable(&pool, &key)?;
     known(&app, key.clone()).await?;
-    app.node.set_key(key, None, &operator).await?;
+    change(&app, &key, None, &operator).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Sets or unsets a limit. What is so already is not done again: the audit list has what changed something.
+async fn change(app: &App, key: &PoolKey, limit: Option<u64>, operator: &Operator) -> Answer<()> {
+    let of = key.clone();
+    let (kept, _) = super::aside(&app.node, move |node| node.store().kept_key(&of)).await??;
+    if kept.set != limit {
+        app.node.set_key(key.clone(), limit, operator).await?;
+    }
+    Ok(())
 }
 
 fn shape(view: &KeyView) -> Object {

@@ -27,16 +27,14 @@ use starbridge_runtime::Reply;
 /// `POST /v1/executions/{id}/stop`
 pub async fn stop(
     State(app): State<App>,
-    Extension(Caller(caller)): Extension<Caller>,
     Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
     mut body: Sent,
 ) -> Answer {
     let body = body.read(&["error", "cause", "rollback"]).await?;
     let error = body.text("error")?.map(|error| error.to_string());
-    let caller = caller.map(|name| name.to_string());
     let rollback = body.flag("rollback")?.unwrap_or(false);
-    let stop = signals::stop(caller, error, cause(&body)?, rollback);
+    let stop = signals::stop(Some(operator.by.to_string()), error, cause(&body)?, rollback);
     let audit = audit(&app, &operator, "stop", &id, &body);
     give(&app, &id, stop, audit).await
 }
@@ -44,7 +42,6 @@ pub async fn stop(
 /// `POST /v1/executions/{id}/redrive`
 pub async fn redrive(
     State(app): State<App>,
-    Extension(Caller(caller)): Extension<Caller>,
     Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
     mut body: Sent,
@@ -59,7 +56,7 @@ pub async fn redrive(
         None => Vec::new(),
         Some(inputs) => read_inputs(inputs)?,
     };
-    let by = caller.map(|name| name.to_string());
+    let by = Some(operator.by.to_string());
     let mut audit = audit(&app, &operator, "redrive", &id, &body);
     if !inputs.is_empty() {
         let edited: Vec<Value> = inputs.iter().map(|edited| edited.event.0.into()).collect();
@@ -212,7 +209,7 @@ async fn not_manual(app: &App, id: String, event: EventId) -> Answer<Problem> {
     let resolved = offload::work(usize::MAX, move || node.resolved_step(&id, event)).await??;
     Ok(match resolved {
         None => {
-            let detail = "the step does not wait for an operator: `GET …/steps?status=manual` lists those that do";
+            let detail = "the step does not wait for an operator: `starbridge show --steps` shows which do";
             Problem::new(StatusCode::CONFLICT, "NotManual", detail)
         }
         Some(first) => {

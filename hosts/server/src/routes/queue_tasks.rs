@@ -51,7 +51,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// An input that has more bytes is not shown here.
 const INPUT_BYTES: usize = 16 * 1024;
-/// A state after more events is not folded to find a dead task's input.
+/// To find the inputs of the dead tasks on a page, no more events are folded together.
 const FOLDED_EVENTS: u64 = 10_000;
 
 /// `GET /v1/queues/{queue}/tasks`
@@ -94,7 +94,7 @@ fn held(node: &Node, queue: &str, limit: usize) -> Result<Vec<Value>, StoreError
         .map(|(task, lease)| {
             let TaskLease { worker, held, .. } = lease;
             let mut shape = shape(node, task)?;
-            shape.insert("worker".into(), worker.clone().into());
+            shape.insert("worker".into(), node.shown_worker(worker.clone()).into());
             shape.insert("heldTime".into(), held.to_string().into());
             let until = node.lease_until((task.execution.clone(), task.call));
             if let Some(until) = until {
@@ -142,29 +142,27 @@ fn with_input(shape: &mut Object, input: Option<Value>) {
 }
 
 fn dead(node: &Node, tasks: &[DeadTask]) -> Answer<Vec<Value>> {
+    let mut left = FOLDED_EVENTS;
     let shape = |task: &DeadTask| {
         let shape = dead_shape(task, node.store().record(&task.execution)?);
         let mut shape = shape.as_object().cloned().unwrap_or_default();
-        with_input(&mut shape, dead_input(node, task));
+        with_input(&mut shape, dead_input(node, task, &mut left));
         Ok(shape.into())
     };
     tasks.iter().map(shape).collect()
 }
 
 /// What a dead task was called with: its parameters, or the input of its step. Unknown, where several visits of that step were
-/// open.
-fn dead_input(node: &Node, task: &DeadTask) -> Option<Value> {
+/// open, or where finding it takes more events than are left.
+fn dead_input(node: &Node, task: &DeadTask, left: &mut u64) -> Option<Value> {
     let called = node.written_event(&task.execution, task.call).ok()?;
     if let Some(params) = called.get("detail").and_then(|detail| detail.get("params")) {
         return Some(params.clone());
     }
-    if task.call.0 > FOLDED_EVENTS {
-        return None;
-    }
-    let state = node.state_at(&task.execution, Some(task.call)).ok()?;
-    let open = state.get("steps")?.as_array()?.values().iter();
+    *left = left.checked_sub(task.call.0)?;
+    let open = node.steps_open_at(&task.execution, task.call).ok()?;
     let same = |open: &&Value| open.get("step").and_then(Value::as_str) == Some(task.step.as_str());
-    let mut same = open.filter(same);
+    let mut same = open.iter().filter(same);
     let only = same.next().filter(|_| same.next().is_none())?;
     only.get("input").cloned()
 }

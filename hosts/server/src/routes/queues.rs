@@ -5,6 +5,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::scope::Scope;
 use crate::shapes;
+use crate::under_way;
 use axum::Extension;
 use axum::extract::{Path, Query as Parameters, State};
 use axum::http::StatusCode;
@@ -210,7 +211,10 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
         lease: lease.map(Millis::from_secs),
         patience: Duration::from_secs(patience),
     };
-    let tasks = app.node.hold(request).await?;
+    let waiting = under_way::waits();
+    let held = app.node.hold(request).await;
+    drop(waiting);
+    let tasks = held?;
     let tasks = format!("{{\"tasks\":[{}]}}", tasks.join(","));
     app.answers.written(StatusCode::OK, tasks)
 }

@@ -45,7 +45,9 @@ async fn report(
     mut body: Sent,
 ) -> Answer {
     let event = entered(&event)?;
-    let body = body.read(&["action", "output", "error", "cause"]).await?;
+    let body = body.read(&["action", "output", "error", "cause", "note"]).await?;
+    // The audit list has it: it is the operator's, not a part of what is reported.
+    body.text("note")?;
     let report = read_report(&body)?;
     let mut entry = audit(&app, &operator, "report", &id, &body);
     entry.detail.insert("event".into(), event.into());

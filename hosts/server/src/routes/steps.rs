@@ -8,15 +8,16 @@ use crate::shapes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
-use starbridge_flow::graph::{Budget, Root, StepKind};
+use starbridge_flow::graph::{Budget, Flow, Root, StepKind};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::http::reading::Query;
 use starbridge_node::node::Node;
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_node::visits::{ChildStatus, Row, STEP_STATUSES, Span, SpanKind, VisitFilter, Visits};
+use starbridge_node::visits::{ChildStatus, Children, Row, STEP_STATUSES, Span, SpanKind, VisitFilter, Visits};
 use starbridge_runtime::QueueView;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
@@ -129,10 +130,10 @@ async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parameters
         let folded = make_of.folds.get(node, &id, at)?;
         let visits = folded.visits();
         let (rows, next) = match visits.is_full() {
-            false => visits.page(&filter, limit),
+            false => visits.page(&folded.flow, &filter, limit),
             true => long(node, &id, &folded, &filter, limit)?,
         };
-        let items = told(node, &id, rows, &queues);
+        let items = told(node, &id, &folded.flow, rows, &queues);
         Ok::<_, Problem>(shapes::page(items, next.map(Value::from)))
     };
     app.answers.room().write_all(StatusCode::OK, make).await
@@ -150,13 +151,12 @@ fn long(node: &Node, id: &str, folded: &Folded, filter: &VisitFilter, limit: usi
         event.id < last
     })?;
     let ended = folded.ended.then(|| visits.time());
-    let (mut rows, next) = visits.into_rows(ended);
-    rows.retain(|row| filter.has(row));
-    Ok((rows, next))
+    let (rows, next) = visits.into_rows(ended);
+    Ok((filter.of(&folded.flow, rows), next))
 }
 
 /// Rows in the form of the API.
-fn told(node: &Node, id: &str, rows: Vec<Row>, queues: &HashMap<Text, QueueView>) -> Vec<Value> {
+fn told(node: &Node, id: &str, flow: &Flow, rows: Vec<Row>, queues: &HashMap<Text, QueueView>) -> Vec<Value> {
     let task = |call: EventId| (Text::from(id), call);
     let waiting = rows.iter().filter_map(Row::awaited_worker);
     let holders = node.holders(waiting.map(|(call, _)| task(call)).collect());
@@ -164,7 +164,7 @@ fn told(node: &Node, id: &str, rows: Vec<Row>, queues: &HashMap<Text, QueueView>
         Some((worker, since)) => Some(format!("`{worker}` has it since {since}")),
         None => queues.get(queue).map(queue_in_words),
     };
-    rows.into_iter().map(|row| row.into_value(standing)).collect()
+    rows.into_iter().map(|row| row.into_value(flow, standing)).collect()
 }
 
 fn status(query: &Query) -> Answer<Option<String>> {
@@ -212,7 +212,7 @@ pub(super) fn entered(event: &str) -> Answer<u64> {
 }
 
 /// The visit that an event entered.
-pub(super) fn row_of(visits: &Visits, event: u64) -> Answer<&Row> {
+pub(super) fn row_of(visits: &Visits, event: u64) -> Answer<Arc<Row>> {
     visits.row(event).ok_or_else(|| {
         let detail = match visits.is_full() {
             true => format!("event {event} enters no step, or the history is too long to look into its visits"),
@@ -244,14 +244,14 @@ async fn visit(State(app): State<App>, Path((id, event)): Path<(String, String)>
         }
         let last = row.spans().iter().rfind(|span| span.kind == SpanKind::Attempt);
         let event_of_last = last.map(|span| span.call.as_ref().map_or(span.event, |(call, _)| *call));
-        if let Some(input) = event_of_last.and_then(|event| open_input(node, &id, event, row)) {
+        if let Some(input) = event_of_last.and_then(|event| open_input(node, &id, event, &folded.flow, &row)) {
             attempts = attempts
                 .into_iter()
                 .map(|tried| with_input(tried, &input, most))
                 .collect();
         }
         let left_out = row.spans_left_out();
-        let mut shape = match told(node, &id, vec![row.clone()], &queues).pop() {
+        let mut shape = match told(node, &id, &folded.flow, vec![Row::clone(&row)], &queues).pop() {
             Some(Value::Object(shape)) => shape,
             _ => Object::new(),
         };
@@ -269,14 +269,16 @@ const FOLDED_EVENTS: u64 = 100_000;
 
 /// The input of a step whose mappings made none: the state's input for it at the end of the turn
 /// with that event. `None` if the visit was over by then.
-fn open_input(node: &Node, id: &str, event: EventId, row: &Row) -> Option<Value> {
+fn open_input(node: &Node, id: &str, event: EventId, flow: &Flow, row: &Row) -> Option<Value> {
     if event.0 > FOLDED_EVENTS {
         return None;
     }
-    let state = node.state_at(id, Some(event)).ok()?;
-    let open = state.get("steps")?.as_array()?.values().iter();
-    let mut open = open.filter(|open| open.get("step").and_then(Value::as_str) == Some(row.step()));
-    let same = open.find(|open| open.get("path") == Some(row.path()))?;
+    let open = node.steps_open_at(id, event).ok()?;
+    let path = row.path(flow);
+    let mut open = open
+        .iter()
+        .filter(|open| open.get("step").and_then(Value::as_str) == Some(row.step()));
+    let same = open.find(|open| open.get("path") == Some(&path))?;
     same.get("input").cloned()
 }
 
@@ -345,9 +347,11 @@ async fn iterations(State(app): State<App>, Path(id): Path<String>, query: Param
         let folded = make_of.folds.get(&make_of.node, &id, at)?;
         let visits = folded.visits();
         let row = row_of(&visits, event)?;
-        let known = row.children().and_then(|children| children.total);
-        let total = known.or_else(|| items_of(&make_of.node, &id, &folded, row));
-        Ok::<_, Problem>(map(row, total, wanted, after, limit))
+        let children = visits.children(event);
+        let known = children.and_then(|children| children.total);
+        let total = known.or_else(|| items_of(&make_of.node, &id, &folded, &row));
+        let asked = Asked { wanted, after, limit };
+        Ok::<_, Problem>(map(&row, children, total, &asked))
     };
     app.answers.room().write_all(StatusCode::OK, make).await
 }
@@ -357,7 +361,7 @@ fn items_of(node: &Node, id: &str, folded: &Folded, row: &Row) -> Option<u64> {
     let Some(StepKind::Foreach(foreach)) = folded.flow.step(row.number()).map(|step| &step.kind) else {
         return None;
     };
-    let input = open_input(node, id, folded.fold.last, row)?;
+    let input = open_input(node, id, folded.fold.last, &folded.flow, row)?;
     let found = foreach
         .collection
         .find(Root::Object(input.as_object()?), &Budget::unlimited());
@@ -375,11 +379,18 @@ fn child_status(word: &str) -> Answer<ChildStatus> {
     })
 }
 
+/// Which children are listed.
+struct Asked {
+    wanted: Option<ChildStatus>,
+    after: u64,
+    limit: usize,
+}
+
 /// The map of a composite's children: a letter for each, in order.
-fn map(row: &Row, total: Option<u64>, wanted: Option<ChildStatus>, after: u64, limit: usize) -> Value {
+fn map(row: &Row, children: Option<&Children>, total: Option<u64>, asked: &Asked) -> Value {
+    let Asked { wanted, after, limit } = *asked;
     let (mut letters, mut counts, mut items) = (String::new(), [0_u64; ChildStatus::ALL.len()], Vec::new());
     let mut next = None;
-    let children = row.children();
     let known = children.map_or(0, |children| children.len() as u64);
     let unknown = total.unwrap_or(known).saturating_sub(known);
     let each = children.into_iter().flat_map(|children| children.each());

@@ -7,12 +7,14 @@ use crate::scope::Scope;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
+use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::http::reading::Query;
 use starbridge_node::problem::{Answer, Problem};
-use starbridge_node::visits::{Row, SpanEnd, Visits};
+use starbridge_node::visits::{Outline, Row, SpanEnd, Spanned, Visits};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
@@ -55,13 +57,11 @@ async fn timeline(State(app): State<App>, Path(id): Path<String>, query: Paramet
         let is_now = folded.fold.last == folded.end && !folded.ended;
         let now = if is_now { make_of.node.now() } else { visits.time() };
         let window = Window {
-            from: from
-                .or_else(|| visits.rows().map(Row::entered_time).min())
-                .unwrap_or(now),
+            from: from.or_else(|| first_entered(&visits)).unwrap_or(now),
             to: to.unwrap_or(now),
             now,
         };
-        Ok::<_, Problem>(window.shown(&visits, after, lanes))
+        Ok::<_, Problem>(window.shown(&folded.flow, &visits, after, lanes))
     };
     app.answers.room().write_all(StatusCode::OK, make).await
 }
@@ -88,27 +88,34 @@ impl Window {
         self.has(row.entered_time(), end)
     }
 
-    fn shown(&self, visits: &Visits, after: u64, most: usize) -> Value {
-        let crowded: Vec<&Row> = visits
-            .rows()
-            .filter(|row| row.children().is_some_and(|children| children.len() > CHILDREN))
-            .collect();
-        let around = |row: &Row| crowded.iter().copied().find(|composite| is_inside(row, composite));
+    fn shown(&self, flow: &Flow, visits: &Visits, after: u64, most: usize) -> Value {
+        let crowded = visits.composites().filter(|(_, children)| children.len() > CHILDREN);
+        let crowded: Vec<Arc<Row>> = crowded.filter_map(|(event, _)| visits.row(event)).collect();
         let mut lanes = Vec::new();
         let mut next = None;
-        for row in visits.rows().filter(|row| row.event() > after && self.has_row(row)) {
-            if around(row).is_some() {
+        'all: for block in visits.blocks_after(after) {
+            let outline = block.outline();
+            if outline.is_some_and(|block| crowded.iter().any(|composite| block.is_inside(composite))) {
                 continue;
             }
-            if lanes.len() == most {
-                next = lanes.last().map(|(event, _)| *event);
-                break;
+            let rows = block.rows();
+            for row in rows.iter().filter(|row| row.event() > after && self.has_row(row)) {
+                if crowded.iter().any(|composite| is_inside(row, composite)) {
+                    continue;
+                }
+                if lanes.len() == most {
+                    next = lanes.last().map(|(event, _)| *event);
+                    break 'all;
+                }
+                let mut lane = self.lane(flow, row);
+                if let Some(children) = visits.children(row.event()) {
+                    lane.insert("children".into(), (children.len() as u64).into());
+                    if children.len() > CHILDREN {
+                        lane.insert("bands".into(), self.bands(visits, row).into());
+                    }
+                }
+                lanes.push((row.event(), lane));
             }
-            let mut lane = self.lane(row);
-            if crowded.iter().any(|composite| composite.event() == row.event()) {
-                lane.insert("bands".into(), self.bands(visits, row).into());
-            }
-            lanes.push((row.event(), lane));
         }
         let lanes: Vec<Value> = lanes.into_iter().map(|(_, lane)| lane.into()).collect();
         let mut shape = Object::new();
@@ -119,7 +126,7 @@ impl Window {
         shape.into()
     }
 
-    fn lane(&self, row: &Row) -> Object {
+    fn lane(&self, flow: &Flow, row: &Row) -> Object {
         let spans = row.spans().iter();
         let spans = spans.filter(|span| self.has(span.from, span.until(self.now)));
         let spans: Vec<Value> = spans.map(|span| span.to_value()).collect();
@@ -127,41 +134,42 @@ impl Window {
         let mut set = |key: &str, value: Value| drop(lane.insert(key.into(), value));
         set("event", row.event().into());
         set("step", Text::from(row.step()).into());
-        set("path", row.path().clone());
+        set("path", row.path(flow));
         set("status", Text::from(row.status()).into());
         set("enteredTime", row.entered_time().to_string().into());
         let ended = row.ended_time().map(|ended| ended.to_string().into());
         set("endedTime", ended.unwrap_or_default());
         set("spans", spans.into());
-        if let Some(children) = row.children() {
-            set("children", (children.len() as u64).into());
-        }
         lane
+    }
+
+    /// The part of the window that a time is in.
+    fn band(&self, time: Timestamp) -> u64 {
+        let whole = self.to.since(self.from).0.max(1);
+        (time.since(self.from).0.saturating_mul(BANDS) / whole).min(BANDS - 1)
     }
 
     /// How many visits inside a composite were open, and how many of these failed, in each part of
     /// the window.
     fn bands(&self, visits: &Visits, composite: &Row) -> Vec<Value> {
-        let whole = self.to.since(self.from).0.max(1);
-        let band = |time: Timestamp| time.since(self.from).0.saturating_mul(BANDS) / whole;
         let mut counts = vec![(0_u64, 0_u64); usize::try_from(BANDS).unwrap_or(0)];
-        let inside = visits.rows().filter(|row| is_inside(row, composite));
-        for row in inside {
-            // A visit with several spans in a band counts once.
-            let mut met = BTreeMap::new();
-            for span in row.spans() {
-                let until = span.until(self.now);
-                if self.has(span.from, until) {
-                    let last = band(until).min(BANDS - 1);
-                    for at in band(span.from).min(last)..=last {
-                        *met.entry(at).or_insert(false) |= span.end == SpanEnd::Failed;
-                    }
-                }
+        let mut count = |at: u64, all: u64, failed: u64| {
+            if let Some(count) = counts.get_mut(usize::try_from(at).unwrap_or(usize::MAX)) {
+                count.0 += all;
+                count.1 += failed;
             }
-            for (at, failed) in met {
-                if let Some(count) = counts.get_mut(usize::try_from(at).unwrap_or(usize::MAX)) {
-                    count.0 += 1;
-                    count.1 += u64::from(failed);
+        };
+        for block in visits.blocks_after(composite.event()) {
+            let whole = block.outline().filter(|outline| outline.is_inside(composite));
+            // Most blocks are short: all of it is in one band.
+            if let Some(spans) = whole.and_then(|outline| self.in_one_band(outline)) {
+                count(self.band(spans.from), spans.rows, spans.failed);
+                continue;
+            }
+            let rows = block.rows();
+            for row in rows.iter().filter(|row| is_inside(row, composite)) {
+                for (at, failed) in self.met(row) {
+                    count(at, 1, u64::from(failed));
                 }
             }
         }
@@ -170,14 +178,42 @@ impl Window {
             .map(|(all, failed)| Value::from(vec![all.into(), failed.into()]));
         each.collect()
     }
+
+    /// The spans of a block, if all are in the window and in the same band.
+    fn in_one_band(&self, block: &Outline) -> Option<Spanned> {
+        let spans = block.spans()?;
+        let is_one = spans.from >= self.from && spans.to <= self.to && self.band(spans.from) == self.band(spans.to);
+        is_one.then_some(spans)
+    }
+
+    /// The bands of a visit, and whether it failed there. With several spans in a band it counts once.
+    fn met(&self, row: &Row) -> BTreeMap<u64, bool> {
+        let mut met = BTreeMap::new();
+        for span in row.spans() {
+            let until = span.until(self.now);
+            if self.has(span.from, until) {
+                let last = self.band(until);
+                for at in self.band(span.from).min(last)..=last {
+                    *met.entry(at).or_insert(false) |= span.end == SpanEnd::Failed;
+                }
+            }
+        }
+        met
+    }
+}
+
+/// When the first visit began.
+fn first_entered(visits: &Visits) -> Option<Timestamp> {
+    let entered = visits.blocks_after(0).filter_map(|block| match block.outline() {
+        Some(outline) => Some(outline.entered()),
+        None => block.rows().iter().map(|row| row.entered_time()).min(),
+    });
+    entered.min()
 }
 
 /// Whether a visit is inside a composite: its path is longer by an item of the composite's step.
 fn is_inside(row: &Row, composite: &Row) -> bool {
-    let (Some(path), Some(around)) = (row.path().as_array(), composite.path().as_array()) else {
-        return false;
-    };
-    let (path, around) = (path.values(), around.values());
-    let item = path.get(around.len()).and_then(|item| item.get("step")?.as_str());
-    path.starts_with(around) && item == Some(composite.step()) && row.event() > composite.event()
+    let (path, around) = (row.place().items(), composite.place().items());
+    let step = path.get(around.len()).map(|item| item.step);
+    path.starts_with(around) && step == Some(composite.number()) && row.event() > composite.event()
 }

@@ -4,7 +4,8 @@ use super::keys::set_limit;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::node::full_keys;
 use starbridge_ports::{
-    ExecutionRecord, FLOW_POOL, KeyView, OpenDependency, PoolKey, Store, StoreError, Waiter, WaitingReason,
+    ExecutionRecord, FLOW_POOL, KeyView, OpenDependency, PoolKey, SCHEDULE_POOL, Store, StoreError, Waiter,
+    WaitingReason,
 };
 
 /// How many holders of a key, and how many open dependencies, are shown.
@@ -101,7 +102,10 @@ fn dependencies(store: &dyn Store, id: &str, waiter: &Waiter) -> Result<Told, St
 fn parked(store: &dyn Store, waiter: &Waiter, key: &PoolKey) -> Result<Told, StoreError> {
     let view = store.key(key)?;
     let position = store.waiters_before(key, waiter.place(), MAX_POSITION)? + 1;
-    let place = format!("it is number {position} in line");
+    let place = match position > MAX_POSITION {
+        true => "more than 10,000 are before it in line".to_owned(),
+        false => format!("it is number {position} in line"),
+    };
     let mut told = at_key(store, &view, &place)?;
     told.members.insert("position".into(), position.into());
     let others = full_keys(store, waiter)?
@@ -154,6 +158,7 @@ fn at_key(store: &dyn Store, view: &KeyView, place: &str) -> Result<Told, StoreE
     let holders = store.holders(&view.kept.key, SHOWN)?;
     let mut told = match view.kept.key.pool.as_str() {
         FLOW_POOL => of_flow(view, place),
+        SCHEDULE_POOL => of_schedule(view, holders.first(), place),
         _ => of_key(view, place),
     };
     told.members.insert("limit".into(), set_limit(view.kept.limit()));
@@ -181,6 +186,21 @@ fn of_key(view: &KeyView, place: &str) -> Told {
             quoted_word(key),
             limit.max(view.held) + 1
         )),
+        members: members.into_iter().collect(),
+    }
+}
+
+/// In the line of a schedule, whose limit nobody can set: the run before it has to end.
+fn of_schedule(view: &KeyView, holder: Option<&Text>, place: &str) -> Told {
+    let PoolKey { pool, key } = &view.kept.key;
+    let members = [
+        ("pool".into(), Value::from(pool.clone())),
+        ("key".into(), key.clone().into()),
+    ];
+    Told {
+        reason: WaitingReason::Key,
+        text: format!("another run of the schedule `{key}` has not ended; {place}"),
+        act: holder.map(|holder| format!("starbridge why {holder}")),
         members: members.into_iter().collect(),
     }
 }

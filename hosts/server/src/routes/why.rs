@@ -9,7 +9,9 @@ use crate::shapes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
+use starbridge_flow::graph::Flow;
 use starbridge_flow::value::{Object, Text, Value};
+use starbridge_machine::history::write_path;
 use starbridge_machine::{EventId, Status};
 use starbridge_node::node::{Node, QueryError};
 use starbridge_node::problem::{Answer, Problem};
@@ -119,18 +121,19 @@ impl Asked<'_> {
                 }
                 Ok(told)
             }
-            _ => self.of_steps(id, of_record.filter(|_| record.paused.is_some()), depth),
+            _ => self.of_steps(id, record, of_record.filter(|_| record.paused.is_some()), depth),
         }
     }
 
     /// The reasons of an execution that has begun. `of_record` is the pause, if there is one.
-    fn of_steps(&self, id: &str, of_record: Option<Value>, depth: u32) -> Answer<Told> {
+    fn of_steps(&self, id: &str, record: &ExecutionRecord, of_record: Option<Value>, depth: u32) -> Answer<Told> {
         let mut visits = Visits::new(VISITS);
         self.node.each_event(id, |flow, event| {
             visits.see(flow, event);
             true
         })?;
         let (rows, _) = visits.into_rows(None);
+        let flow = self.node.flow_of(id, record)?;
         let mut waits: Vec<OpenWait> = rows.iter().filter_map(Row::open_wait).collect();
         let task = |call: EventId| (Text::from(id), call);
         let tasks = waits.iter().filter(|wait| wait.reason == WaitingReason::Queue);
@@ -156,7 +159,7 @@ impl Asked<'_> {
             // without end.
             let depth = if number == 0 { depth } else { 0 };
             let holder = wait.call.and_then(|call| holders.get(&task(call)));
-            let mut shape = common(&wait);
+            let mut shape = common(&flow, &wait);
             match (wait.reason, holder) {
                 (WaitingReason::Worker, Some((worker, held))) => {
                     set(&mut shape, "worker", worker.clone());
@@ -239,13 +242,16 @@ fn say(shape: &mut Object, text: String, act: Option<String>) {
 }
 
 /// The common members of every open step.
-fn common(wait: &OpenWait) -> Object {
+fn common(flow: &Flow, wait: &OpenWait) -> Object {
     let mut shape = Object::new();
     set(&mut shape, "reason", wait.reason.as_str());
     set(&mut shape, "since", wait.since.to_string());
     set(&mut shape, "step", wait.step.clone());
-    set(&mut shape, "path", wait.path.clone());
+    set(&mut shape, "path", write_path(flow, &wait.path));
     set(&mut shape, "event", wait.event.0);
+    if let Some(request) = wait.request {
+        set(&mut shape, "request", request.0);
+    }
     set(&mut shape, "attempt", wait.attempt);
     if let Some(until) = wait.until {
         set(&mut shape, "until", until.to_string());
@@ -274,7 +280,10 @@ fn of_step(id: &str, wait: &OpenWait, shape: &mut Object) {
     let (text, act) = match wait.reason {
         WaitingReason::Manual => (
             format!("`{step}` waits for an operator's decision"),
-            Some(format!("starbridge resolve {id} retry --event {}", wait.event.0)),
+            Some(format!(
+                "starbridge resolve {id} retry --event {}",
+                wait.request.unwrap_or(wait.event).0
+            )),
         ),
         WaitingReason::Callback => (
             format!("`{step}` waits for a report with its task token; `{resource}` was called"),

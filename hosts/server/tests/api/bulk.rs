@@ -254,6 +254,84 @@ pub async fn bulk_job_is_suspended_resumed_and_cancelled() {
 }
 
 #[tokio::test]
+pub async fn bulk_job_is_suspended_before_it_is_collected() {
+    // Nothing runs jobs yet.
+    let server = Running::start().await;
+    server.flow("waits", asleep()).await;
+    begin(&server, "waits", 3).await;
+    let stop = json!({"action": "stop", "filter": {"flow": "waits"}});
+    let job = server.post("/v1/bulk", stop).await.body;
+    let path = format!("/v1/bulk/{}", job["id"].as_str().unwrap());
+    for (verb, state) in [
+        ("suspend", "suspended"),
+        ("suspend", "suspended"),
+        ("resume", "collecting"),
+        ("suspend", "suspended"),
+    ] {
+        let changed = server.post(&format!("{path}/{verb}"), json!({})).await;
+        assert_eq!((changed.status, &changed.body["state"]), (200, &json!(state)));
+    }
+    tokio::spawn(server.node.clone().keep_bulk());
+    let again = json!({"action": "stop", "filter": {"flow": "waits", "labels": {"odd": "1"}}});
+    over(&server, &server.post("/v1/bulk", again).await.body).await;
+    assert_eq!(server.get(&path).await.body["state"], "suspended");
+    assert_eq!(server.post(&format!("{path}/resume"), json!({})).await.status, 200);
+    let job = over(&server, &job).await;
+    assert_eq!(counts(&job), [3, 0, 2, 1, 0], "{job}");
+}
+
+#[tokio::test]
+pub async fn bulk_jobs_go_on_a_few_at_a_time() {
+    let server = serving().await;
+    begin(&server, "waits", 60).await;
+    let mut paths = Vec::new();
+    for _ in 0..7 {
+        let pause = json!({"action": "pause", "filter": {"flow": "waits"}, "ratePerSecond": 1});
+        let made = server.post("/v1/bulk", pause).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        paths.push(format!("/v1/bulk/{}", made.body["id"].as_str().unwrap()));
+    }
+    let waiting = async || {
+        let listed = server.get("/v1/bulk").await.body;
+        let items = listed["items"].as_array().unwrap().iter().rev();
+        let waits = items.map(|job| (job["state"].clone(), job["waitsFor"].clone()));
+        waits
+            .enumerate()
+            .filter(|(_, (state, _))| state == "running" || state == "collecting")
+            .filter(|(_, (_, wait))| !wait.is_null())
+            .map(|(number, (_, wait))| (number, wait))
+            .collect::<Vec<_>>()
+    };
+    let place = json!("place");
+    let look = async |expected: &[usize]| {
+        let expected: Vec<_> = expected.iter().map(|number| (*number, place.clone())).collect();
+        let look = async || (waiting().await == expected).then_some(());
+        eventually("jobs that wait", look).await;
+    };
+    look(&[4, 5, 6]).await;
+    let change = async |number: usize, verb: &str, state: &str| {
+        let changed = server.post(&format!("{}/{verb}", paths[number]), json!({})).await;
+        assert_eq!((changed.status, &changed.body["state"]), (200, &json!(state)));
+    };
+    // One that waits gives its turn on, and so does one that runs.
+    change(4, "suspend", "suspended").await;
+    look(&[5, 6]).await;
+    change(1, "cancel", "cancelled").await;
+    look(&[6]).await;
+    change(4, "resume", "running").await;
+    look(&[4, 6]).await;
+    change(0, "suspend", "suspended").await;
+    look(&[6]).await;
+    change(6, "cancel", "cancelled").await;
+    look(&[]).await;
+    assert_eq!(server.get(&paths[6]).await.body["done"], 0);
+    // A job without a rate does not wait for those.
+    let stop = json!({"action": "stop", "filter": {"flow": "waits"}});
+    let job = over(&server, &server.post("/v1/bulk", stop).await.body).await;
+    assert_eq!(counts(&job), [60, 0, 60, 0, 0], "{job}");
+}
+
+#[tokio::test]
 pub async fn bulk_request_that_makes_no_sense_is_refused() {
     let server = serving().await;
     begin(&server, "waits", 1).await;

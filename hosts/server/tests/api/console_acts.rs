@@ -416,9 +416,7 @@ async fn inbox_leads_to_decisions_and_settings_say_who_one_is() {
     let browser = Browser::at(&server.base);
     eventually("a question", || async {
         let inbox = browser.get("/inbox").await.text;
-        inbox
-            .contains(&format!("href=\"/executions/{id}#decisions\""))
-            .then_some(())
+        inbox.contains(&format!("href=\"/inbox?of={id}\"")).then_some(())
     })
     .await;
     let settings = browser.get("/settings").await;

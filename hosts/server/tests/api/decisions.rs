@@ -96,6 +96,47 @@ pub async fn operator_resolves_a_step_once() {
 }
 
 #[tokio::test]
+async fn an_answer_is_for_the_question_that_it_names() {
+    let server = Running::start().await;
+    let nobody = refusing();
+    let target = format!("http://{}/pay", nobody.local_addr().unwrap());
+    let pay = json!({"type": "task", "name": "pay", "resourceArn": target, "retry": [],
+        "catch": [{"errors": ["FnF.ALL"], "manual": true}]});
+    server.flow("f", json!([pay])).await;
+    let id = started(&server, "f", json!({})).await;
+    stands(&server, &id, "Manual").await;
+    let event = event_of(&server, &id, "pay").await;
+    let path = |event: &str| format!("/v1/executions/{id}/steps/{event}/resolve");
+    let retry = json!({"action": "retry"});
+    let asked = async || {
+        let steps = server
+            .get(&format!("/v1/executions/{id}/steps?status=manual"))
+            .await
+            .body;
+        steps["items"][0]["waitingFor"]["request"].as_u64()
+    };
+    let first = asked().await.unwrap();
+    assert_ne!(first, event);
+    let answer = path(&first.to_string());
+    assert_eq!(server.post(&answer, retry.clone()).await.status, 200);
+    // The step asks again, and an answer to the first question is none to the second.
+    while asked().await.is_none_or(|now| now == first) {}
+    let late = server.post(&answer, json!({"action": "succeed"})).await;
+    assert_eq!(late.code(), (409, "AlreadyResolved"), "{late:?}");
+    assert_eq!(
+        (
+            &late.body["by"],
+            &late.body["action"],
+            late.body["resolvedTime"].is_string()
+        ),
+        (&json!("local"), &json!("retry"), true)
+    );
+    let answer = path(&asked().await.unwrap().to_string());
+    assert_eq!(server.post(&answer, json!({"action": "succeed"})).await.status, 200);
+    stands(&server, &id, "Succeeded").await;
+}
+
+#[tokio::test]
 pub async fn undo_that_failed_is_skipped() {
     let server = Running::start().await;
     let nobody = refusing();

@@ -8,8 +8,8 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use starbridge_server::openapi;
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// An answer, as far as it was read.
 pub struct Came<'a> {
@@ -21,22 +21,48 @@ pub struct Came<'a> {
 }
 
 /// The covered parts of the document: methods, paths and statuses, and codes of problems.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Seen {
     pub answers: BTreeSet<(String, String, u16)>,
     pub codes: BTreeSet<String>,
 }
 
-thread_local! {
-    static SEEN: RefCell<Seen> = RefCell::default();
+/// What a thread has seen until now. It is kept under the thread's name when the thread ends; a test has a thread of its name.
+#[derive(Default)]
+struct Seeing {
+    thread: Option<String>,
+    seen: Seen,
 }
+
+impl Drop for Seeing {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        let seen = std::mem::take(&mut self.seen);
+        ENDED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(thread, seen);
+    }
+}
+
+thread_local! {
+    static SEEING: RefCell<Seeing> = RefCell::default();
+}
+
+/// What the threads saw that have ended, by their names.
+static ENDED: Mutex<BTreeMap<String, Seen>> = Mutex::new(BTreeMap::new());
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi);
 static SCHEMAS: LazyLock<HashMap<String, Validator>> = LazyLock::new(|| validators(&DOCUMENT));
 
-/// The parts covered by the requests of this thread until now.
-pub fn take_seen() -> Seen {
-    SEEN.take()
+/// The parts that a test covers: it is run, unless it has ended already.
+pub fn seen_by(name: &str, test: fn()) -> Seen {
+    let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+    ended.unwrap_or_else(|| {
+        SEEING.with_borrow_mut(|seeing| seeing.seen = Seen::default());
+        test();
+        SEEING.with_borrow_mut(|seeing| std::mem::take(&mut seeing.seen))
+    })
 }
 
 /// Each answer that the document names: method, path, status.
@@ -156,7 +182,11 @@ pub fn check_text(method: &str, target: &str, answer: &str) {
 }
 
 fn note(method: &str, path: Option<&str>, came: &Came, body: &Value) {
-    SEEN.with_borrow_mut(|seen| {
+    SEEING.with_borrow_mut(|seeing| {
+        if seeing.thread.is_none() {
+            seeing.thread = std::thread::current().name().map(str::to_owned);
+        }
+        let seen = &mut seeing.seen;
         if let Some(path) = path {
             seen.answers.insert((method.to_owned(), path.to_owned(), came.status));
         }

@@ -194,6 +194,10 @@ impl Queueing for Held {
         self.store.next_tasks(queue, limit)
     }
 
+    fn first_tasks(&self, queue: &str, below: u8, each: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.store.first_tasks(queue, below, each)
+    }
+
     fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
         self.store.leased_tasks()
     }

@@ -213,3 +213,30 @@ pub async fn schedules_start_flows() {
     assert_eq!(server.ask(Method::DELETE, "/v1/schedules/s", None).await.status, 204);
     assert_eq!(server.get("/v1/schedules/s").await.code(), (404, "NoSuchSchedule"));
 }
+
+/// Each of a hundred iterations has the whole input: the state would have a hundred times its size.
+#[tokio::test]
+async fn a_state_has_bounded_data() {
+    let server = Running::start().await;
+    let wait = json!({"type": "wait", "name": "w", "duration": 3600});
+    let each = json!([{
+        "type": "foreach", "name": "each", "concurrency": 100,
+        "iterationMapping": {"collection": "$.items", "item": "item"}, "steps": [wait],
+    }]);
+    server.flow("f", each).await;
+    let input = json!({"items": vec!["x".repeat(4_000); 100]});
+    let begun = server.post("/v1/flows/f/executions", json!({"input": input})).await;
+    let path = format!("/v1/executions/{}/state", begun.body["id"].as_str().unwrap());
+    let told = |state: &Value| state["steps"].as_array().unwrap().len() as u64;
+    let state = loop {
+        let state = server.get(&path).await.body;
+        let left_out = state["stepsLeftOut"].as_u64().unwrap_or(0);
+        if told(&state) + left_out == 101 {
+            break state;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(told(&state), 42, "16 MiB are 41 inputs and a part of one");
+    let last = &state["steps"][41];
+    assert_eq!((&last["step"], &last["input"]["items"]), (&json!("w"), &input["items"]));
+}

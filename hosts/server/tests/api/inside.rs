@@ -236,6 +236,71 @@ pub async fn timeline_has_a_lane_for_each_visit_and_bands_for_many() {
     );
 }
 
+/// All events of an execution, in order.
+async fn all_events(server: &Running, id: &str) -> Vec<Value> {
+    let (mut events, mut from) = (Vec::new(), 1);
+    loop {
+        let path = format!("/v1/executions/{id}/history?limit=1000&from={from}");
+        let page = server.get(&path).await.body;
+        let items = page["items"].as_array().unwrap();
+        events.extend(items.iter().cloned());
+        match page["next"].as_u64() {
+            Some(next) => from = next,
+            None => return events,
+        }
+    }
+}
+
+#[tokio::test]
+pub async fn long_history_is_told_at_any_of_its_events() {
+    let server = Running::start().await;
+    let each = json!([{"type": "foreach", "name": "each",
+        "iterationMapping": {"collection": "$.items", "item": "item"},
+        "steps": [{"type": "pass", "name": "p"}]}]);
+    server.flow("f", each).await;
+    let items: Vec<u32> = (0..1_600).collect();
+    let id = start(&server, "f", json!({"items": items})).await;
+    server.get(&format!("/v1/executions/{id}?wait=20")).await;
+    let events = all_events(&server, &id).await;
+    let last = events.len() as u64;
+    assert!(last > 9_000, "{last} events: several copies of the fold");
+    let entered = |event: &&Value| event["type"] == "StepEntered";
+    let composite = events.iter().find(entered).unwrap()["id"].as_u64().unwrap();
+    // Forwards, backwards, beside copies, and twice.
+    for at in [9_001, 4_095, 4_096, 4_097, 7_000, 7_001, 500, 8_192, 8_192, last] {
+        let until = || events.iter().take(at as usize);
+        let many = |kind: &str| until().filter(|event| event["type"] == *kind).count() as u64;
+        let path = format!("/v1/executions/{id}/iterations?event={composite}&at={at}");
+        let map = server.get(&path).await.body;
+        let (begun, done) = (many("IterationEntered"), many("IterationExited"));
+        let counts = &map["counts"];
+        assert_eq!(counts["succeeded"], done, "at {at}");
+        assert_eq!(counts["running"], begun - done, "at {at}");
+        let marks = server.get(&format!("/v1/executions/{id}/marks?at={at}")).await.body;
+        let inner = marks["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|mark| mark["step"] == "p");
+        let visits = until().filter(|event| event["type"] == "StepEntered" && event["step"] == "p");
+        assert_eq!(inner.unwrap()["visits"], visits.count() as u64, "at {at}");
+        // A row deep inside is found by its step and place.
+        let inside = format!("%5B%7B%22step%22:%22each%22,%22iteration%22:{}%7D%5D", begun - 1);
+        let rows = format!("/v1/executions/{id}/steps?at={at}&path={inside}&step=p");
+        let rows = server.get(&rows).await.body;
+        let there = until().any(|event| entered(&event) && event["path"][0]["iteration"] == begun - 1);
+        assert_eq!(
+            rows["items"].as_array().unwrap().len(),
+            usize::from(there),
+            "at {at}: {rows}"
+        );
+    }
+    let line = server.get(&format!("/v1/executions/{id}/timeline")).await.body;
+    let bands = line["items"][0]["bands"].as_array().unwrap();
+    let counted: u64 = bands.iter().filter_map(|band| band[0].as_u64()).sum();
+    assert!(counted >= 1_600, "{line}");
+}
+
 #[tokio::test]
 pub async fn history_is_asked_for_some_events() {
     let (server, id) = tried_twice().await;

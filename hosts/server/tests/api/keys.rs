@@ -386,6 +386,28 @@ pub async fn start_that_would_wait_for_itself_is_refused() {
     assert_eq!(other.status, 201);
 }
 
+#[tokio::test]
+pub async fn starts_of_one_moment_that_wait_for_one_another_fail() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    for ring in [["a", "b"].as_slice(), &["c", "d", "e"], &["g", "h", "i", "j", "k"]] {
+        let others = ring.iter().cycle().skip(1);
+        let starts: Vec<Value> = ring
+            .iter()
+            .zip(others)
+            .map(|(name, other)| json!({"flow": "f", "name": name, "after": [other]}))
+            .collect();
+        let answer = server.post("/v1/executions/batch", json!(starts)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        for item in answer.body["items"].as_array().unwrap() {
+            let id = item["execution"]["id"].as_str().unwrap();
+            let ended = server.get(&format!("/v1/executions/{id}?wait=20")).await;
+            assert_eq!(ended.body["status"], "Failed", "{ended:?}");
+            assert_eq!(ended.body["error"], "FnF.DependencyFailed", "{ended:?}");
+        }
+    }
+}
+
 /// Admission that decides nothing is as far behind as it can be.
 #[tokio::test]
 pub async fn start_that_would_wait_for_itself_is_refused_whatever_admission_has_to_decide_before() {

@@ -333,10 +333,11 @@ pub async fn operator_reports_without_the_token() {
         json!({"action": "fail"}),
         json!({"action": "fail", "error": "E", "output": {}}),
         json!({"action": "succeed", "output": 7}),
+        json!({"action": "succeed", "note": 7}),
     ] {
         assert_eq!(server.post(&path(1), wrong).await.code(), (400, "BadRequest"));
     }
-    let succeed = json!({"action": "succeed", "output": {"n": 7}});
+    let succeed = json!({"action": "succeed", "output": {"n": 7}, "note": "by phone"});
     assert_eq!(server.post(&path(0), succeed.clone()).await.code(), (409, "NotAwaited"));
     let nowhere = format!("/v1/executions/{id}/steps/999/report");
     assert_eq!(
@@ -344,6 +345,8 @@ pub async fn operator_reports_without_the_token() {
         (404, "NoSuchEvent")
     );
     assert_eq!(server.post(&path(1), succeed.clone()).await.status, 200);
+    let told = server.get("/v1/audit?action=report").await.body;
+    assert_eq!(told["items"][0]["detail"]["note"], "by phone", "{told}");
     // The token comes too late, and so does a second operator.
     let late = server.post(&format!("/v1/callbacks/{token}/succeed"), json!({})).await;
     assert_eq!(late.code(), (409, "TaskAlreadyCompleted"));

@@ -100,6 +100,34 @@ async fn secret_is_sent_and_is_nowhere_else() {
 }
 
 #[tokio::test]
+async fn secret_in_the_name_of_a_worker_is_redacted() {
+    let server = Running::with(Access::default(), |settings| settings.secrets = Arc::new(Cage)).await;
+    let params = json!({"key": "secret://KEY"});
+    let work = json!([{"type": "task", "name": "work", "resourceArn": "queue:kept", "serviceParams": params}]);
+    server.flow("f", work).await;
+    let started = server.post("/v1/flows/f/executions", json!({})).await;
+    let id = started.body["id"].as_str().unwrap();
+    let hold = json!({"worker": format!("desk {CANARY}"), "limit": 1, "waitSeconds": 20});
+    assert_eq!(server.post("/v1/queues/kept/hold", hold).await.status, 200);
+    let mut shown = 0;
+    for path in [
+        "/v1/queues/kept/workers".to_owned(),
+        "/v1/queues/kept/tasks?state=held".to_owned(),
+        "/v1/executions".to_owned(),
+        format!("/v1/executions/{id}"),
+        format!("/v1/executions/{id}/steps"),
+    ] {
+        let answer = server.get(&path).await;
+        let text = answer.body.to_string();
+        assert!(answer.status == 200 && !text.contains(CANARY), "{path}: {text}");
+        shown += text.matches("desk secret://KEY").count();
+    }
+    assert!(shown >= 3, "the worker is named {shown} times");
+    let leases = server.node.store().leased_tasks().unwrap();
+    assert_eq!(leases[0].1.worker, *"desk secret://KEY");
+}
+
+#[tokio::test]
 async fn secret_in_the_log_of_a_worker_is_redacted() {
     let server = Running::with(Access::default(), |settings| settings.secrets = Arc::new(Cage)).await;
     let params = json!({"key": "secret://KEY"});

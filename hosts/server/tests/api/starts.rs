@@ -3,6 +3,7 @@
 use crate::clock::StandingClock;
 use crate::harness::{Running, asleep};
 use crate::mailbox::{ended, eventually};
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -323,4 +324,22 @@ async fn priority_and_order_of_a_start_order_its_tasks() {
         order.push(shown.body["name"].as_str().unwrap().to_owned());
     }
     assert_eq!(order, ["first", "second", "usual", "last"]);
+}
+
+/// The execution that has the key is deleted between looking it up and showing it: another one begins.
+#[tokio::test]
+async fn once_key_of_what_is_deleted_meanwhile_starts_anew() {
+    let server = Running::start().await;
+    server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
+    let client = async |number: usize| {
+        for turn in 0..40 {
+            let begun = server.post(STARTS, json!({"onceKey": "race"})).await;
+            assert!(matches!(begun.status, 200 | 201), "{:?}", begun.body);
+            if (number + turn).is_multiple_of(3) {
+                let path = format!("/v1/executions/{}", begun.body["id"].as_str().unwrap());
+                server.ask(Method::DELETE, &path, None).await;
+            }
+        }
+    };
+    tokio::join!(client(0), client(1), client(2), client(3), client(4), client(5));
 }

@@ -86,7 +86,7 @@ async fn each_reason_of_an_execution_is_ended_by_its_act() {
     one(&server, &id, "retry", stop(), Value::Null).await;
     let id = started(&server, "manual", json!({})).await;
     let asked = why(&server, &id, &json!("manual")).await;
-    let event = asked["waitingFor"]["event"].as_u64().unwrap();
+    let event = asked["waitingFor"]["request"].as_u64().unwrap();
     assert!(asked["waitingFor"]["error"].is_string(), "{asked}");
     let command = format!("starbridge resolve ID retry --event {event}");
     let verb = format!("steps/{event}/resolve");

@@ -170,6 +170,7 @@ impl State {
             queued,
             timeout: scheduled.timeout,
             queued_since: queued.then_some(event.time),
+            bytes: weight(scheduled),
         };
         self.calls.open(call, in_flight);
         if let Some(due) = scheduled.timeout_at {
@@ -188,6 +189,16 @@ impl State {
         let bound = self.calls.give_up(call).and_then(|in_flight| in_flight.timeout_at);
         self.timers.cancel(bound.map(|due| (due, call)));
     }
+}
+
+/// What was made for a call below this many bytes is part of what its list takes.
+const FEW_BYTES: usize = 4096;
+
+/// The bytes of what was made for a call: its resource and parameters. Its input counts where it is.
+fn weight(scheduled: &ScheduledCall) -> usize {
+    let params = scheduled.params.as_ref().map_or(0, Value::json_len);
+    let made = params.saturating_add(scheduled.resource.len());
+    if made < FEW_BYTES { 0 } else { made }
 }
 
 /// The failure of a call that timed out, or whose worker missed a heartbeat.

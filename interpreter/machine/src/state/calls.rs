@@ -24,12 +24,24 @@ pub(crate) struct InFlight {
     /// Since when the task is in its queue, not counting pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) queued_since: Option<Timestamp>,
+    /// The bytes that were made for the call: its resource and parameters; 0 if they are few.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) bytes: usize,
+}
+
+fn is_zero(bytes: &usize) -> bool {
+    *bytes == 0
 }
 
 impl InFlight {
     /// Whether the call still has to be sent.
     fn is_unsent(&self) -> bool {
         !self.submitted && !self.queued
+    }
+
+    /// The bytes that the execution holds for the call: none once the resource acknowledged it.
+    fn weight(&self) -> usize {
+        if self.submitted { 0 } else { self.bytes }
     }
 }
 
@@ -48,6 +60,8 @@ pub(crate) struct Calls {
     unsent: usize,
     /// How many calls in flight are tasks of queues.
     queued: usize,
+    /// The weight of all calls in flight.
+    bytes: usize,
 }
 
 /// The calls in the form of a checkpoint, without the counts, which follow from the rest.
@@ -62,6 +76,7 @@ impl Calls {
     pub(crate) fn open(&mut self, call: EventId, in_flight: InFlight) {
         self.unsent += usize::from(in_flight.is_unsent());
         self.queued += usize::from(in_flight.queued);
+        self.bytes = self.bytes.saturating_add(in_flight.weight());
         if let Some(before) = self.in_flight.insert(call, in_flight) {
             self.uncount(before);
         }
@@ -71,6 +86,7 @@ impl Calls {
     pub(crate) fn acknowledge(&mut self, call: EventId) -> Option<()> {
         let in_flight = self.in_flight.get_mut(&call)?;
         self.unsent -= usize::from(in_flight.is_unsent());
+        self.bytes = self.bytes.saturating_sub(in_flight.weight());
         in_flight.submitted = true;
         Some(())
     }
@@ -85,6 +101,7 @@ impl Calls {
     fn uncount(&mut self, in_flight: InFlight) {
         self.unsent -= usize::from(in_flight.is_unsent());
         self.queued -= usize::from(in_flight.queued);
+        self.bytes = self.bytes.saturating_sub(in_flight.weight());
     }
 
     /// Removes a call that is over without its report; a late report is to be noted. Returns what was in flight.
@@ -118,7 +135,7 @@ impl Calls {
             call.submitted = false;
             call.queued_since = call.queued.then_some(now);
         }
-        (self.unsent, self.queued) = counts(&self.in_flight);
+        (self.unsent, self.queued, self.bytes) = counts(&self.in_flight);
     }
 
     /// A call that is in flight.
@@ -146,6 +163,11 @@ impl Calls {
         self.unsent > 0
     }
 
+    /// The bytes that were made for calls and are kept until these are sent or taken.
+    pub(super) fn held(&self) -> usize {
+        self.bytes
+    }
+
     pub(crate) fn has_queued(&self) -> bool {
         self.queued > 0
     }
@@ -171,7 +193,7 @@ impl Calls {
         let scheduled_before = all.into_iter().all(|call| *call <= last);
         let over = |call: &EventId| !self.in_flight.contains_key(call);
         let given_up_once = self.abandoned.is_disjoint(&self.noted) && self.abandoned.iter().all(over);
-        let counted = (self.unsent, self.queued) == counts(&self.in_flight);
+        let counted = (self.unsent, self.queued, self.bytes) == counts(&self.in_flight);
         (scheduled_before && given_up_once && counted).then_some(())
     }
 
@@ -185,22 +207,24 @@ impl Calls {
 
     pub(super) fn from_written(written: WrittenCalls<'_>) -> Self {
         let in_flight = written.in_flight.into_owned();
-        let (unsent, queued) = counts(&in_flight);
+        let (unsent, queued, bytes) = counts(&in_flight);
         Self {
             in_flight,
             abandoned: written.abandoned.into_owned(),
             noted: written.noted.into_owned(),
             unsent,
             queued,
+            bytes,
         }
     }
 }
 
-/// How many calls still have to be sent, and how many are tasks of queues.
-fn counts(in_flight: &BTreeMap<EventId, InFlight>) -> (usize, usize) {
+/// How many calls still have to be sent, how many are tasks of queues, and the weight of all.
+fn counts(in_flight: &BTreeMap<EventId, InFlight>) -> (usize, usize, usize) {
     let unsent = in_flight.values().filter(|call| call.is_unsent()).count();
     let queued = in_flight.values().filter(|call| call.queued).count();
-    (unsent, queued)
+    let weights = in_flight.values().map(InFlight::weight);
+    (unsent, queued, weights.fold(0, usize::saturating_add))
 }
 
 #[cfg(test)]
@@ -216,6 +240,7 @@ mod tests {
             queued,
             timeout: None,
             queued_since: None,
+            bytes: 10,
         }
     }
 
@@ -224,13 +249,20 @@ mod tests {
         let mut calls = Calls::default();
         calls.open(EventId(4), sent(false));
         calls.open(EventId(5), sent(true));
-        assert_eq!((calls.has_unsent(), calls.has_queued()), (true, true));
+        assert_eq!((calls.has_unsent(), calls.has_queued(), calls.held()), (true, true, 20));
         calls.acknowledge(EventId(4)).unwrap();
-        assert_eq!((calls.has_unsent(), calls.has_queued()), (false, true));
+        assert_eq!(
+            (calls.has_unsent(), calls.has_queued(), calls.held()),
+            (false, true, 10)
+        );
         calls.give_up(EventId(5)).unwrap();
-        assert_eq!((calls.has_unsent(), calls.has_queued()), (false, false));
+        assert_eq!(
+            (calls.has_unsent(), calls.has_queued(), calls.held()),
+            (false, false, 0)
+        );
         calls.reissue(Millis::ZERO, Timestamp(9));
         assert_eq!((calls.has_unsent(), calls.is_abandoned(EventId(5))), (true, false));
+        assert_eq!(calls.held(), 10);
         calls.close(EventId(4)).unwrap();
         assert!(calls.is_empty() && !calls.has_unsent());
         assert_eq!(calls.validate_invariants(EventId(5)), Some(()));

@@ -20,7 +20,7 @@ const OUTCOME_BYTES: usize = 64;
 const VISITS_BYTES: usize = 32;
 
 impl State {
-    /// The bytes of data that the execution holds: its input, and what its lists and steps hold. [`Limits::execution_bytes`]
+    /// The bytes of data that the execution holds: its input, what its lists and steps hold, and what was made for calls. [`Limits::execution_bytes`]
     /// bounds them.
     ///
     /// [`Limits::execution_bytes`]: starbridge_flow::limits::Limits::execution_bytes
@@ -28,7 +28,7 @@ impl State {
         let started = self.data.started.as_deref();
         let input = started.map_or(0, |started| started.input.json_len());
         let made = self.data.flow_input.as_ref().map_or(0, |made| made.json_len());
-        sum([self.frames.weigh(), input, made])
+        sum([self.frames.weigh(), self.calls.held(), input, made])
     }
 
     /// The bytes that a checkpoint would have beside what the state [holds](State::held): it writes the input of each task

@@ -14,7 +14,7 @@ use crate::event::{CancelReason, EventKind, ScheduledCall};
 use crate::state::{FrameId, State, TaskPhase};
 use crate::steps::{AfterResult, after_acknowledgement};
 use crate::turn::Turn;
-use starbridge_flow::graph::{Call, Fault, Root, Step, Task};
+use starbridge_flow::graph::{Call, Fault, FaultKind, Root, Step, Task};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Text, Value};
 
@@ -73,7 +73,13 @@ impl State {
         let budget = self.budget(&[input]);
         let made = params.resolve(input, &budget);
         turn.spend(&budget);
-        made.map(Some)
+        let made = made?;
+        let (bytes, limit) = (made.json_len(), self.limits.collection_bytes);
+        if bytes > limit {
+            let cause = format!("the call's `serviceParams` have {bytes} bytes, more than the limit of {limit}");
+            return Err(Fault::new(FaultKind::TooLarge, cause));
+        }
+        Ok(Some(made))
     }
 
     /// The resource of a call with this input.
@@ -84,7 +90,13 @@ impl State {
         let budget = self.budget(&[input]);
         let made = call.resource_for(input, &budget);
         turn.spend(&budget);
-        made
+        let made = made?;
+        let (bytes, limit) = (made.len(), self.limits.step_data_bytes);
+        if bytes > limit {
+            let cause = format!("the call's resource has {bytes} bytes, more than the limit of {limit}");
+            return Err(Fault::new(FaultKind::TooLarge, cause));
+        }
+        Ok(made)
     }
 
     fn schedule_call(&mut self, turn: &mut Turn<'_>, id: FrameId, task: &Task) {

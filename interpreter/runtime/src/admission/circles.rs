@@ -48,10 +48,17 @@ impl Choice<'_> {
         let mut from: BTreeMap<Text, Text> = BTreeMap::new();
         let mut next: Vec<Waiter> = vec![waiter.clone()];
         let mut followed = 0;
+        // All that wait for this one, once they are known: a circle leads through them only.
+        let mut members: Option<BTreeSet<Text>> = None;
         loop {
             if let Some(back) = &mut awaiting {
                 match self.step_back(back, waiter.number)? {
-                    true if back.next.is_empty() => return Ok(Circle::None),
+                    true if back.next.is_empty() => {
+                        let seen = std::mem::take(&mut back.seen);
+                        next.retain(|one| one.execution == waiter.execution || seen.contains(&one.execution));
+                        members = Some(seen);
+                        awaiting = None;
+                    }
                     true => {}
                     false => awaiting = None,
                 }
@@ -74,7 +81,7 @@ impl Choice<'_> {
                 if bound == waiter.execution {
                     return Ok(Circle::Of(way(&from, &waiter.execution, &one.execution)));
                 }
-                if from.contains_key(&bound) {
+                if from.contains_key(&bound) || members.as_ref().is_some_and(|members| !members.contains(&bound)) {
                     continue;
                 }
                 from.insert(bound.clone(), one.execution.clone());

@@ -21,6 +21,11 @@ impl Choice<'_> {
             if one.bound.is_none() {
                 one.bound = find(&one.dependency, self.rows)?;
                 match &one.bound {
+                    // A call waits for its child, and the child would wait for the call.
+                    Some(execution) if waiter.ask.ancestors.contains(execution) => {
+                        let executions = vec![execution.clone()];
+                        return self.decline(&waiter, DeclineReason::Cycle { executions });
+                    }
                     Some(execution) => match self.watch(execution, &one.dependency)? {
                         Watched::Open => {}
                         Watched::Met => continue,

@@ -22,7 +22,7 @@ const BATCH: usize = 4_096;
 const KEYS: usize = 1_000;
 
 /// Tells the owner of an execution. Gives the message back if the owner has no room now.
-pub type Deliver = Box<dyn Fn(Message) -> Option<Message> + Send>;
+pub type Deliver = Box<dyn FnMut(Message) -> Option<Message> + Send>;
 
 /// A change that an operator waits for.
 struct AskedChange {

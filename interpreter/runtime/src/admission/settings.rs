@@ -22,7 +22,7 @@ impl Default for AdmissionSettings {
         Self {
             fair_share: 16,
             moves: 8,
-            examined: 4_096,
+            examined: 1_024,
             messages: 1_024,
             page: 64,
             max_waiting: 10_000_000,

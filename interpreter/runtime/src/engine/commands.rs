@@ -1,6 +1,7 @@
 //! Commands: requests from outside to a running engine.
 
 use super::Engine;
+use super::dispatch::LastCalls;
 use super::quiescence::{Quiesce, SuspendedExecution};
 use crate::shard::{ForkFailure, ForkRequest, NotEnded, RedefineRequest, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
@@ -90,6 +91,8 @@ pub enum Command {
     },
     /// Wait until everything that was decided before is durable.
     AwaitDurable {
+        /// Whether to wait also for commands that are kept because their execution is crowded.
+        kept: bool,
         /// Answered with [`Reply::Taken`] then.
         reply: oneshot::Sender<Reply>,
     },
@@ -114,6 +117,14 @@ pub enum Command {
         grace: Millis,
         /// Answered with what was given back.
         reply: oneshot::Sender<Vec<SuspendedExecution>>,
+    },
+    /// Send no more calls, and wait for those in flight until a time. Everything else goes on. The calls that are kept back are
+    /// sent at the next start: [`Command::Drain`] has to come next.
+    EndCalls {
+        /// The end of the waiting.
+        until: Timestamp,
+        /// Answered when no call is in flight any more, or at that time.
+        reply: oneshot::Sender<()>,
     },
     /// Take no more commands, and wait for calls in flight until a time.
     Drain {
@@ -253,11 +264,7 @@ impl Engine {
                 Ok(execution) => self.waiters.await_start(execution, false, reply),
                 Err(failure) => drop(reply.send(Err(failure.into()))),
             },
-            Command::AwaitEnd { execution, reply } => {
-                if self.is_to_end(&execution)? {
-                    self.waiters.await_end(execution, reply);
-                }
-            }
+            Command::AwaitEnd { execution, reply } => self.await_end(execution, reply)?,
             Command::Report {
                 execution,
                 call,
@@ -279,7 +286,7 @@ impl Engine {
                     self.answer_when_durable(reply, answer);
                 }
             }
-            Command::AwaitDurable { reply } => self.answer_when_durable(reply, Reply::Taken),
+            Command::AwaitDurable { reply, .. } => self.answer_when_durable(reply, Reply::Taken),
             Command::Redefine { request, reply } => {
                 let answer = self.redefine(*request, now)?;
                 self.answer_when_durable(reply, answer);
@@ -308,14 +315,10 @@ impl Engine {
             Command::Deliver(message) => self.shard.deliver(*message),
             Command::PauseDispatch => self.paused = true,
             Command::Quiesce { until, grace, reply } => self.quiescence = Some(Quiesce { until, grace, reply }),
+            Command::EndCalls { until, reply } => self.end_calls(LastCalls { until, reply }),
             Command::Drain { until } => self.begin_to_drain(until),
         }
         Ok(())
-    }
-
-    fn begin_to_drain(&mut self, until: Timestamp) {
-        self.draining = Some(until);
-        self.calls.hand_back();
     }
 
     /// Loads an execution.
@@ -374,6 +377,13 @@ impl Engine {
                 Err(NotEnded) => Reply::NotEnded,
             },
         })
+    }
+
+    fn await_end(&mut self, execution: Text, reply: oneshot::Sender<Snapshot>) -> Result<(), StoreError> {
+        if self.is_to_end(&execution)? {
+            self.waiters.await_end(execution, reply);
+        }
+        Ok(())
     }
 
     /// Whether an execution exists that has not ended.

@@ -36,7 +36,7 @@ impl Engine {
     /// Keeps a command whose execution is crowded, or that is to come after one that is kept; gives back any other.
     pub(super) fn uncrowded(&mut self, command: Command) -> Option<Command> {
         let waits = match (&command, of(&command)) {
-            (Command::AwaitDurable { .. }, _) => !self.crowded.commands.is_empty(),
+            (Command::AwaitDurable { kept, .. }, _) => *kept && !self.crowded.commands.is_empty(),
             (_, Some(execution)) => {
                 self.is_crowded(execution) || !self.crowded.commands.is_empty() && self.crowded.has_one_of(execution)
             }

@@ -5,10 +5,12 @@ use crate::queues::QueueCommand;
 use crate::references::{Revealing, references_in};
 use crate::shard::Outgoing;
 use starbridge_flow::graph::Pattern;
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallPart, CallToSend, EventId, Signal};
-use starbridge_ports::{CallIds, LogTail, Outcome, Request, SentMembers};
+use starbridge_ports::{CallIds, LogTail, Outcome, Request, SentMembers, sends_input};
 use std::collections::{BTreeMap, VecDeque};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
@@ -21,17 +23,34 @@ pub(super) struct Done {
     pub(super) log: Option<String>,
 }
 
+/// A message of more than this many bytes is large.
+const LARGE: usize = 256 << 10;
+/// The bytes of the large messages that are out together; a larger one goes alone.
+const LARGE_OUT: usize = 128 << 20;
+
+/// Somebody who waits for the calls that are out.
+pub(super) struct LastCalls {
+    pub(super) until: Timestamp,
+    pub(super) reply: oneshot::Sender<()>,
+}
+
 /// A call that is out.
 pub(super) struct CallOut {
     task: AbortHandle,
+    /// The bytes of its message if it is large, otherwise 0.
+    large: usize,
     /// What the receiver has logged so far.
     log: LogTail,
 }
 
-/// The calls that are out, up to a limit. The others wait in the order in which they came.
+/// The calls that are out, up to a limit. The others wait in the order in which they came, those with large messages apart:
+/// fewer of them are out at once, and others must not wait for that.
 pub(super) struct Calls {
     out: BTreeMap<(Text, EventId), CallOut>,
     waiting: VecDeque<(Text, Box<CallToSend>)>,
+    waiting_large: VecDeque<(Text, Box<CallToSend>)>,
+    /// The bytes of the large messages that are out.
+    large_out: usize,
     at_once: usize,
 }
 
@@ -40,22 +59,62 @@ impl Calls {
         Self {
             out: BTreeMap::new(),
             waiting: VecDeque::new(),
+            waiting_large: VecDeque::new(),
+            large_out: 0,
             at_once,
+        }
+    }
+
+    /// Gives back a call that may leave now; any other is kept.
+    fn admit(&mut self, execution: Text, call: Box<CallToSend>) -> Option<(Text, Box<CallToSend>)> {
+        let bytes = large(&call);
+        let waits = bytes > 0 && !self.waiting_large.is_empty();
+        if !waits && self.has_room(bytes) {
+            return Some((execution, call));
+        }
+        match bytes {
+            0 => self.waiting.push_back((execution, call)),
+            _ => self.waiting_large.push_back((execution, call)),
+        }
+        None
+    }
+
+    fn has_room(&self, large: usize) -> bool {
+        let fits = large == 0 || self.large_out == 0 || self.large_out.saturating_add(large) <= LARGE_OUT;
+        fits && self.out.len() < self.at_once
+    }
+
+    /// The next call of those that waited that may leave now.
+    fn next(&mut self) -> Option<(Text, Box<CallToSend>)> {
+        let next_large = self.waiting_large.front().map(|(_, call)| large(call));
+        match next_large.is_some_and(|bytes| self.has_room(bytes)) {
+            true => self.waiting_large.pop_front(),
+            false if self.has_room(0) => self.waiting.pop_front(),
+            false => None,
+        }
+    }
+
+    fn left(&mut self, execution: Text, call: EventId, out: CallOut) {
+        self.large_out += out.large;
+        if let Some(before) = self.out.insert((execution, call), out) {
+            self.large_out -= before.large;
         }
     }
 
     /// Leaves the waiting calls to the next start.
     pub(super) fn hand_back(&mut self) {
         self.waiting.clear();
+        self.waiting_large.clear();
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.out.is_empty() && self.waiting.is_empty()
+        self.out.is_empty() && self.waiting.is_empty() && self.waiting_large.is_empty()
     }
 
     /// Cancels all calls, out or waiting. They are sent again when their executions are loaded again.
     pub(super) fn give_up(&mut self) {
-        self.waiting.clear();
+        self.hand_back();
+        self.large_out = 0;
         for (_, call) in std::mem::take(&mut self.out) {
             call.task.abort();
         }
@@ -64,26 +123,66 @@ impl Calls {
     /// Cancels all calls of one execution.
     pub(super) fn give_up_those_of(&mut self, execution: &Text) {
         self.waiting.retain(|(of, _)| of != execution);
+        self.waiting_large.retain(|(of, _)| of != execution);
         for (_, call) in self.out.extract_if(.., |(of, _), _| of == execution) {
+            self.large_out -= call.large;
             call.task.abort();
         }
     }
 
     /// Removes a call that is over.
     pub(super) fn over(&mut self, execution: &Text, call: EventId) -> Option<CallOut> {
-        self.out.remove(&(execution.clone(), call))
+        let over = self.out.remove(&(execution.clone(), call))?;
+        self.large_out -= over.large;
+        Some(over)
     }
 }
 
+/// The bytes of a call's message if it is large, otherwise 0.
+fn large(call: &CallToSend) -> usize {
+    let params = call.params.as_ref();
+    let input = match !call.follow && sends_input(params) {
+        true => call.input.json_len(),
+        false => 0,
+    };
+    let bytes = input.saturating_add(params.map_or(0, Value::json_len));
+    if bytes > LARGE { bytes } else { 0 }
+}
+
 impl Engine {
+    pub(super) fn begin_to_drain(&mut self, until: Timestamp) {
+        self.draining = Some(until);
+        self.to_take_up.clear();
+        self.calls.hand_back();
+    }
+
+    /// Sends no more calls.
+    pub(super) fn end_calls(&mut self, last: LastCalls) {
+        self.keeps_calls = true;
+        self.calls.hand_back();
+        self.last_calls = Some(last);
+    }
+
+    /// Tells whoever waits for it that no call is out any more, or that the time for that is over.
+    pub(super) fn tell_of_last_calls(&mut self) {
+        let over = |last: &LastCalls| self.calls.is_empty() || self.now() >= last.until;
+        if self.last_calls.as_ref().is_some_and(over)
+            && let Some(last) = self.last_calls.take()
+        {
+            // Whoever waited may have gone.
+            let _ = last.reply.send(());
+        }
+    }
+
     pub(super) fn carry_out(&mut self, outgoing: Outgoing) {
         match outgoing {
             // The call stays outstanding and is sent at the next start.
-            Outgoing::Send { .. } if self.draining.is_some() || self.is_handing_over() => {}
-            Outgoing::Send { execution, call } if self.calls.out.len() < self.calls.at_once => {
-                self.send(execution, &call);
+            Outgoing::Send { .. } if self.draining.is_some() || self.keeps_calls || self.is_handing_over() => {}
+            Outgoing::Send { execution, call } => {
+                if let Some((execution, call)) = self.calls.admit(execution, call) {
+                    self.send(execution, &call);
+                }
             }
-            Outgoing::Send { execution, call } => self.calls.waiting.push_back((execution, call)),
             Outgoing::Cancel { execution, call } => self.stop_sending(&execution, call),
             Outgoing::Started { execution, status } => self.answer_started(&execution, status),
             Outgoing::Requested { execution } => self.answer_requested(&execution),
@@ -110,9 +209,7 @@ impl Engine {
 
     /// Sends waiting calls as far as the limit allows.
     pub(super) fn send_waiting(&mut self) {
-        while self.calls.out.len() < self.calls.at_once
-            && let Some((execution, call)) = self.calls.waiting.pop_front()
-        {
+        while let Some((execution, call)) = self.calls.next() {
             // It may have been given up meanwhile.
             let state = self.shard.state(&execution);
             match state.filter(|state| state.is_to_be_sent(call.call)) {
@@ -163,7 +260,7 @@ impl Engine {
                 });
             }
             Ok((connector, request)) => {
-                let key = (execution.clone(), number);
+                let (of, large) = (execution.clone(), large(call));
                 let log = LogTail::default();
                 let tail = log.clone();
                 let carried = async move {
@@ -177,7 +274,7 @@ impl Engine {
                     });
                 };
                 let task = tokio::spawn(carried.instrument(span)).abort_handle();
-                self.calls.out.insert(key, CallOut { task, log });
+                self.calls.left(of, number, CallOut { task, large, log });
             }
         }
     }
@@ -348,4 +445,96 @@ fn has_placeholder(resource: &str) -> bool {
             .is_some_and(|(_, rest)| rest.find(close).is_some_and(|end| end > 0))
     };
     between("${", '}') || between("<", '>')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call whose message has about this many bytes.
+    fn call(number: u64, bytes: usize) -> Box<CallToSend> {
+        Box::new(CallToSend {
+            call: EventId(number),
+            step: "t".into(),
+            iterations: Vec::new(),
+            resource: "http://x/".into(),
+            follow: false,
+            polling: false,
+            pattern: Pattern::RequestResponse,
+            params: None,
+            input: "x".repeat(bytes).into(),
+            references: Vec::new(),
+            attempt: 1,
+            rollback: false,
+            child: None,
+            visit: EventId(1),
+            timeout_at: None,
+            timeout: None,
+            heartbeat: None,
+            wait: None,
+            priority: 5,
+        })
+    }
+
+    fn send(calls: &mut Calls, (execution, call): (Text, Box<CallToSend>)) {
+        let task = tokio::spawn(std::future::ready(())).abort_handle();
+        let out = CallOut {
+            task,
+            large: large(&call),
+            log: LogTail::default(),
+        };
+        calls.left(execution, call.call, out);
+    }
+
+    /// Those of these calls that leave at once.
+    fn leaving(calls: &mut Calls, sizes: &[(u64, usize)]) -> Vec<u64> {
+        let mut left = Vec::new();
+        for (number, bytes) in sizes {
+            if let Some(admitted) = calls.admit("e".into(), call(*number, *bytes)) {
+                left.push(*number);
+                send(calls, admitted);
+            }
+        }
+        left
+    }
+
+    fn next(calls: &mut Calls) -> Option<u64> {
+        let next = calls.next()?;
+        let number = next.1.call.0;
+        send(calls, next);
+        Some(number)
+    }
+
+    #[tokio::test]
+    async fn large_messages_are_out_up_to_a_sum_and_others_do_not_wait_for_them() {
+        let mut calls = Calls::new(100);
+        let half = LARGE_OUT / 2 - 1_000;
+        let sizes = [(1, half), (2, half), (3, half), (4, 10), (5, 300_000)];
+        assert_eq!(leaving(&mut calls, &sizes), [1, 2, 4]);
+        assert_eq!(next(&mut calls), None);
+        calls.over(&"e".into(), EventId(2)).unwrap();
+        assert_eq!((next(&mut calls), next(&mut calls)), (Some(3), None));
+        calls.give_up_those_of(&"e".into());
+        assert!(calls.is_empty());
+        // One that is larger than the sum goes alone.
+        assert_eq!(leaving(&mut calls, &[(6, LARGE_OUT + 1), (7, 300_000)]), [6]);
+        calls.over(&"e".into(), EventId(6)).unwrap();
+        assert_eq!(next(&mut calls), Some(7));
+        calls.give_up();
+        assert!(calls.is_empty() && calls.large_out == 0);
+    }
+
+    #[tokio::test]
+    async fn calls_are_out_up_to_a_number() {
+        let mut calls = Calls::new(2);
+        assert_eq!(
+            leaving(&mut calls, &[(1, 10), (2, 300_000), (3, 300_000), (4, 10)]),
+            [1, 2]
+        );
+        assert_eq!(next(&mut calls), None);
+        calls.over(&"e".into(), EventId(1)).unwrap();
+        assert_eq!((next(&mut calls), next(&mut calls)), (Some(3), None));
+        calls.over(&"e".into(), EventId(3)).unwrap();
+        assert_eq!(next(&mut calls), Some(4));
+    }
 }

@@ -8,6 +8,9 @@ use starbridge_machine::{Event, EventId, EventKind};
 use starbridge_ports::{CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
 use std::collections::BTreeSet;
 
+/// How many executions are loaded before requests are looked at again.
+const LOADED_AT_ONCE: usize = 8;
+
 impl Engine {
     /// Whether an execution belongs to this engine.
     pub(super) fn is_mine(&self, execution: &str) -> bool {
@@ -195,15 +198,41 @@ impl Engine {
     ///
     /// [`StoreError`] if the store fails.
     pub fn take_up(&mut self) -> Result<(), StoreError> {
-        for execution in self.deps.history.awake()? {
-            if self.is_mine(&execution) {
-                self.fetch(&execution)?;
-            }
+        self.begin_to_take_up()?;
+        while !self.to_take_up.is_empty() {
+            self.take_up_some()?;
         }
+        Ok(())
+    }
+
+    /// Delivers the messages of the store, and finds out what is awake. Messages come first: whoever is asked for something
+    /// meanwhile must not be told newer ones before them.
+    pub(super) fn begin_to_take_up(&mut self) -> Result<(), StoreError> {
+        let mut awake = self.deps.history.awake()?;
+        awake.retain(|execution| self.is_mine(execution));
+        self.to_take_up = awake.into();
         let mut messages = self.deps.history.messages_to(false)?;
         messages.retain(|message| self.is_mine(&message.id.to));
         self.shard.redeliver(messages);
         let now = self.now();
         self.look_for_sleepers(now)
+    }
+
+    /// Loads some of the executions that are awake. Requests are taken in between: each load may take a millisecond, and there
+    /// may be thousands.
+    pub(super) fn take_up_some(&mut self) -> Result<(), StoreError> {
+        for _ in 0..LOADED_AT_ONCE {
+            let Some(execution) = self.to_take_up.pop_front() else {
+                break;
+            };
+            // Somebody may have asked for it already.
+            let is_known = self.shard.state(&execution).is_some()
+                || self.shard.is_aside(&execution)
+                || self.shard.waits_to_begin(&execution);
+            if !is_known {
+                self.fetch(&execution)?;
+            }
+        }
+        Ok(())
     }
 }

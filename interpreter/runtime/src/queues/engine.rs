@@ -196,7 +196,7 @@ impl QueueEngine {
                 break;
             }
             for (name, asked) in polled.short {
-                let tasks = self.deps.store.next_tasks(&name, asked)?;
+                let tasks = asked.run(self.deps.store.as_ref(), &name)?;
                 self.queues.refill(&name, tasks, asked);
             }
         }

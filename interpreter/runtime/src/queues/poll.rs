@@ -1,9 +1,10 @@
 //! The requests of workers' polls to the queues, and the resulting instructions.
 
+use super::lower_heads::EACH;
 use super::{TaskKey, Ticks};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
-use starbridge_ports::{QueuedTask, TaskLease};
+use starbridge_ports::{QueuedTask, Queueing, StoreError, TaskLease};
 
 /// A worker's poll for tasks.
 #[derive(Clone, Debug)]
@@ -57,6 +58,29 @@ pub struct PollOutcome {
     pub empty: Vec<u64>,
     /// Send these to the executions.
     pub expiries: Vec<TaskExpiry>,
-    /// Ask the store for this many tasks of these queues, and pass them to [`super::Queues::refill`].
-    pub short: Vec<(Text, usize)>,
+    /// Ask the store for tasks of these queues ([`TaskFetch::run`]), and pass them to [`super::Queues::refill`].
+    pub short: Vec<(Text, TaskFetch)>,
+}
+
+/// What a queue asks of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskFetch {
+    /// So many tasks that are next.
+    Next(usize),
+    /// The first tasks of each priority below this one.
+    Below(u8),
+}
+
+impl TaskFetch {
+    /// The store's answer.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store can't be read.
+    pub fn run(self, store: &(impl Queueing + ?Sized), queue: &str) -> Result<Vec<QueuedTask>, StoreError> {
+        match self {
+            Self::Next(limit) => store.next_tasks(queue, limit),
+            Self::Below(priority) => store.first_tasks(queue, priority, EACH),
+        }
+    }
 }

@@ -3,7 +3,8 @@
 use super::command::QueueWorker;
 use super::fair_queue::FairQueue;
 use super::leased_tasks::{End, LeasePhase, LeasedTasks};
-use super::poll::{PollOutcome, PollRequest, TaskExpiry, TaskGrant};
+use super::lower_heads::LowerHeads;
+use super::poll::{PollOutcome, PollRequest, TaskExpiry, TaskFetch, TaskGrant};
 use super::queue::Queue;
 use super::settings::QueueSettings;
 use super::waiting_tasks::PAGE;
@@ -39,6 +40,7 @@ const MAX_POLL_BYTES: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub struct Queues {
     fair_queue: Arc<FairQueue>,
+    fair_share: u32,
     queues: BTreeMap<Text, Queue>,
     /// The queues that have a rate.
     rated: BTreeSet<Text>,
@@ -58,10 +60,12 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Queues without tasks. `fair_queue` is shared with those who put tasks in.
-    pub fn new(fair_queue: Arc<FairQueue>) -> Self {
+    /// Queues without tasks. `fair_queue` is shared with those who put tasks in. After `fair_share` tasks of a queue comes the
+    /// one that has waited longest among the first of each priority; 0: never.
+    pub fn new(fair_queue: Arc<FairQueue>, fair_share: u32) -> Self {
         Self {
             fair_queue,
+            fair_share,
             ..Self::default()
         }
     }
@@ -229,14 +233,21 @@ impl Queues {
         Some(held.first_end().saturating_sub(now))
     }
 
-    /// Takes the store's answer for a queue that ran short: its next tasks. `asked` is how many
-    /// were asked for.
-    pub fn refill(&mut self, name: &Text, tasks: Vec<QueuedTask>, asked: usize) {
-        let all = tasks.len() < asked;
+    /// Takes the store's answer to what was asked for a queue that ran short.
+    pub fn refill(&mut self, name: &Text, tasks: Vec<QueuedTask>, asked: TaskFetch) {
+        let count = tasks.len();
         let holding = &self.leased;
         let free = |task: &QueuedTask| holding.get(&(task.execution.clone(), task.call)).is_none();
-        let tasks = tasks.into_iter().filter(free).collect();
-        self.queue(name).waiting.refill(tasks, all);
+        match asked {
+            TaskFetch::Next(asked) => {
+                let tasks = tasks.into_iter().filter(free).collect();
+                self.queue(name).waiting.refill(tasks, count < asked);
+            }
+            TaskFetch::Below(priority) => {
+                let lower = LowerHeads::new(priority, tasks, free);
+                self.queue(name).waiting.look_below(lower);
+            }
+        }
         self.forget_if_over(name);
         self.dirty.insert(name.clone());
     }
@@ -324,6 +335,11 @@ impl Queues {
         there: &dyn Fn(u64) -> bool,
         done: &mut PollOutcome,
     ) {
+        let ask = |done: &mut PollOutcome, asked| {
+            if !done.short.iter().any(|(short, _)| short == name) {
+                done.short.push((name.clone(), asked));
+            }
+        };
         loop {
             let first = self.waiting_for.get(name).and_then(BTreeSet::first).copied();
             let (Some(first), Some(queue)) = (first, self.queues.get(name)) else {
@@ -336,10 +352,10 @@ impl Queues {
             }
             if queue.waiting.is_short() {
                 let asked = PAGE + usize::try_from(queue.held).unwrap_or(0);
-                if !done.short.iter().any(|(short, _)| short == name) {
-                    done.short.push((name.clone(), asked));
-                }
-                return;
+                return ask(done, TaskFetch::Next(asked));
+            }
+            if let Some(priority) = queue.waiting.lacks_below(self.fair_share) {
+                return ask(done, TaskFetch::Below(priority));
             }
             // Its other queues are looked at when they are served.
             if queue.waiting.has_none() {
@@ -369,7 +385,10 @@ impl Queues {
                 if !taken.is_empty() && bytes + queue.waiting.next_bytes() > MAX_POLL_BYTES {
                     return taken;
                 }
-                let Some(task) = queue.waiting.pop() else {
+                if queue.waiting.lacks_below(self.fair_share).is_some() {
+                    break;
+                }
+                let Some(task) = queue.waiting.pop(self.fair_share) else {
                     break;
                 };
                 free -= 1;

@@ -1,24 +1,21 @@
 //! The tasks of a queue that no worker holds. The next ones are in memory; the store has the rest.
 
 use super::TaskKey;
+use super::lower_heads::LowerHeads;
+use super::queue_position::{QueuePosition, position};
 use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_machine::EventId;
 use starbridge_ports::QueuedTask;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 
 /// How many tasks are asked of the store at a time.
 pub(super) const PAGE: usize = 1024;
 /// How many tasks, and how many bytes of their messages, are kept in memory.
 const MAX_TASKS: usize = 4 * PAGE;
 const MAX_BYTES: usize = 8 << 20;
-
-/// The task's order key, then its own key. The smallest is taken first.
-type QueuePosition = ((Reverse<u8>, u64, Timestamp), TaskKey);
-
-fn position(task: &QueuedTask) -> QueuePosition {
-    let key = (task.execution.clone(), task.call);
-    (task.order_key(), key)
-}
 
 /// The waiting tasks of a queue.
 #[derive(Debug, Default)]
@@ -31,6 +28,10 @@ pub(super) struct WaitingTasks {
     /// How many tasks wait, in memory and in the store. Negative for a moment if a task was read from the store and
     /// taken before it was announced.
     count: i64,
+    /// How many were taken since the one that had waited longest.
+    passed: u32,
+    /// The first tasks of lower priorities than those in memory; `None`: the store was not asked.
+    lower: Option<LowerHeads>,
 }
 
 impl WaitingTasks {
@@ -64,6 +65,8 @@ impl WaitingTasks {
         if here {
             self.put(position, task);
             self.shrink();
+        } else if let Some(lower) = &mut self.lower {
+            lower.note(task);
         }
     }
 
@@ -89,10 +92,11 @@ impl WaitingTasks {
     /// Removes a task that no longer waits.
     pub(super) fn leave(&mut self, key: &TaskKey) {
         self.count -= 1;
-        if let Some(position) = self.positions.remove(key)
-            && let Some(task) = self.tasks.remove(&position)
-        {
-            self.bytes -= task.message.len();
+        if let Some(position) = self.positions.get(key).cloned() {
+            self.take_out(&position);
+        }
+        if let Some(lower) = &mut self.lower {
+            lower.leave(key);
         }
     }
 
@@ -115,13 +119,68 @@ impl WaitingTasks {
         self.shrink();
     }
 
-    /// Takes out the next task in memory.
-    pub(super) fn pop(&mut self) -> Option<QueuedTask> {
-        let (position, task) = self.tasks.pop_first()?;
-        self.positions.remove(&position.1);
-        self.bytes -= task.message.len();
+    /// Takes what the store has below the priorities in memory.
+    pub(super) fn look_below(&mut self, lower: LowerHeads) {
+        self.lower = Some(lower);
+    }
+
+    /// The priority below which the store has to be asked before the next task can be taken: after `share` others comes the one
+    /// that has waited longest. `share` 0: never.
+    pub(super) fn lacks_below(&self, share: u32) -> Option<u8> {
+        let (((Reverse(last), ..), _), _) = self.tasks.last_key_value()?;
+        let known = !self.more || *last == 0 || self.lower.as_ref().is_some_and(|lower| lower.cover(*last));
+        (self.is_turn_of_oldest(share) && !known).then_some(*last)
+    }
+
+    fn is_turn_of_oldest(&self, share: u32) -> bool {
+        share > 0 && self.passed >= share
+    }
+
+    /// Takes out the next task. Call it if [`Self::lacks_below`] is `None`.
+    pub(super) fn pop(&mut self, share: u32) -> Option<QueuedTask> {
+        let position = self.next(share)?;
+        self.passed = match self.is_turn_of_oldest(share) {
+            true => 0,
+            false => self.passed.saturating_add(1),
+        };
+        let lower = self.lower.as_mut().and_then(|lower| lower.take(&position));
+        let task = self.take_out(&position).or(lower)?;
         self.count -= 1;
         Some(task)
+    }
+
+    fn take_out(&mut self, position: &QueuePosition) -> Option<QueuedTask> {
+        let task = self.tasks.remove(position)?;
+        self.positions.remove(&position.1);
+        self.bytes -= task.message.len();
+        Some(task)
+    }
+
+    fn next(&self, share: u32) -> Option<QueuePosition> {
+        if !self.is_turn_of_oldest(share) {
+            return self.tasks.first_key_value().map(|(position, _)| position.clone());
+        }
+        let lower = self.lower.iter().flat_map(LowerHeads::heads);
+        let oldest = self
+            .heads()
+            .chain(lower)
+            .min_by_key(|(position, task)| (task.since, *position));
+        oldest.map(|(position, _)| position.clone())
+    }
+
+    /// The first task in memory of each priority. Within a priority, rounds already see to it that nobody waits for ever.
+    fn heads(&self) -> impl Iterator<Item = (&QueuePosition, &QueuedTask)> {
+        let mut next = self.tasks.first_key_value();
+        std::iter::from_fn(move || {
+            let head = next?;
+            let ((priority, ..), _) = head.0;
+            let last_of_it = (
+                (*priority, u64::MAX, Timestamp(i64::MAX)),
+                (Text::default(), EventId(0)),
+            );
+            next = self.tasks.range((Bound::Excluded(last_of_it), Bound::Unbounded)).next();
+            Some(head)
+        })
     }
 
     /// When the oldest task in memory was put into the queue.
@@ -129,8 +188,114 @@ impl WaitingTasks {
         self.tasks.values().map(|task| task.since).min()
     }
 
-    /// The size of the next task's message, in bytes.
+    /// The size of the next task's message in memory, in bytes.
     pub(super) fn next_bytes(&self) -> usize {
         self.tasks.first_key_value().map_or(0, |(_, task)| task.message.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queues::lower_heads::EACH;
+    use std::collections::HashSet;
+
+    const SHARE: u32 = 16;
+
+    fn task(priority: u8, since: i64, call: u64) -> QueuedTask {
+        QueuedTask {
+            queue: "q".into(),
+            execution: "e".into(),
+            call: EventId(call),
+            priority,
+            since: Timestamp(since),
+            order: Timestamp(since),
+            ..QueuedTask::default()
+        }
+    }
+
+    /// Takes so many tasks of a queue whose store has these. Returns their calls.
+    fn taken(waiting: &mut WaitingTasks, store: &[QueuedTask], count: usize) -> Vec<u64> {
+        let (mut taken, mut gone) = (Vec::new(), HashSet::new());
+        while taken.len() < count {
+            let left = |task: &&QueuedTask| !gone.contains(&task.call.0);
+            if waiting.is_short() {
+                let mut next: Vec<_> = store.iter().filter(left).cloned().collect();
+                next.sort_by_key(position);
+                let all = next.len() <= PAGE;
+                next.truncate(PAGE);
+                waiting.refill(next, all);
+            }
+            if let Some(below) = waiting.lacks_below(SHARE) {
+                let mut first: Vec<_> = Vec::new();
+                for priority in 0..below {
+                    let of_it = store.iter().filter(left).filter(|task| task.priority == priority);
+                    first.extend(of_it.take(EACH).cloned());
+                }
+                waiting.look_below(LowerHeads::new(below, first, |_| true));
+            }
+            let Some(task) = waiting.pop(SHARE) else { break };
+            taken.push(task.call.0);
+            gone.insert(task.call.0);
+        }
+        taken
+    }
+
+    #[test]
+    fn starvation_ends_after_sixteen_tasks_in_memory_or_in_the_store() {
+        // The oldest is of priority 0, five more are of priority 3, and all others came later and are urgent.
+        let old: Vec<_> = [(0, 1), (3, 2), (3, 3), (3, 4), (3, 5), (3, 6)].into();
+        for urgent in [100, MAX_TASKS + 2 * PAGE] {
+            let mut store: Vec<_> = (1..)
+                .zip(&old)
+                .map(|(call, (priority, since))| task(*priority, *since, call))
+                .collect();
+            store.extend((0..urgent).map(|number| task(9, 100, 1_000 + number as u64)));
+            let (mut announced, mut resumed) = (WaitingTasks::default(), WaitingTasks::default());
+            for task in &store {
+                announced.enqueue(task.clone());
+            }
+            resumed.resume(store.len() as u64);
+            for waiting in [&mut announced, &mut resumed] {
+                let taken = taken(waiting, &store, store.len());
+                assert_eq!(taken.len(), store.len(), "each once");
+                let places: Vec<_> = taken.iter().enumerate().filter(|(_, call)| **call < 1_000).collect();
+                if urgent == 100 {
+                    let expected = [(16, &1), (33, &2), (50, &3), (67, &4), (84, &5), (101, &6)];
+                    assert_eq!(places, expected);
+                } else {
+                    let expected: Vec<usize> = (1..=6).map(|number| 17 * number - 1).collect();
+                    assert_eq!(places.iter().map(|(place, _)| *place).collect::<Vec<_>>(), expected);
+                }
+                assert_eq!(waiting.count(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn starvation_is_not_prevented_where_the_share_is_zero() {
+        let mut waiting = WaitingTasks::default();
+        waiting.enqueue(task(0, 1, 1));
+        (2..100).for_each(|call| waiting.enqueue(task(9, 2, call)));
+        let last = std::iter::from_fn(|| waiting.pop(0)).last();
+        assert_eq!(last.map(|task| task.call.0), Some(1));
+    }
+
+    #[test]
+    fn task_that_came_later_to_the_store_is_known_below() {
+        let mut lower = LowerHeads::new(5, Vec::new(), |_| true);
+        assert!(lower.cover(5) && !lower.cover(6));
+        lower.note(task(3, 7, 1));
+        lower.note(task(7, 7, 2));
+        assert_eq!(lower.heads().map(|(_, task)| task.call.0).collect::<Vec<_>>(), [1]);
+        // A second one of that priority is not kept, so the store is asked again in time.
+        lower.note(task(3, 8, 3));
+        assert!(lower.cover(5));
+        for _ in 0..EACH {
+            lower.note(task(3, 8, 4));
+            let first = lower.heads().next().map(|(position, _)| position.clone()).unwrap();
+            lower.take(&first).unwrap();
+        }
+        assert!(!lower.cover(5));
     }
 }

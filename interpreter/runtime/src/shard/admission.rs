@@ -216,7 +216,7 @@ impl Shard {
             ),
             DeclineReason::TooManyDependencies => (
                 FaultKind::Dependency,
-                "more than 100000 executions stand behind those it waited for, so nobody can say whether one of them waits for it; \
+                "more than 10000 executions stand behind those it waited for, so nobody can say whether one of them waits for it; \
                  wait for fewer, or start it once they have ended"
                     .to_owned(),
             ),

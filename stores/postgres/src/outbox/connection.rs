@@ -1,41 +1,39 @@
-//! The connection of an outbox: it listens, and knows from where on to look.
+//! The connection of an outbox that takes: it knows from where on to look.
 
-use super::{BYTES, VERSION, Way, sql};
+use super::client::{CONNECT, Heard, client};
+use super::listening::Listening;
+use super::{BYTES, Way, fit, sql};
 use crate::session::Session;
 use starbridge_flow::value::Text;
 use starbridge_ports::{OutboxError, OutboxRow};
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
-use tokio_postgres::tls::TlsStream;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, NoTls, Row};
+use tokio_postgres::{Error, Row};
 
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(5);
-/// After this silence a connection is asked whether it still is one.
-const SILENCE: Duration = Duration::from_secs(10);
 /// Between two looks at all rows: numbers of transactions may come from elsewhere, for example with a restored backup.
 const WHOLE: Duration = Duration::from_secs(60);
 /// The number before all transactions.
 const FIRST: &str = "0";
 
-/// Whatever a role, a database or a pooler says otherwise. Plans are made for full tables, as those of the store.
+/// Whatever a role, a database or a pooler says otherwise. Plans are made for full tables, as those of the store. A policy for rows
+/// is an error, and not run.
 const SET_UP: &str = "set search_path = pg_catalog, pg_temp; set synchronous_commit = on; \
     set default_transaction_isolation = 'read committed'; set default_transaction_read_only = off; \
     set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off; \
     set enable_mergejoin = off; set jit = off; set lock_timeout = '20s'; set statement_timeout = '60s'; \
     set client_min_messages = warning; set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 2; \
-    set tcp_keepalives_count = 3; listen starbridge_outbox";
+    set tcp_keepalives_count = 3; set row_security = off";
 
 /// A connection to the database of an outbox.
 pub(super) struct Connected {
     pub(super) session: Session,
-    /// Notified when a transaction says that it wrote a row.
+    /// Notified when a transaction says that it wrote a row, and when this connection has ended.
     pub(super) wake: Arc<Notify>,
+    /// It ends with this connection.
+    _listening: Listening,
     /// Whether the rows that were taken before this connection have been given.
     given_before: AtomicBool,
     from: Mutex<From>,
@@ -49,38 +47,23 @@ struct From {
     whole: Instant,
 }
 
-/// Sets how long a connection waits for whoever does not answer.
-pub(super) fn be_patient(config: &mut Config) {
-    config.connect_timeout(CONNECT).tcp_user_timeout(SILENCE);
-    config.keepalives_idle(SILENCE).application_name("starbridge outbox");
-}
-
-/// A client, driven by the current runtime.
-pub(super) async fn client(way: &Way, wake: &Arc<Notify>) -> Result<Client, Error> {
-    Ok(match &way.tls {
-        Some(tls) => {
-            let (client, connection) = way.config.connect(tls.clone()).await?;
-            drive(connection, wake.clone());
-            client
-        }
-        None => {
-            let (client, connection) = way.config.connect(NoTls).await?;
-            drive(connection, wake.clone());
-            client
-        }
-    })
-}
-
 /// A connection that may take.
 pub(super) async fn connect(way: &Way, taker: &str, succeeds: &AtomicBool) -> Result<Connected, OutboxError> {
     let wake = Arc::new(Notify::new());
     let said = |error: Error| way.error(&error);
     let over = |_| OutboxError(format!("the database {} does not answer", way.place));
-    let client = tokio::time::timeout(CONNECT, client(way, &wake)).await;
-    let client = client.map_err(over)?.map_err(said)?;
+    let waiting = wake.clone();
+    let hear = move |heard| {
+        // Whoever waits looks, and finds that the connection has ended.
+        if matches!(heard, Heard::Ended) {
+            waiting.notify_one();
+        }
+    };
+    let made = tokio::time::timeout(CONNECT, client(way, hear)).await;
+    let (client, _) = made.map_err(over)?.map_err(said)?;
     client.batch_execute(SET_UP).await.map_err(said)?;
     let session = Session::new(client);
-    check(&session, way).await?;
+    fit::database(&session, way).await?;
     if succeeds.load(Ordering::Acquire) {
         session.query(sql::SUCCEED, &[&taker]).await.map_err(said)?;
     }
@@ -98,6 +81,7 @@ pub(super) async fn connect(way: &Way, taker: &str, succeeds: &AtomicBool) -> Re
     succeeds.store(false, Ordering::Release);
     Ok(Connected {
         session,
+        _listening: Listening::begin(way.clone(), wake.clone()),
         wake,
         given_before: AtomicBool::new(false),
         from: Mutex::new(From {
@@ -105,54 +89,6 @@ pub(super) async fn connect(way: &Way, taker: &str, succeeds: &AtomicBool) -> Re
             whole: Instant::now() + WHOLE,
         }),
     })
-}
-
-/// Whether the database and the installation in it are fit. Nothing of it is used before its owners are known.
-async fn check(session: &Session, way: &Way) -> Result<(), OutboxError> {
-    let said = |error: Error| way.error(&error);
-    let place = &way.place;
-    if let Some(row) = session.first(sql::FIT, &[]).await.map_err(said)? {
-        let (encoding, owned): (&str, Option<&str>) = (row.get(0), row.get(1));
-        if encoding != "UTF8" {
-            return Err(OutboxError(format!(
-                "the database {place} has the encoding {encoding}, and an outbox needs UTF8: use a database that has it"
-            )));
-        }
-        if let Some(owned) = owned {
-            return Err(OutboxError(format!(
-                "the database {place}: {owned}, which could act there with the rights of others: all of an outbox must belong to one role, and to superusers if the server's role is one; install it into another database, or drop the schema and install it again"
-            )));
-        }
-    }
-    let row = session.first(sql::VERSION, &[]).await.map_err(said)?;
-    let found: i32 = row.and_then(|row| row.get(0)).unwrap_or_default();
-    if found < VERSION {
-        return Err(OutboxError(format!(
-            "the database {place}: its outbox has version {found}, this program needs {VERSION}: run `starbridge outbox install postgres://…` again"
-        )));
-    }
-    if found > VERSION {
-        return Err(OutboxError(format!(
-            "the database {place}: its outbox has version {found}, this program knows {VERSION}: use a later version of it"
-        )));
-    }
-    Ok(())
-}
-
-fn drive<S, T>(mut connection: Connection<S, T>, wake: Arc<Notify>)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    T: TlsStream + Unpin + Send + 'static,
-{
-    tokio::spawn(async move {
-        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-            if matches!(message, AsyncMessage::Notification(_)) {
-                wake.notify_one();
-            }
-        }
-        // Whoever waits looks, and finds that the connection has ended.
-        wake.notify_one();
-    });
 }
 
 impl Connected {

@@ -1,8 +1,6 @@
 //! Installing the functions of an outbox into a database.
 
-use super::{Way, connection};
-use std::sync::Arc;
-use tokio::sync::Notify;
+use super::{Way, client};
 
 /// The SQL of the installation, in one transaction. It can be run again.
 pub const INSTALL_SQL: &str = include_str!("../../outbox/install.sql");
@@ -14,9 +12,9 @@ pub const INSTALL_SQL: &str = include_str!("../../outbox/install.sql");
 /// Why they are not installed, and what to do.
 pub async fn install(url: &str, password: Option<&String>) -> Result<String, String> {
     let mut way = Way::new(url, password)?;
-    connection::be_patient(&mut way.config);
-    let client = connection::client(&way, &Arc::new(Notify::new())).await;
-    let client = client.map_err(|error| way.error(&error).0)?;
+    client::be_patient(&mut way.config);
+    let made = client::client(&way, |_| {}).await;
+    let (client, _) = made.map_err(|error| way.error(&error).0)?;
     match client.batch_execute(INSTALL_SQL).await {
         Ok(()) => Ok(way.place),
         Err(error) => {

@@ -29,6 +29,80 @@ select current_setting('server_encoding'), (
     order by o.place, o.what limit 1
 )";
 
+/// What the server's role could do elsewhere. A role that uses a table trusts its owner, who can make it run code, for example one that
+/// changes the role's password. What any other role could give this one does not count: else that one could stop all outboxes.
+pub(super) const POWERS: &str = r"
+with me as (select oid, rolname, rolcreaterole, rolcreatedb, rolreplication from pg_roles where rolname = session_user),
+strange as (
+    select from pg_namespace n join pg_roles r on r.oid = n.nspowner
+    where n.nspname = 'starbridge' and not r.rolsuper and r.rolname <> session_user
+)
+select format('the server''s role %I %s', me.rolname, p.power)
+from strange cross join me cross join lateral (
+    select 0 as place, 'may make roles' as power where me.rolcreaterole
+    union all
+    select 1, 'may make databases' where me.rolcreatedb
+    union all
+    select 2, 'may replicate' where me.rolreplication
+    union all
+    select 3, format('is a member of the role %I', r.rolname) from pg_roles r
+    where r.oid <> me.oid and (r.rolsuper or r.rolcreaterole or r.rolname like 'pg\_%') and r.rolname <> 'pg_database_owner'
+        and pg_has_role(me.oid, r.oid, 'member')
+    union all
+    select 4, format('owns the database %I', d.datname) from pg_database d
+    where d.datdba = me.oid and d.datname <> current_database()
+    union all
+    select 5, format('owns something in the database %I', d.datname)
+    from pg_shdepend s join pg_database d on d.oid = s.dbid
+    where s.refclassid = 'pg_authid'::regclass and s.refobjid = me.oid and s.deptype = 'o'
+        and d.datname <> current_database()
+) p order by p.place, p.power limit 1";
+
+/// What would run code with the rights of the server's role, as it uses a table that belongs to somebody else. Triggers and foreign keys may
+/// be there although superusers own the table: their rights can be granted.
+pub(super) const CODE: &str = "
+with tables as materialized (
+    select c.oid, c.relname, c.relkind, c.relispartition, r.rolsuper or r.rolname = current_user as trusted
+    from pg_namespace n join pg_class c on c.relnamespace = n.oid join pg_roles r on r.oid = c.relowner
+    where n.nspname = 'starbridge' and c.relname in ('outbox', 'outbox_format', 'outbox_refused')
+)
+select format('the table starbridge.%I %s', t.relname, x.what)
+from tables t cross join lateral (
+    select format('has the trigger %I', g.tgname) as what
+    from pg_trigger g join pg_proc p on p.oid = g.tgfoid join pg_roles r on r.oid = p.proowner
+    where g.tgrelid = t.oid
+        and not (t.trusted and not g.tgisinternal and (r.rolsuper or r.rolname = current_user))
+    union all
+    select y.what from (
+        select 'is no plain table' as what where t.relkind <> 'r' or t.relispartition
+        union all
+        select 'is inherited' from pg_inherits where inhparent = t.oid or inhrelid = t.oid
+        union all
+        select format('has the policy %I', polname) from pg_policy where polrelid = t.oid
+        union all
+        select format('has the rule %I', rulename) from pg_rewrite where ev_class = t.oid
+        union all
+        select format('has the constraint %I', conname) from pg_constraint
+        where conrelid = t.oid and contype not in ('p', 'u', 'n')
+        union all
+        select format('has the statistics %I', stxname) from pg_statistic_ext where stxrelid = t.oid
+        union all
+        select format('has the index %I', c.relname) from pg_index i join pg_class c on c.oid = i.indexrelid
+        where i.indrelid = t.oid and (i.indexprs is not null
+            or pg_get_expr(i.indpred, i.indrelid) not in ('(taker IS NULL)', '(taker IS NOT NULL)'))
+        union all
+        select format('has the column %I of the type %I', a.attname, p.typname)
+        from pg_attribute a join pg_type p on p.oid = a.atttypid
+        where a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
+            and p.typnamespace <> 'pg_catalog'::regnamespace
+        union all
+        select format('has a default of the column %I', a.attname)
+        from pg_attrdef d join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+        where d.adrelid = t.oid
+            and pg_get_expr(d.adbin, d.adrelid) not in ('now()', 'clock_timestamp()', 'pg_current_xact_id()')
+    ) y where not t.trusted
+) x order by 1 limit 1";
+
 /// Says that this process takes for a store. Anybody may take advisory locks and see which ones are held, so the number is
 /// a new one each time, and nobody can hold it beforehand.
 pub(super) const PRESENT: &str =

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 const FAILS: usize = 100;
 const SUCCEEDS: usize = 10;
 const STEPS: usize = 1_000;
-/// Iterations of one `pass`: some 99,900 events. A graph of more than 100,000 is not drawn.
+/// Iterations of one `pass`: some 99,900 events.
 const ITERATIONS: usize = 16_640;
 const WATCHERS: usize = 200;
 const PART: Duration = Duration::from_secs(5);

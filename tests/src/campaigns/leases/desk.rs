@@ -5,7 +5,7 @@ use super::disk::{Disk, Word, Write};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Append, QueuedTask, Queueing, TaskLeaseChange};
-use starbridge_runtime::{FairQueue, QueueSettings, Queues, TaskExpiry, TaskGrant, TaskKey};
+use starbridge_runtime::{AdmissionSettings, FairQueue, QueueSettings, Queues, TaskExpiry, TaskGrant, TaskKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Desk {
     /// A process starts.
     pub(super) fn start(disk: &Disk, settings: &BTreeMap<Text, QueueSettings>, now: u64, planted: Option<Bug>) -> Self {
         let fair_queue: Arc<FairQueue> = Arc::default();
-        let mut queues = Queues::new(fair_queue.clone());
+        let mut queues = Queues::new(fair_queue.clone(), AdmissionSettings::default().fair_share);
         for (name, settings) in settings {
             queues.configure(name, settings.clone(), Millis::ZERO);
         }
@@ -80,7 +80,7 @@ impl Desk {
                 break;
             }
             for (name, asked) in polled.short {
-                let tasks = disk.store.next_tasks(&name, asked).unwrap_or_default();
+                let tasks = asked.run(&disk.store, &name).unwrap_or_default();
                 self.queues.refill(&name, tasks, asked);
             }
         }

@@ -1,28 +1,30 @@
 //! A server as a node of a cluster: it outlives each of its stays as the owner of the store.
 
+mod hand_over;
+
 use super::signals::Signals;
 use super::voice::Voice;
 use super::{Begun, begin, outboxes_of, settings};
 use crate::exit::Exit;
+use hand_over::Succession;
 use starbridge_node::cluster::membership::{Event, Membership};
 use starbridge_node::cluster::{Cluster, View};
 use starbridge_node::config::Config;
 use starbridge_node::stores::{Opened, in_memory};
 use starbridge_server::Server;
-use starbridge_server::cluster::{Identity, Peer, Post, Role, Tried, try_others};
+use starbridge_server::cluster::{Heard, Identity, LastAnswers, Peer, Post, Role, Tried, tell_others, try_others};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-/// How long calls under way are waited for before the store is left to another node. Whatever is not answered by then is sent
-/// again by that one under the same key.
-const HAND_OVER: Duration = Duration::from_secs(1);
-/// How long requests that are nearly answered are waited for, before that.
-const SETTLE: Duration = Duration::from_secs(1);
 /// How long a stay gets to come to its end.
 const END: Duration = Duration::from_secs(10);
+/// How long a node that ends gets for its last answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// How long a node that ends still tells others that it has the store no more: until each has had a heartbeat.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How long a node that ends goes on passing requests on, until another one has the store.
 const SUCCESSION: Duration = Duration::from_secs(5);
 /// After so many heartbeats all others have seen a new node.
@@ -38,7 +40,10 @@ struct Standing<'a> {
     post: Post,
     membership: Membership,
     events: mpsc::UnboundedReceiver<Event>,
+    /// What other nodes say.
+    words: mpsc::UnboundedReceiver<Heard>,
     stay: Option<Begun>,
+    succession: Succession,
     /// The owner that was announced last.
     announced: Option<String>,
     /// Whether another node had the store before.
@@ -72,17 +77,14 @@ pub async fn serve(
     // There may be one already, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let identity = Arc::new(Identity::new().map_err(fault)?);
-    let links = TcpListener::bind(config.cluster.listen).await;
-    let links = links.map_err(|error| {
-        let why = format!("can't listen on {} for other nodes: {error}", config.cluster.listen);
-        voice.fault(&why, "choose another address with `cluster.listen`")
-    })?;
+    let links = links(config, voice).await?;
     let cluster = Arc::new(Cluster::new(&config.cluster.node));
     let joined = tokio::task::block_in_place(|| Membership::begin(config, cluster.clone(), &identity.hash()));
     let (membership, events) = joined.map_err(fault)?;
     let address = server.address();
     let (end, ended) = oneshot::channel();
-    let (post, serving) = server.stand(cluster.clone(), identity.clone(), (links, most), ended);
+    let (said, words) = mpsc::unbounded_channel();
+    let (post, serving) = server.stand(cluster.clone(), identity.clone(), (links, most), said, ended);
     let serving = tokio::spawn(serving);
     if let Ok(address) = address {
         let (node, at) = (&config.cluster.node, config.store.place());
@@ -98,7 +100,9 @@ pub async fn serve(
         post,
         membership,
         events,
+        words,
         stay: None,
+        succession: Succession::default(),
         announced: None,
         had_owner: false,
         views: 0,
@@ -131,6 +135,14 @@ pub async fn serve(
     over
 }
 
+async fn links(config: &Config, voice: Voice) -> Result<TcpListener, Exit> {
+    let at = config.cluster.listen;
+    TcpListener::bind(at).await.map_err(|error| {
+        let why = format!("can't listen on {at} for other nodes: {error}");
+        voice.fault(&why, "choose another address with `cluster.listen`")
+    })
+}
+
 impl Standing<'_> {
     /// Takes part until it is told to end.
     async fn until_told(&mut self, signals: &mut Signals) -> Told {
@@ -157,6 +169,7 @@ impl Standing<'_> {
                     }
                 }
                 () = failed => self.end("it can't go on", true).await,
+                Some(heard) = self.words.recv() => self.hear_word(heard),
                 event = self.events.recv() => match event {
                     Some(Event::Leave) => return Told::Leave,
                     Some(event) => self.hear(event).await,
@@ -170,6 +183,8 @@ impl Standing<'_> {
         match event {
             Event::Seen(view) => self.see(&view),
             Event::Taken(opened, begun) => self.own(opened, begun).await,
+            // Whoever waits for it is told by that.
+            Event::NotTaken => self.succession.taking = None,
             Event::Lost(why) => self.end(&why, false).await,
             Event::HandOver => self.hand_over().await,
             // Whoever hears it ends.
@@ -183,8 +198,7 @@ impl Standing<'_> {
             return;
         }
         self.voice.say("drained: another node takes the store");
-        self.give_up(HAND_OVER).await;
-        self.membership.released(true);
+        self.leave_store().await;
     }
 
     /// Says which nodes do not reach each other. Why this node can't be one, if no other reaches it.
@@ -229,11 +243,10 @@ impl Standing<'_> {
             return;
         }
         let owner = view.owner().filter(|owner| owner.name != self.cluster.name);
-        let peer = owner.map(|owner| Peer {
-            name: owner.name.clone(),
-            address: owner.address.clone(),
-            certificate: owner.certificate.clone(),
-        });
+        if self.succession.is_old(owner.map(|owner| owner.name.as_str())) {
+            return;
+        }
+        let peer = owner.map(Peer::of);
         let name = peer.as_ref().map(|peer| peer.name.clone());
         self.had_owner |= name.is_some();
         if name != self.announced {
@@ -267,6 +280,7 @@ impl Standing<'_> {
             Err(error) => {
                 tracing::error!(error, "the store is left to others");
                 self.membership.released(true);
+                self.succession.taking = None;
                 return;
             }
         };
@@ -280,6 +294,8 @@ impl Standing<'_> {
         }
         stay.tasks.extend(self.post.owns(stay.node.clone(), outboxes));
         self.stay = Some(stay);
+        self.succession.came();
+        tokio::spawn(tell_others(self.identity.clone(), self.cluster.clone()));
         self.announced = Some(self.cluster.name.clone());
         self.voice
             .say(&format!("this node has the store now; taking it took {took} ms"));
@@ -295,30 +311,36 @@ impl Standing<'_> {
         self.membership.released(others);
     }
 
-    async fn give_up(&mut self, patience: Duration) {
-        self.post.retire(patience.min(SETTLE)).await;
+    /// Ends the stay. Requests are waited for as long as `settle` says.
+    async fn give_up(&mut self, settle: Duration) -> LastAnswers {
+        let last = self.post.retire(settle).await;
         self.cluster.counters.shards.store(0, Ordering::Relaxed);
         let Some(stay) = self.stay.take() else {
-            return;
+            return last;
         };
         for task in &stay.tasks {
             task.abort();
         }
-        match tokio::time::timeout(patience + END, stay.node.drain(patience)).await {
+        match tokio::time::timeout(END, stay.node.drain(Duration::ZERO)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::info!(%error, "a stay has ended"),
             Err(_) => tracing::warn!("a stay does not come to its end; nothing that it does is kept any more"),
         }
+        last
     }
 
     /// Leaves the store to others, and waits until one of them has it.
     async fn step_down(&mut self) {
-        if self.stay.is_none() {
+        let Some(last) = self.leave_store().await else {
+            return;
+        };
+        last.given(LAST_ANSWERS).await;
+        let me = self.cluster.name.clone();
+        if matches!(self.post.role(), Role::Standby(_)) {
+            // What others pass on to this node until they know the next owner is refused, and not lost.
+            tokio::time::sleep(FAREWELL).await;
             return;
         }
-        self.give_up(HAND_OVER).await;
-        self.membership.released(true);
-        let me = self.cluster.name.clone();
         if self.cluster.view().nodes.iter().all(|node| node.name == me) {
             return;
         }

@@ -8,6 +8,7 @@ use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Child, Event, EventKind};
 use starbridge_runtime::Shard;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -92,6 +93,16 @@ fn number(child: Child) -> Option<u32> {
     }
 }
 
+/// A hash of the place of an event in its execution, whose own hash is given.
+fn place(execution: &DefaultHasher, event: &Event) -> u64 {
+    let mut hash = execution.clone();
+    event.step.map(|step| step.0).hash(&mut hash);
+    for item in event.path.items() {
+        (item.step.0, number(item.child)).hash(&mut hash);
+    }
+    hash.finish()
+}
+
 /// What one owner counts.
 #[derive(Debug, Default)]
 pub(super) struct OwnSteps {
@@ -103,40 +114,56 @@ pub(super) struct OwnSteps {
 
 impl OwnSteps {
     pub(super) fn see(&mut self, shard: &Shard, execution: &Text, events: &[Event]) {
-        let mut hash = DefaultHasher::new();
-        execution.hash(&mut hash);
+        let hash = OnceCell::new();
+        let hash = || {
+            hash.get_or_init(|| {
+                let mut hash = DefaultHasher::new();
+                execution.hash(&mut hash);
+                hash
+            })
+        };
+        let names = OnceCell::new();
+        let names = || {
+            *names.get_or_init(|| {
+                let flow = shard.state(execution).and_then(|state| state.started());
+                flow.zip(shard.flow(execution))
+            })
+        };
+        // Most steps end in the turn in which they began, right after.
+        let mut latest: Option<&Event> = None;
         for event in events {
             let Some(step) = event.step.filter(|_| !event.rollback) else {
                 continue;
             };
-            let place = || {
-                let mut hash = hash.clone();
-                step.0.hash(&mut hash);
-                for item in event.path.items() {
-                    (item.step.0, number(item.child)).hash(&mut hash);
-                }
-                hash.finish()
-            };
             let failed = match &event.detail {
                 EventKind::StepStarted { .. } => {
-                    self.begin(place(), event.time);
+                    if let Some(before) = latest.replace(event) {
+                        self.begin(place(hash(), before), before.time);
+                    }
                     continue;
                 }
                 EventKind::StepSucceeded { .. } => false,
                 EventKind::StepFailed { .. } => true,
                 _ => continue,
             };
-            let began = self.take(place());
+            let is_it = |begun: &mut &Event| begun.step == event.step && begun.path == event.path;
+            let began = match latest.take_if(is_it) {
+                Some(begun) => Some(begun.time),
+                None => self.take(place(hash(), event)),
+            };
             let how = match began {
                 _ if failed => Ended::FAILED,
                 None => Ended::UNTIMED,
                 Some(began) => u8::try_from(Spans::place(event.time.since(began))).unwrap_or(Ended::UNTIMED),
             };
-            let flow = shard.state(execution).and_then(|state| state.started());
-            let step = shard.flow(execution).and_then(|flow| flow.step(step));
-            if let Some((flow, step)) = flow.zip(step) {
-                self.end(&flow.flow, &step.name, Ended::new(event.time, how));
+            if let Some((started, flow)) = names()
+                && let Some(step) = flow.step(step)
+            {
+                self.end(&started.flow, &step.name, Ended::new(event.time, how));
             }
+        }
+        if let Some(begun) = latest {
+            self.begin(place(hash(), begun), begun.time);
         }
     }
 

@@ -21,6 +21,9 @@ pub enum SpanKind {
 }
 
 impl SpanKind {
+    /// All kinds.
+    pub(super) const ALL: [Self; 4] = [Self::Attempt, Self::Backoff, Self::Wait, Self::Manual];
+
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,6 +49,9 @@ pub enum SpanEnd {
 }
 
 impl SpanEnd {
+    /// All ends.
+    pub(super) const ALL: [Self; 4] = [Self::Open, Self::Done, Self::Failed, Self::Cancelled];
+
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -164,10 +170,10 @@ impl Span {
 /// The spans of a visit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spans {
-    all: Vec<Span>,
-    left_out: u64,
+    pub(super) all: Vec<Span>,
+    pub(super) left_out: u64,
     /// The attempts of the undo in its former runs, and in all: each redrive begins a run.
-    undone: (u32, u32),
+    pub(super) undone: (u32, u32),
 }
 
 impl Spans {
@@ -284,99 +290,5 @@ impl Spans {
             open.end = SpanEnd::Cancelled;
             open.to = Some(time);
         }
-    }
-}
-
-/// The states of the iterations of a foreach, or of the branches of a parallel: a letter and an
-/// event for each.
-#[derive(Clone, Debug, Default)]
-pub struct Children {
-    /// The lowest bits are the state, the others the number of the event that set it.
-    each: Vec<u64>,
-    /// The number of items, if it is known.
-    pub total: Option<u64>,
-}
-
-/// The state of a child of a composite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChildStatus {
-    /// It has not begun.
-    None,
-    /// It has begun.
-    Running,
-    /// It is done.
-    Done,
-    /// It failed.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
-}
-
-impl ChildStatus {
-    /// All states, in the order of their numbers.
-    pub const ALL: [Self; 5] = [Self::None, Self::Running, Self::Done, Self::Failed, Self::Cancelled];
-
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "notBegun",
-            Self::Running => "running",
-            Self::Done => "succeeded",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The letter for it in a map.
-    pub fn letter(self) -> char {
-        match self {
-            Self::None => '.',
-            Self::Running => 'r',
-            Self::Done => 's',
-            Self::Failed => 'f',
-            Self::Cancelled => 'c',
-        }
-    }
-}
-
-impl Children {
-    pub(in crate::visits) fn set(&mut self, number: u32, status: ChildStatus, event: EventId) {
-        let place = number as usize;
-        if self.each.len() <= place {
-            self.each.resize(place + 1, 0);
-        }
-        if let Some(child) = self.each.get_mut(place) {
-            *child = (event.0 << 3) | status as u64;
-        }
-    }
-
-    /// The number of known children.
-    pub fn len(&self) -> usize {
-        self.each.len()
-    }
-
-    /// Whether none has begun.
-    pub fn is_empty(&self) -> bool {
-        self.each.is_empty()
-    }
-
-    /// The state of each, and the event that set it.
-    pub fn each(&self) -> impl Iterator<Item = (ChildStatus, EventId)> + '_ {
-        self.each.iter().map(|child| {
-            let status = ChildStatus::ALL.get((child & 7) as usize).copied();
-            (status.unwrap_or(ChildStatus::None), EventId(child >> 3))
-        })
-    }
-
-    pub(in crate::visits) fn give_up(&mut self) {
-        for child in &mut self.each {
-            if *child & 7 == ChildStatus::Running as u64 {
-                *child = (*child & !7) | ChildStatus::Cancelled as u64;
-            }
-        }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.each.len() * size_of::<u64>()
     }
 }

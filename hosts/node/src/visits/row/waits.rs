@@ -2,8 +2,8 @@
 
 use super::{Call, Row, Status};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Text, Value};
-use starbridge_machine::{EventId, Failure};
+use starbridge_flow::value::Text;
+use starbridge_machine::{EventId, Failure, StepPath};
 use starbridge_ports::WaitingReason;
 
 /// What an open visit waits for.
@@ -14,10 +14,12 @@ pub struct OpenWait {
     pub reason: WaitingReason,
     /// The event that entered the step.
     pub event: EventId,
+    /// The event that asks an operator, if it waits for one.
+    pub request: Option<EventId>,
     /// The name of the step.
     pub step: Text,
     /// The composites around it.
-    pub path: Value,
+    pub path: StepPath,
     /// Whether the undoing of the step waits.
     pub rollback: bool,
     /// The attempt, from 1.
@@ -61,6 +63,7 @@ impl Row {
         Some(OpenWait {
             reason,
             event: EventId(self.event),
+            request: self.request().filter(|_| undo.is_none()),
             step: self.step.clone(),
             path: self.path.clone(),
             rollback: undo.is_some(),

@@ -33,6 +33,15 @@ pub(super) fn schemas() -> Schemas {
             ]),
         ),
         ("DrainedNode", shape(&[("name!", text()), ("owner!", flag())])),
+        (
+            "ServerConfig",
+            shape(&[
+                ("version!", text()),
+                ("target!", text()),
+                ("features!", list(text())),
+                ("config!", or_null(text())),
+            ]),
+        ),
         ("Me", shape(&[("name!", or_null(text())), ("scopes!", list(text()))])),
     ]
 }
@@ -52,6 +61,7 @@ fn step() -> Vec<(&'static str, Value)> {
         ("text!", text()),
         ("since", time()),
         ("execution", text()),
+        ("request", number()),
     ];
     let rollback = [
         ("status!", text()),

@@ -250,7 +250,7 @@ fn patterns() -> &'static Patterns {
             took: pattern(r"(  |\()\d+(\.\d+)? s"),
             number: pattern(r#""(seed|machine|delaySeconds)":( ?)\d+(\.\d+)?"#),
             process: pattern(r"process \d+"),
-            heads: pattern("^[A-Z]+(  +[A-Z]+)+\n?$"),
+            heads: pattern("^[A-Z-]+(  +[A-Z-]+)+\n?$"),
             space: pattern(r"(\S)  +"),
         }
     })

@@ -209,7 +209,7 @@ async fn not_manual(app: &App, id: String, event: EventId) -> Answer<Problem> {
     let resolved = offload::work(usize::MAX, move || node.resolved_step(&id, event)).await??;
     Ok(match resolved {
         None => {
-            let detail = "the step does not wait for an operator: `starbridge show --steps` shows which do";
+            let detail = "the step does not wait for an operator: `starbridge show EXECUTION --steps` shows which do";
             Problem::new(StatusCode::CONFLICT, "NotManual", detail)
         }
         Some(first) => {

@@ -95,7 +95,7 @@ fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
             "the call was given up before",
         )),
         Reply::Left => Ok(StatusCode::ACCEPTED),
-        Reply::Held => Err(Problem::held()),
+        Reply::Held | Reply::NoRoom => Err(Problem::held()),
         Reply::SetAside => Err(Problem::set_aside()),
         Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_) => Err(invalid_token()),
     }

@@ -138,6 +138,8 @@ pub struct RuntimeConfig {
     pub owners: usize,
     /// How many executions that only wait each owner keeps in memory.
     pub hot_executions: usize,
+    /// How many bytes of data large executions may hold in memory at each owner before nothing large begins.
+    pub hot_bytes: usize,
     /// How many calls each owner may have out at once.
     pub calls: usize,
     /// How many requests may wait for each owner before more are turned away.
@@ -227,6 +229,7 @@ impl Default for RuntimeConfig {
         Self {
             owners: 0,
             hot_executions: 10_000,
+            hot_bytes: 256 << 20,
             calls: 1_000,
             inbox: 4_096,
         }
@@ -464,6 +467,7 @@ impl Config {
             limits: self.limits.clone(),
             owners: self.owners(),
             hot_executions: self.runtime.hot_executions,
+            hot_bytes: self.runtime.hot_bytes,
             calls: self.runtime.calls.max(1),
             inbox: self.runtime.inbox,
             waiters: self.server.waiters,

@@ -99,6 +99,8 @@ pub struct NodeSettings {
     pub owners: usize,
     /// How many executions that only wait each owner keeps in memory.
     pub hot_executions: usize,
+    /// How many bytes of data large executions may hold in memory at each owner before nothing large begins.
+    pub hot_bytes: usize,
     /// How many calls each owner may have out at once.
     pub calls: usize,
     /// How many requests may wait for each owner before more are turned away.

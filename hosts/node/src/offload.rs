@@ -10,11 +10,17 @@ use tokio::sync::Semaphore;
 /// Up to this many bytes of JSON a value is small: work on it is done at once.
 pub const INLINE_BYTES: usize = 64 * 1024;
 
+static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(at_once())));
+
+/// Of work that only reads, as much is at the door of `ROOM` as there is room for. The rest waits here, so what changes something
+/// waits for few readers, however many there are.
+static READERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(at_once()));
+
 /// Half of the processors, and at least one. The others are left to small requests and executions.
-static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+fn at_once() -> usize {
     let processors = available_parallelism().map_or(1, NonZero::get);
-    Arc::new(Semaphore::new((processors / 2).max(1)))
-});
+    (processors / 2).max(1)
+}
 
 /// The work panicked, or the runtime is stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,20 @@ pub async fn work<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Se
     working.await.map_err(|_| NotDone)
 }
 
+/// The same for work that changes nothing: it lets other work pass.
+///
+/// # Errors
+///
+/// [`NotDone`] if the work panicked or the runtime is stopping.
+pub async fn read<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Result<T, NotDone> {
+    if bytes <= INLINE_BYTES {
+        return Ok(work());
+    }
+    // Given back when the work begins to wait no longer, whether or not a caller does.
+    let _reader = READERS.acquire().await.map_err(|_| NotDone)?;
+    self::work(bytes, work).await
+}
+
 /// Drops a value that was made of this many bytes of JSON: at once if it is small, otherwise on another thread.
 pub fn discard<T: Send + 'static>(bytes: usize, value: T) {
     if bytes <= INLINE_BYTES {
@@ -54,13 +74,40 @@ pub fn discard<T: Send + 'static>(bytes: usize, value: T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
+    use std::time::Duration;
+    use tokio::task::JoinSet;
 
     #[tokio::test]
     async fn offload_takes_only_large_work() {
         let here = thread::current().id();
         assert_eq!(work(INLINE_BYTES, || thread::current().id()).await, Ok(here));
         assert_ne!(work(INLINE_BYTES + 1, || thread::current().id()).await, Ok(here));
+    }
+
+    #[tokio::test]
+    async fn offload_lets_changes_pass_readers() {
+        const MANY: usize = 200;
+        let (done, seen) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let mut readers = JoinSet::new();
+        for _ in 0..MANY {
+            let done = done.clone();
+            readers.spawn(read(usize::MAX, move || {
+                thread::sleep(Duration::from_millis(2));
+                done.fetch_add(1, Ordering::SeqCst);
+            }));
+        }
+        tokio::task::yield_now().await;
+        let (counted, kept) = (done.clone(), seen.clone());
+        work(usize::MAX, move || {
+            kept.store(counted.load(Ordering::SeqCst), Ordering::SeqCst)
+        })
+        .await
+        .unwrap();
+        assert!(seen.load(Ordering::SeqCst) < MANY / 2);
+        readers.join_all().await;
+        assert_eq!(done.load(Ordering::SeqCst), MANY);
     }
 
     #[tokio::test]

@@ -65,6 +65,13 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ExecutionBusy", detail)
     }
 
+    /// Large executions take all the memory there is for them.
+    pub fn no_room() -> Self {
+        let detail = "large executions that run take all the memory there is for them (`runtime.hot_bytes`): try again when some of \
+                      them have ended";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "TooManyLargeExecutions", detail)
+    }
+
     /// The execution is set aside and only takes signals of operators.
     pub fn set_aside() -> Self {
         Self::new(StatusCode::CONFLICT, "ExecutionSetAside", SET_ASIDE)

@@ -150,12 +150,16 @@ impl Room {
         make: impl FnOnce() -> Answer<Value> + Send + 'static,
     ) -> Answer {
         self.hold(self.share.bytes().max(bytes))?;
-        offload::work(bytes, move || self.finish(status, make)).await?
+        match status {
+            // What began is told of as soon as it began.
+            StatusCode::CREATED => offload::work(bytes, move || self.finish(status, make)).await?,
+            _ => offload::read(bytes, move || self.finish(status, make)).await?,
+        }
     }
 
     /// Makes an answer whose size is not known before, as if it were large.
     pub async fn write_all(self, status: StatusCode, make: impl FnOnce() -> Answer<Value> + Send + 'static) -> Answer {
-        offload::work(usize::MAX, move || self.finish(status, make)).await?
+        offload::read(usize::MAX, move || self.finish(status, make)).await?
     }
 
     fn finish(mut self, status: StatusCode, make: impl FnOnce() -> Answer<Value>) -> Answer {
@@ -236,7 +240,7 @@ pub async fn find(app: &App, id: Text, mut room: Room) -> Answer<(StoredExecutio
     };
     // Few are read at a time: what they hold is known afterwards.
     let node = app.node.clone();
-    let waiting = offload::work(usize::MAX, move || {
+    let waiting = offload::read(usize::MAX, move || {
         let mut kept = node.stored(&id)?;
         room.hold(kept.bytes())?;
         kept.prefetch()?;

@@ -45,6 +45,10 @@ mod router;
 mod routes;
 mod scope;
 mod shapes;
+#[cfg_attr(
+    not(feature = "cluster"),
+    allow(dead_code, reason = "only an owner of a cluster waits for them")
+)]
 mod under_way;
 
 pub use access::{Access, TokenHash, access_of};

@@ -10,6 +10,7 @@ mod loading;
 mod postponed;
 mod quiescence;
 mod report_parts;
+mod room;
 #[cfg(test)]
 mod scripted_store;
 mod set_aside;
@@ -76,6 +77,9 @@ pub struct EngineSettings {
     pub fast_forward: bool,
     /// How many executions that only wait stay in memory. The store has the others.
     pub hot_executions: usize,
+    /// How many bytes of data, as compact JSON, large executions may hold in memory. Beyond that those that only wait are left to
+    /// the store. If that is not enough, nothing large begins or goes on again.
+    pub hot_bytes: usize,
     /// The largest number of calls that are out at once.
     pub calls: usize,
     /// How many answers and commands are taken before their turns are appended together. If a flush
@@ -92,6 +96,7 @@ impl Default for EngineSettings {
         Self {
             fast_forward: false,
             hot_executions: 10_000,
+            hot_bytes: 256 << 20,
             calls: 10_000,
             together: BATCH,
             share: (0, 1),

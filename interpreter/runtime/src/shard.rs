@@ -8,6 +8,7 @@ mod children;
 mod execution_ids;
 mod forks;
 mod handed_down;
+mod idle;
 mod loaded;
 mod messages;
 mod notices;
@@ -29,6 +30,7 @@ pub(crate) use admission::ended_message;
 pub(crate) use batch::stored_turn;
 pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
+pub(crate) use idle::LARGE_BYTES;
 pub use notices::{StatusChange, StepEvent};
 pub use operating::NotEnded;
 pub use recover::{Loaded, load};
@@ -46,6 +48,7 @@ use crate::suspect_lock::SuspectLock;
 use admission::needed_keys;
 use children::Incoming;
 use execution_ids::IdSource;
+use idle::IdleLists;
 use loaded::LoadedExecution;
 use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::limits::Limits;
@@ -119,8 +122,10 @@ pub struct Shard {
     held: Vec<Outgoing>,
     in_flight: VecDeque<batch::InFlightBatch>,
     outgoing: VecDeque<Outgoing>,
-    /// Executions that only wait, in the order in which they became idle.
-    idle: VecDeque<Text>,
+    /// Executions that only wait.
+    idle: IdleLists,
+    /// The bytes of data that the large ones of `executions` hold.
+    loaded_bytes: usize,
     /// Executions that have ended.
     ended: Vec<Text>,
     /// An execution that does not exist but for which there is something.
@@ -268,7 +273,8 @@ impl Shard {
             held: Vec::new(),
             in_flight: VecDeque::new(),
             outgoing: VecDeque::new(),
-            idle: VecDeque::new(),
+            idle: IdleLists::default(),
+            loaded_bytes: 0,
             ended: Vec::new(),
             absent: None,
             lost: Vec::new(),

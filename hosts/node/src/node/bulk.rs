@@ -129,7 +129,7 @@ impl From<Reply> for Answer {
     fn from(reply: Reply) -> Self {
         match reply {
             Reply::Taken => Self::Taken,
-            Reply::Held | Reply::Left => Self::Later,
+            Reply::Held | Reply::Left | Reply::NoRoom => Self::Later,
             Reply::SetAside => Self::skipped("ExecutionSetAside"),
             Reply::NotEnded => Self::skipped("NotEnded"),
             Reply::Rejected(Rejection::AlreadyPaused) => Self::skipped("AlreadyPaused"),

@@ -159,7 +159,7 @@ impl Follower {
         });
         let (kept, _permit) = reading.await.map_err(|error| stopping(error.to_string()))?;
         let kept = kept?;
-        let read = offload::work(kept.bytes(), move || kept.read());
+        let read = offload::read(kept.bytes(), move || kept.read());
         let read = read
             .await
             .map_err(|_| stopping("nothing can be read any more".to_owned()))??;

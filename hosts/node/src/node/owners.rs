@@ -255,6 +255,7 @@ fn owner(start: &OwnerDeps, shared: &Shared, share: (u8, u8)) -> Owner {
         settings: EngineSettings {
             fast_forward: false,
             hot_executions: settings.hot_executions,
+            hot_bytes: settings.hot_bytes,
             calls: settings.calls,
             share,
             ..EngineSettings::default()

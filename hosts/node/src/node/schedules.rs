@@ -520,7 +520,7 @@ impl Node {
         match self.begin(start, false).await {
             Ok(start) => Ok(Ok(start.snapshot.execution)),
             Err(StartFailure::Exists(execution)) => self.started_before(schedule, trigger, execution).await,
-            Err(StartFailure::Busy | StartFailure::Stopping) => Err(()),
+            Err(StartFailure::Busy | StartFailure::NoRoom | StartFailure::Stopping) => Err(()),
             // The flow was hidden, or its schema refuses the input. The next trigger may succeed.
             Err(StartFailure::Refused(error)) => Ok(Err(self.refused(schedule, error.to_string()))),
             Err(StartFailure::NoFork(error)) => Ok(Err(self.refused(schedule, error.to_string()))),

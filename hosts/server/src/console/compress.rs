@@ -78,7 +78,7 @@ pub async fn compressed(answer: Response) -> Response {
         return Response::from_parts(parts, Body::from(bytes));
     }
     let plain = bytes.clone();
-    let made = offload::work(bytes.len(), move || gzip(&plain, Compression::fast())).await;
+    let made = offload::read(bytes.len(), move || gzip(&plain, Compression::fast())).await;
     match made.ok().flatten() {
         Some(made) => {
             parts

@@ -239,7 +239,7 @@ async fn described(page: &Page, id: &str, data: bool) -> Result<Value, Refusal> 
         Some(kept) => kept.bytes(),
         None => {
             let (node, of) = (page.app.node.clone(), id.to_owned());
-            let read = offload::work(usize::MAX, move || node.stored(&of).map(|kept| kept.bytes())).await;
+            let read = offload::read(usize::MAX, move || node.stored(&of).map(|kept| kept.bytes())).await;
             read.map_err(Problem::from)?.map_err(Problem::from)?
         }
     };

@@ -253,6 +253,7 @@ pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Pr
         StartFailure::Exists(id) => taken(flow, name, &id),
         StartFailure::NoFork(error) => Problem::new(StatusCode::CONFLICT, "NotForkable", error.to_string()),
         StartFailure::Busy => Problem::busy(),
+        StartFailure::NoRoom => Problem::no_room(),
         StartFailure::Stopping => Problem::stopping(),
     }
 }

@@ -23,6 +23,7 @@ use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{AuditEntry, AuditKind};
 use starbridge_runtime::Reply;
+use tokio::sync::Semaphore;
 
 /// `POST /v1/executions/{id}/stop`
 pub async fn stop(
@@ -246,6 +247,9 @@ fn read_definition(app: &App, headers: &HeaderMap, body: &Body) -> Answer<Option
     }
 }
 
+/// Forks that are made at once. Each holds what it goes on from, which may be large, until it has begun.
+static FORKS: Semaphore = Semaphore::const_new(2);
+
 /// `POST /v1/executions/{id}/fork`
 pub async fn fork(
     State(app): State<App>,
@@ -269,6 +273,7 @@ pub async fn fork(
         by: caller,
     };
     let audit = audit(&app, &operator, "fork", &id, &body);
+    let _fork = FORKS.acquire().await.map_err(|_| Problem::stopping())?;
     let node = app.node.clone();
     let reading = offload::work(usize::MAX, move || {
         let record = node.store().record(&id)?.ok_or(QueryError::NoSuchExecution)?;
@@ -349,6 +354,7 @@ pub(super) async fn answered(app: &App, id: &str, reply: Reply) -> Answer {
         // The process that has it finds the message soon.
         Reply::Left => StatusCode::ACCEPTED,
         Reply::Held => return Err(Problem::held()),
+        Reply::NoRoom => return Err(Problem::no_room()),
         Reply::SetAside => return Err(Problem::set_aside()),
         Reply::Rejected(rejection) => return Err(rejection.into()),
         _ => return Err(Problem::missing("NoSuchExecution", "there is no such execution")),

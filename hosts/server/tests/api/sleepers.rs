@@ -4,6 +4,7 @@ use crate::mailbox::{Mailbox, ended, eventually};
 use serde_json::json;
 use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
+use tokio::net::TcpListener;
 
 /// Half of them wait for a time, the others for a report.
 const EACH: usize = 25;
@@ -129,4 +130,80 @@ async fn asleep_parents_and_children_are_left_to_the_store() {
             "{parent}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+pub async fn large_executions_have_room_together() {
+    const ROOM: usize = 1 << 20;
+    let store = Held::over(in_memory());
+    let kept = store.clone();
+    let server = Running::with(Access::default(), |settings| {
+        settings.store = kept;
+        settings.hot_bytes = ROOM;
+        settings.owners = 1;
+    })
+    .await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let call = format!("http://{}/f", silent.local_addr().unwrap());
+    let call = json!([{"type": "task", "name": "call", "resourceArn": call}]);
+    server.flow("call", call).await;
+    server
+        .flow("wait", json!([{"type": "wait", "name": "w", "duration": 3600}]))
+        .await;
+    server
+        .flow("fail", json!([{"type": "fail", "name": "f", "error": "No"}]))
+        .await;
+    let large = |name: &str| json!({"name": name, "input": {"text": "x".repeat(ROOM * 2 / 5)}});
+
+    // Those that only wait make room for others, and are read when they are needed.
+    for number in 0..8 {
+        let start = server
+            .post("/v1/flows/wait/executions", large(&format!("w{number}")))
+            .await;
+        assert_eq!(start.status, 201, "{start:?}");
+    }
+    let before = store.loaded();
+    let first = server.get("/v1/flows/wait/executions/w0").await;
+    let first = format!("/v1/executions/{}", first.body["id"].as_str().unwrap());
+    assert_eq!(server.post(&format!("{first}/stop"), json!({})).await.status, 200);
+    assert!(store.loaded() > before);
+
+    // Those that run can't make room.
+    let failed = server
+        .post("/v1/flows/fail/executions?wait=20", json!({"name": "f"}))
+        .await;
+    let failed = format!("/v1/executions/{}", failed.body["id"].as_str().unwrap());
+    let mut running = Vec::new();
+    for number in 0..3 {
+        let start = server
+            .post("/v1/flows/call/executions", large(&format!("c{number}")))
+            .await;
+        assert_eq!(start.status, 201, "{start:?}");
+        running.push(format!("/v1/executions/{}", start.body["id"].as_str().unwrap()));
+    }
+    let full = (503, "TooManyLargeExecutions");
+    assert_eq!(
+        server.post("/v1/flows/wait/executions", large("late")).await.code(),
+        full
+    );
+    assert_eq!(server.post(&format!("{failed}/redrive"), json!({})).await.code(), full);
+    assert_eq!(
+        server.post(&format!("{failed}/fork"), json!({"event": 1})).await.code(),
+        full
+    );
+    assert_eq!(
+        server
+            .post("/v1/flows/wait/executions", json!({"name": "small"}))
+            .await
+            .status,
+        201
+    );
+    for path in &running {
+        assert_eq!(server.post(&format!("{path}/stop"), json!({})).await.status, 200);
+    }
+    assert_eq!(
+        server.post("/v1/flows/wait/executions", large("late")).await.status,
+        201
+    );
+    assert_eq!(server.post(&format!("{failed}/redrive"), json!({})).await.status, 200);
 }

@@ -41,6 +41,7 @@ const TESTS: &[(&str, fn())] = tests![
     audit::deletion_leaves_the_children,
     audit::deletion_of_what_has_not_ended_is_refused,
     answers::answers_have_a_budget_together,
+    sleepers::large_executions_have_room_together,
     bodies::bodies_have_a_budget_together,
     bodies::a_body_of_too_many_small_values_is_refused,
     browsers::no_route_answers_under_another_name,

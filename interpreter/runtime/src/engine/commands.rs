@@ -179,6 +179,8 @@ pub enum Reply {
     SetAside,
     /// The execution has not ended.
     NotEnded,
+    /// Large executions take all the memory there is for them: send it again later.
+    NoRoom,
     /// The machine rejected it.
     Rejected(Rejection),
 }
@@ -217,6 +219,8 @@ pub enum StartFailure {
     Exists(Text),
     /// Too many commands are waiting: try again later.
     Busy,
+    /// Large executions take all the memory there is for them: try again later.
+    NoRoom,
     /// The engine is stopping and takes nothing more.
     Stopping,
 }
@@ -247,7 +251,7 @@ impl Engine {
     }
 
     pub(super) fn take_command(&mut self, command: Command) -> Result<(), StoreError> {
-        match self.uncrowded(command) {
+        match self.uncrowded(command).and_then(|command| self.with_room(command)) {
             Some(command) => self.carry_out_command(command),
             None => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! Executions asleep in the store that are to be woken soon. Only the store knows those that sleep longer.
 
-use super::Engine;
+use super::{Engine, EngineSettings};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_ports::StoreError;
@@ -91,7 +91,12 @@ impl Engine {
                 self.sleepers.know(due, execution);
             }
         }
-        for (due, execution) in self.shard.trim(self.settings.hot_executions) {
+        let EngineSettings {
+            hot_executions,
+            hot_bytes,
+            ..
+        } = self.settings;
+        for (due, execution) in self.shard.trim(hot_executions, hot_bytes) {
             self.sleepers.know(due, execution);
         }
     }

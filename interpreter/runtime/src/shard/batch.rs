@@ -11,9 +11,6 @@ use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
 use starbridge_ports::{ADMISSION, Append, AttemptLog, Message, MessageBody, MessageId, Refusal, Turn};
 
-/// How long the list of idle executions may get before stale entries are removed.
-const IDLE_LIST_TRIM: usize = 1024;
-
 /// A batch that is being appended.
 #[derive(Default)]
 pub(super) struct InFlightBatch {
@@ -315,8 +312,9 @@ impl Shard {
             }
         }
         held.into_iter().for_each(|outgoing| self.release(outgoing));
-        for id in batch.executions {
+        for (id, bytes) in batch.executions.into_iter().zip(batch.bytes) {
             self.forget_deleted(&id);
+            self.weigh(&id, bytes);
             self.note_idle(id);
         }
     }
@@ -363,62 +361,6 @@ impl Shard {
             execution: execution.clone(),
             refusal,
         });
-    }
-
-    /// Drops an execution from memory. The store has it.
-    pub fn forget(&mut self, execution: &str) {
-        let Some((id, live)) = self.executions.remove_entry(execution) else {
-            return;
-        };
-        if let Some(wakeup) = live.wakeup {
-            self.wakeups.remove(&(wakeup, id.clone()));
-        }
-        for call in live.state.calls_in_flight() {
-            self.sync_calls.remove(&(id.clone(), call));
-        }
-    }
-
-    pub(super) fn note_idle(&mut self, id: Text) {
-        let Some(live) = self.executions.get_mut(&id).filter(|live| live.is_idle()) else {
-            return;
-        };
-        if live.state.status().is_ended() {
-            self.ended.push(id);
-        } else if !live.listed_idle {
-            live.listed_idle = true;
-            self.idle.push_back(id);
-        }
-    }
-
-    /// Drops executions that have ended, and the longest idle of those that only wait, until at most `at_most` are
-    /// loaded. Returns those that have to be woken, with the time.
-    pub fn trim(&mut self, at_most: usize) -> Vec<(Timestamp, Text)> {
-        for id in std::mem::take(&mut self.ended) {
-            let over = |live: &LoadedExecution| live.is_idle() && live.state.status().is_ended();
-            if self.executions.get(&id).is_some_and(|live| over(live)) {
-                self.forget(&id);
-            }
-        }
-        // Entries of executions that have ended meanwhile are stale.
-        if self.idle.len() > IDLE_LIST_TRIM + 2 * self.executions.len() {
-            let executions = &self.executions;
-            self.idle
-                .retain(|id| executions.get(id).is_some_and(|live| live.listed_idle));
-        }
-        let mut asleep = Vec::new();
-        while self.executions.len() > at_most
-            && let Some(id) = self.idle.pop_front()
-        {
-            let Some(live) = self.executions.get_mut(&id) else {
-                continue;
-            };
-            live.listed_idle = false;
-            if live.is_idle() {
-                asleep.extend(live.state.next_wakeup().map(|due| (due, id.clone())));
-                self.forget(&id);
-            }
-        }
-        asleep
     }
 }
 

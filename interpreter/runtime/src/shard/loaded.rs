@@ -46,6 +46,10 @@ pub(super) struct LoadedExecution {
     pub(super) held_back: BTreeSet<EventId>,
     /// Whether it is in the list of idle executions.
     pub(super) listed_idle: bool,
+    /// Whether it is in that of large ones.
+    pub(super) listed_large: bool,
+    /// The bytes of data that it holds, if it is large; 0 otherwise.
+    pub(super) counted_bytes: usize,
     /// Whether a step of the flow expects heartbeats that are only known in memory.
     pub(super) heartbeats: bool,
     /// How often the process ended while it ran this execution, without a turn since; see [`starbridge_ports::Mark`].
@@ -146,6 +150,8 @@ impl LoadedExecution {
             undone_again: Vec::new(),
             held_back: BTreeSet::new(),
             listed_idle: false,
+            listed_large: false,
+            counted_bytes: 0,
             attempts: 0,
             asking: None,
             other: None,

@@ -211,7 +211,9 @@ impl Shard {
         if let Some((_, bytes)) = &stored.checkpoint {
             live.noted_checkpoint(bytes.len());
         }
+        self.forget(&id);
         self.executions.insert(id.clone(), live);
+        self.weigh(&id, usize::MAX);
         for call in &waiting {
             self.note_sync(&id, call);
         }

@@ -69,7 +69,9 @@ impl Shard {
 
     /// Drops a state that may be half changed, without reading it.
     fn drop_state(&mut self, id: &Text) {
-        if let Some(at) = self.executions.remove(id).and_then(|live| live.wakeup) {
+        let removed = self.executions.remove(id);
+        self.uncount(removed.as_deref());
+        if let Some(at) = removed.and_then(|live| live.wakeup) {
             self.wakeups.remove(&(at, id.clone()));
         }
         self.sync_calls.retain(|(of, _)| of != id);

@@ -197,8 +197,41 @@ fn trim_leaves_the_store_who_waits_the_longest() {
     let second = start(&mut shard);
     shard.take_batch();
     shard.committed(&[]);
-    shard.trim(1);
+    shard.trim(1, usize::MAX);
     assert!(shard.state(&first).is_none() && shard.state(&second).is_some());
+}
+
+#[test]
+fn trim_leaves_the_store_large_ones_by_their_bytes() {
+    let mut shard = shard(SLEEP);
+    let start = |shard: &mut Shard, bytes: usize| {
+        let input: Object = [("text".into(), Text::from("x".repeat(bytes)).into())]
+            .into_iter()
+            .collect();
+        let request = StartRequest {
+            flow: "f".into(),
+            input: input.into(),
+            ..StartRequest::default()
+        };
+        let id = shard.start(request, Timestamp(0)).unwrap();
+        shard.take_batch();
+        shard.committed(&[]);
+        id
+    };
+    let small = start(&mut shard, 100);
+    let first = start(&mut shard, 2 * LARGE_BYTES);
+    let second = start(&mut shard, 3 * LARGE_BYTES);
+    let held = shard.loaded_bytes();
+    assert!((5 * LARGE_BYTES..6 * LARGE_BYTES).contains(&held), "{held}");
+    assert!(shard.trim(10, held).is_empty() && shard.state(&first).is_some());
+    let asleep = shard.trim(10, held - 1);
+    assert_eq!(
+        asleep.into_iter().map(|(_, id)| id).collect::<Vec<_>>(),
+        [first.clone()]
+    );
+    assert!(shard.state(&first).is_none() && shard.state(&second).is_some() && shard.state(&small).is_some());
+    shard.forget(&second);
+    assert_eq!(shard.loaded_bytes(), 0);
 }
 
 #[test]

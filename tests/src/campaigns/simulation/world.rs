@@ -268,7 +268,7 @@ impl World {
             self.carry_out(seat);
         }
         if let Some(process) = &mut self.seats[seat].process {
-            let asleep = process.shard.trim(HOT);
+            let asleep = process.shard.trim(HOT, usize::MAX);
             process.sleepers.extend(asleep);
         }
         self.plan_wake(seat);

@@ -4,6 +4,7 @@
 use super::MINUTE;
 use super::day::{QUARTER_MINUTES, Stored};
 use super::spans::Spans;
+use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Child, Event, EventKind};
@@ -12,6 +13,8 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZero;
+use std::sync::Arc;
 
 /// How many attempts of a step are kept.
 const ATTEMPTS: usize = 1_000;
@@ -19,6 +22,8 @@ const ATTEMPTS: usize = 1_000;
 const MAX_STEPS: usize = 1_000;
 /// How many attempts that have not ended a generation knows. Of one that was forgotten only the end is counted.
 const MAX_OPEN: usize = 1 << 16;
+/// How many definitions are known by their address.
+const DEFINITIONS: usize = 16;
 /// The most memory that reading the stored steps of a flow may take.
 const MAX_BYTES: usize = 1 << 24;
 const DAY: i64 = 24 * 60 * MINUTE;
@@ -103,13 +108,41 @@ fn place(execution: &DefaultHasher, event: &Event) -> u64 {
     hash.finish()
 }
 
+/// The attempts of a step of a flow, the earliest first.
+#[derive(Debug)]
+struct Counted {
+    flow: Text,
+    step: Text,
+    attempts: VecDeque<Ended>,
+}
+
+impl Counted {
+    fn add(&mut self, ended: Ended) {
+        if self.attempts.len() >= ATTEMPTS {
+            self.attempts.pop_front();
+        }
+        self.attempts.push_back(ended);
+    }
+}
+
+/// Where the attempts of a definition's steps are counted, by their numbers; none if that was not looked up yet.
+#[derive(Debug)]
+struct Places {
+    definition: Arc<Flow>,
+    flow: Text,
+    places: Vec<Option<NonZero<u32>>>,
+}
+
 /// What one owner counts.
 #[derive(Debug, Default)]
 pub(super) struct OwnSteps {
     /// When the attempts began that have not ended, by a hash of their place: those of this generation, and of the one before.
     open: [HashMap<u64, Timestamp>; 2],
-    flows: BTreeMap<Text, Steps>,
-    steps: usize,
+    counted: Vec<Counted>,
+    /// The number of each, from 1, by the names of flow and step.
+    numbers: BTreeMap<Text, BTreeMap<Text, NonZero<u32>>>,
+    /// The definitions that were seen lately. A look at names costs more than all else here.
+    lately: VecDeque<Places>,
 }
 
 impl OwnSteps {
@@ -122,13 +155,7 @@ impl OwnSteps {
                 hash
             })
         };
-        let names = OnceCell::new();
-        let names = || {
-            *names.get_or_init(|| {
-                let flow = shard.state(execution).and_then(|state| state.started());
-                flow.zip(shard.flow(execution))
-            })
-        };
+        let places = OnceCell::new();
         // Most steps end in the turn in which they began, right after.
         let mut latest: Option<&Event> = None;
         for event in events {
@@ -156,10 +183,8 @@ impl OwnSteps {
                 None => Ended::UNTIMED,
                 Some(began) => u8::try_from(Spans::place(event.time.since(began))).unwrap_or(Ended::UNTIMED),
             };
-            if let Some((started, flow)) = names()
-                && let Some(step) = flow.step(step)
-            {
-                self.end(&started.flow, &step.name, Ended::new(event.time, how));
+            if let Some(place) = *places.get_or_init(|| self.places_of(shard, execution)) {
+                self.end_at(place, step, Ended::new(event.time, how));
             }
         }
         if let Some(begun) = latest {
@@ -180,24 +205,78 @@ impl OwnSteps {
         new.remove(&place).or_else(|| old.remove(&place))
     }
 
-    fn end(&mut self, flow: &Text, step: &Text, ended: Ended) {
-        if let Some(kept) = self.flows.get_mut(flow).and_then(|steps| steps.get_mut(step)) {
-            if kept.len() >= ATTEMPTS {
-                kept.pop_front();
-            }
-            kept.push_back(ended);
-        } else if self.steps < MAX_STEPS {
-            self.steps += 1;
-            let steps = self.flows.entry(flow.clone()).or_default();
-            steps.entry(step.clone()).or_default().push_back(ended);
+    /// The position of an execution's definition among those that were seen lately.
+    fn places_of(&mut self, shard: &Shard, execution: &Text) -> Option<usize> {
+        let started = shard.state(execution)?.started()?;
+        let definition = shard.flow(execution)?;
+        let is_it = |seen: &Places| Arc::ptr_eq(&seen.definition, definition) && seen.flow == started.flow;
+        if let Some(place) = self.lately.iter().position(is_it) {
+            return Some(place);
         }
+        self.lately.truncate(DEFINITIONS - 1);
+        self.lately.push_front(Places {
+            definition: definition.clone(),
+            flow: started.flow.clone(),
+            places: Vec::new(),
+        });
+        Some(0)
+    }
+
+    fn end_at(&mut self, place: usize, step: StepId, ended: Ended) {
+        let Some(seen) = self.lately.get_mut(place) else {
+            return;
+        };
+        let index = step.0 as usize;
+        if let Some(&Some(number)) = seen.places.get(index) {
+            self.add(number, ended);
+        } else if let Some(known) = seen.definition.step(step) {
+            let (flow, name) = (seen.flow.clone(), known.name.clone());
+            let number = self.end(&flow, &name, ended);
+            if let Some(seen) = self.lately.get_mut(place) {
+                seen.places.resize(seen.places.len().max(index + 1), None);
+                seen.places[index] = number;
+            }
+        }
+    }
+
+    fn add(&mut self, number: NonZero<u32>, ended: Ended) {
+        if let Some(counted) = self.counted.get_mut(number.get() as usize - 1) {
+            counted.add(ended);
+        }
+    }
+
+    /// Counts an attempt. Returns the number of its step; `None` if there is no room for it.
+    fn end(&mut self, flow: &Text, step: &Text, ended: Ended) -> Option<NonZero<u32>> {
+        let known = self.numbers.get(flow).and_then(|steps| steps.get(step));
+        let number = match known {
+            Some(number) => *number,
+            None if self.counted.len() >= MAX_STEPS => return None,
+            None => {
+                let (flow, step) = (flow.clone(), step.clone());
+                let number = NonZero::new(u32::try_from(self.counted.len() + 1).ok()?)?;
+                self.numbers
+                    .entry(flow.clone())
+                    .or_default()
+                    .insert(step.clone(), number);
+                let attempts = VecDeque::new();
+                self.counted.push(Counted { flow, step, attempts });
+                number
+            }
+        };
+        self.add(number, ended);
+        Some(number)
     }
 
     /// Adds the attempts of a flow, or of all flows.
     pub(super) fn add_to(&self, flow: Option<&str>, sum: &mut LastSteps) {
-        for (name, steps) in &self.flows {
+        for Counted {
+            flow: name,
+            step,
+            attempts,
+        } in &self.counted
+        {
             if flow.is_none_or(|flow| flow == name.as_str()) {
-                sum.add(name, steps);
+                sum.add(name, step, attempts);
             }
         }
     }
@@ -208,11 +287,9 @@ impl OwnSteps {
 pub(super) struct LastSteps(BTreeMap<Text, BTreeMap<Text, Vec<Ended>>>);
 
 impl LastSteps {
-    fn add(&mut self, flow: &Text, steps: &Steps) {
+    fn add(&mut self, flow: &Text, step: &Text, attempts: &VecDeque<Ended>) {
         let sum = self.0.entry(flow.clone()).or_default();
-        for (step, attempts) in steps {
-            sum.entry(step.clone()).or_default().extend(attempts);
-        }
+        sum.entry(step.clone()).or_default().extend(attempts);
     }
 
     /// The latest of each step within a day before now.
@@ -270,7 +347,7 @@ impl Shelf {
     pub(super) fn add_to(&self, flow: Option<&str>, sum: &mut LastSteps) {
         for (name, steps) in &self.kept {
             if flow.is_none_or(|flow| flow == name.as_str()) {
-                sum.add(name, steps);
+                steps.iter().for_each(|(step, attempts)| sum.add(name, step, attempts));
             }
         }
     }

@@ -1,0 +1,129 @@
+//! Which executions stay in memory: those that run, and of those that only wait as many as there is room for.
+
+use super::{LoadedExecution, Shard};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use std::collections::VecDeque;
+
+/// How long a list of idle executions may get before stale entries are removed.
+const IDLE_LIST_TRIM: usize = 1024;
+/// An execution that holds this many bytes of data, or more, is large.
+pub(crate) const LARGE_BYTES: usize = 64 * 1024;
+
+/// Executions that only wait, in the order in which they became idle. Entries of those that go on or have ended are stale.
+#[derive(Debug, Default)]
+pub(super) struct IdleLists {
+    small: VecDeque<Text>,
+    /// Those whose bytes count.
+    large: VecDeque<Text>,
+}
+
+impl Shard {
+    /// The bytes of data that the large ones among the loaded executions hold, as compact JSON.
+    pub fn loaded_bytes(&self) -> usize {
+        self.loaded_bytes
+    }
+
+    /// Counts anew what an execution holds after appends of this many bytes. A small one that gets few is not looked at, so
+    /// most cost nothing.
+    pub(super) fn weigh(&mut self, id: &Text, appended: usize) {
+        let Some(live) = self.executions.get_mut(id) else {
+            return;
+        };
+        if appended < LARGE_BYTES && live.counted_bytes == 0 {
+            return;
+        }
+        let held = live.state.held();
+        let counted = if held < LARGE_BYTES { 0 } else { held };
+        self.loaded_bytes = self
+            .loaded_bytes
+            .saturating_sub(live.counted_bytes)
+            .saturating_add(counted);
+        live.counted_bytes = counted;
+    }
+
+    /// Takes the bytes of an execution that is no longer loaded from the sum.
+    pub(super) fn uncount(&mut self, removed: Option<&LoadedExecution>) {
+        let counted = removed.map_or(0, |live| live.counted_bytes);
+        self.loaded_bytes = self.loaded_bytes.saturating_sub(counted);
+    }
+
+    /// Drops an execution from memory. The store has it.
+    pub fn forget(&mut self, execution: &str) {
+        let Some((id, live)) = self.executions.remove_entry(execution) else {
+            return;
+        };
+        self.uncount(Some(&live));
+        if let Some(wakeup) = live.wakeup {
+            self.wakeups.remove(&(wakeup, id.clone()));
+        }
+        for call in live.state.calls_in_flight() {
+            self.sync_calls.remove(&(id.clone(), call));
+        }
+    }
+
+    pub(super) fn note_idle(&mut self, id: Text) {
+        let Some(live) = self.executions.get_mut(&id).filter(|live| live.is_idle()) else {
+            return;
+        };
+        if live.state.status().is_ended() {
+            self.ended.push(id);
+        } else if live.counted_bytes > 0 {
+            if !live.listed_large {
+                live.listed_large = true;
+                self.idle.large.push_back(id);
+            }
+        } else if !live.listed_idle {
+            live.listed_idle = true;
+            self.idle.small.push_back(id);
+        }
+    }
+
+    /// Drops executions that have ended, and the longest idle of those that only wait, until at most `at_most` are
+    /// loaded and the large ones hold at most `bytes` of data. Returns those that have to be woken, with the time.
+    pub fn trim(&mut self, at_most: usize, bytes: usize) -> Vec<(Timestamp, Text)> {
+        for id in std::mem::take(&mut self.ended) {
+            let over = |live: &LoadedExecution| live.is_idle() && live.state.status().is_ended();
+            if self.executions.get(&id).is_some_and(|live| over(live)) {
+                self.forget(&id);
+            }
+        }
+        self.drop_stale_entries();
+        let mut asleep = Vec::new();
+        while self.loaded_bytes > bytes
+            && let Some(id) = self.idle.large.pop_front()
+        {
+            asleep.extend(self.leave_to_store(&id));
+        }
+        while self.executions.len() > at_most
+            && let Some(id) = self.idle.small.pop_front().or_else(|| self.idle.large.pop_front())
+        {
+            asleep.extend(self.leave_to_store(&id));
+        }
+        asleep
+    }
+
+    fn drop_stale_entries(&mut self) {
+        let (executions, most) = (&self.executions, IDLE_LIST_TRIM + 2 * self.executions.len());
+        if self.idle.small.len() > most {
+            let listed = |id: &Text| executions.get(id).is_some_and(|live| live.listed_idle);
+            self.idle.small.retain(listed);
+        }
+        if self.idle.large.len() > most {
+            let listed = |id: &Text| executions.get(id).is_some_and(|live| live.listed_large);
+            self.idle.large.retain(listed);
+        }
+    }
+
+    /// Drops an execution that was in a list, if it still only waits. Returns when it has to be woken.
+    fn leave_to_store(&mut self, id: &Text) -> Option<(Timestamp, Text)> {
+        let live = self.executions.get_mut(id)?;
+        (live.listed_idle, live.listed_large) = (false, false);
+        if !live.is_idle() {
+            return None;
+        }
+        let wakeup = live.state.next_wakeup();
+        self.forget(id);
+        wakeup.map(|due| (due, id.clone()))
+    }
+}

@@ -489,6 +489,7 @@ impl Config {
             admission: self.admission.settings(),
             leased: None,
             clock: Arc::new(SystemClock),
+            begins_traces: false,
         })
     }
 }

@@ -67,6 +67,7 @@ use crate::flow_loading;
 use crate::notify::Target;
 use crate::programs::CommandSettings;
 use crate::supported_resources::SupportedResources;
+use crate::system::new_traceparent;
 use owners::{OwnerDeps, Owners};
 use permits::WaitPermits;
 use starbridge_connector_http::HttpSettings;
@@ -130,6 +131,8 @@ pub struct NodeSettings {
     pub leased: Option<LeaseSettings>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// Whether a start without a trace context gets a new one.
+    pub begins_traces: bool,
 }
 
 /// A running node.
@@ -163,6 +166,7 @@ pub struct Node {
     clock: Arc<dyn Clock>,
     /// Whether it was noted that the node was told to stop.
     stopping: AtomicBool,
+    begins_traces: bool,
 }
 
 /// The resources that a node can call.
@@ -234,6 +238,7 @@ impl Node {
         let (store, clock) = (settings.store.clone(), settings.clock.clone());
         let asked = settings.asked.clone().unwrap_or_else(|| store.clone());
         let (reach, limits) = (reach(&settings), Arc::new(settings.limits.clone()));
+        let begins_traces = settings.begins_traces;
         let flows = match settings.leased {
             None => flow_loading::load(store.as_ref(), &limits)?,
             // Flows are read when they are needed.
@@ -296,6 +301,7 @@ impl Node {
             admission: admission_handle,
             clock,
             stopping: AtomicBool::new(false),
+            begins_traces,
         };
         node.take_up_schedules()?;
         Ok(node)
@@ -306,7 +312,14 @@ impl Node {
     /// # Errors
     ///
     /// [`StartFailure`] if the start is refused, an execution with that name exists, or the node is busy or stopping.
-    pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::StartedExecution, StartFailure> {
+    pub async fn begin(
+        &self,
+        mut request: StartRequest,
+        wait: bool,
+    ) -> Result<runtime::StartedExecution, StartFailure> {
+        if self.begins_traces && request.traceparent.is_none() {
+            request.traceparent = Some(new_traceparent());
+        }
         let (reply, answer) = oneshot::channel();
         let id = request.id.clone();
         let command = Command::Start {

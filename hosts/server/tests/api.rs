@@ -102,6 +102,8 @@ mod stats;
 mod steps;
 #[path = "api/stream.rs"]
 mod stream;
+#[path = "api/traces.rs"]
+mod traces;
 #[path = "api/views.rs"]
 mod views;
 #[path = "api/waiters.rs"]

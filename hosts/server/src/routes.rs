@@ -1,6 +1,7 @@
 //! The routes: one table, from which the router, the check of tokens and the OpenAPI document are made.
 
 mod audit;
+mod batch;
 mod briefs;
 mod bulk;
 mod cluster;
@@ -206,7 +207,7 @@ const ROUTES: &[Route] = &[
         query: &[],
         body: Some("Batch"),
         answers: &[(200, "one answer each, in order", Some("BatchAnswer"))],
-        handler: Some(|| post(executions::batch)),
+        handler: Some(|| post(batch::batch)),
     },
     Route {
         method: "GET",

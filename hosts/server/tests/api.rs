@@ -2,6 +2,8 @@
 
 #[path = "api/access.rs"]
 mod access;
+#[path = "api/admission.rs"]
+mod admission;
 #[path = "api/answers.rs"]
 mod answers;
 #[path = "api/aside.rs"]

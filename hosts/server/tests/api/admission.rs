@@ -1,0 +1,78 @@
+//! What admission is told while an execution waits, and what it tells.
+
+use crate::harness::Running;
+use crate::keys::{becomes, start, stop, waits};
+use crate::queues::hold_soon;
+use serde_json::{Value, json};
+
+async fn order(server: &Running, id: &str, body: Value) -> crate::harness::Answer {
+    server.post(&format!("/v1/executions/{id}/order"), body).await
+}
+
+/// An execution of `task` that has failed, and one of `f` that failed because it waited for it.
+async fn both_failed(server: &Running) -> (String, String) {
+    let work = json!([{"type": "task", "name": "work", "resourceArn": "queue:jobs", "retry": []}]);
+    server.flow("task", work.clone()).await;
+    server.flow("f", work).await;
+    let first = start(server, "task", "first").await;
+    let after = json!({"after": ["task/first"]});
+    let second = server.post("/v1/flows/f/executions", after).await.body;
+    let second = second["id"].as_str().unwrap().to_owned();
+    let task = hold_soon(server, "jobs").await;
+    let path = format!("/v1/callbacks/{}/fail", task["token"].as_str().unwrap());
+    assert_eq!(
+        server.post(&path, json!({"error": "No", "cause": "no"})).await.status,
+        204
+    );
+    becomes(server, &first, "Failed", &Value::Null).await;
+    let failed = becomes(server, &second, "Failed", &Value::Null).await;
+    assert_eq!(failed["error"], "FnF.DependencyFailed", "{failed}");
+    (first, second)
+}
+
+async fn redrive(server: &Running, id: &str) {
+    let redriven = server.post(&format!("/v1/executions/{id}/redrive"), json!({})).await;
+    assert_eq!(redriven.status, 200, "{redriven:?}");
+}
+
+#[tokio::test]
+async fn redrive_that_waits_changes_its_place_and_waits_for_nobody() {
+    let server = Running::start().await;
+    let (first, second) = both_failed(&server).await;
+    redrive(&server, &first).await;
+    redrive(&server, &second).await;
+    let waiting = waits(&server, &second, "dependency").await;
+    assert_eq!(waiting["act"], format!("starbridge order {second} --no-after"));
+    let listed = server.get("/v1/executions?flow=f").await.body;
+    assert_eq!(listed["items"][0]["waitingFor"]["reason"], "dependency", "{listed}");
+    assert_eq!(
+        order(&server, &second, json!({"startNow": true})).await.code(),
+        (409, "AlreadyBegun")
+    );
+    let changed = order(&server, &second, json!({"priority": 9})).await;
+    assert_eq!((changed.status, &changed.body["priority"]), (200, &json!(9)));
+    assert_eq!(order(&server, &second, json!({"orderTime": 7})).await.status, 200);
+    let changed = order(&server, &second, json!({"after": []})).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    let on = becomes(&server, &second, "Running", &json!("queue")).await;
+    assert_eq!((&on["priority"], &on["orderTime"]), (&json!(9), &json!(7)), "{on}");
+    let history = server.get(&format!("/v1/executions/{second}/history")).await.body;
+    let events = history["items"].as_array().unwrap();
+    let event = events.iter().find(|event| event["type"] == "ExecutionReordered");
+    assert_eq!(
+        event.unwrap()["detail"],
+        json!({"priority": 9, "orderTime": 7, "by": "local"})
+    );
+    // Its task goes before that of the other one, which was there first.
+    assert_eq!(hold_soon(&server, "jobs").await["execution"], json!(second));
+    let audit = server.get("/v1/audit?action=order").await.body;
+    assert_eq!(audit["items"].as_array().unwrap().len(), 3, "{audit}");
+    // Withdrawn, a redrive has no place.
+    becomes(&server, &first, "Running", &json!("queue")).await;
+    stop(&server, &second).await;
+    becomes(&server, &second, "Stopped", &Value::Null).await;
+    assert_eq!(
+        order(&server, &second, json!({"after": []})).await.code(),
+        (409, "NotRunning")
+    );
+}

@@ -91,12 +91,19 @@ const ROUTES: &[Route] = &[
         path: "/v1/flows/{name}",
         scope: Some(Scope::Admin),
         summary: "Puts a definition as the flow's latest version",
-        query: &[],
+        query: &[(
+            "newLimits",
+            "`true`: also if it gives a pool of concurrency keys another limit than other flows do, which have to follow",
+        )],
         body: Some("Definition"),
         answers: &[
             (201, "a new version", Some("PutFlow")),
             (200, "the latest version is the same", Some("PutFlow")),
-            (422, "the definition has errors", Some("Problem")),
+            (
+                422,
+                "the definition has errors; `DifferentLimits`: another flow gives one of its pools another limit",
+                Some("Problem"),
+            ),
         ],
         handler: Some(|| put(flows::put)),
     },

@@ -1,7 +1,7 @@
 //! What admission is told while an execution waits, and what it tells.
 
-use crate::harness::Running;
-use crate::keys::{becomes, start, stop, waits};
+use crate::harness::{Running, asleep, definition};
+use crate::keys::{becomes, runs, start, stop, waits};
 use crate::queues::hold_soon;
 use serde_json::{Value, json};
 
@@ -74,5 +74,45 @@ async fn redrive_that_waits_changes_its_place_and_waits_for_nobody() {
     assert_eq!(
         order(&server, &second, json!({"after": []})).await.code(),
         (409, "NotRunning")
+    );
+}
+
+#[tokio::test]
+async fn limit_of_a_shared_pool_is_changed_by_new_versions() {
+    let server = Running::start().await;
+    let flow = |limit: u64| {
+        let mut flow = definition(asleep());
+        flow["concurrency"] = json!([{"key": "$input.cluster", "limit": limit, "pool": "clusters"}]);
+        flow
+    };
+    for name in ["one", "two"] {
+        assert_eq!(server.put(&format!("/v1/flows/{name}"), flow(1)).await.status, 201);
+    }
+    let running = start(&server, "one", "a").await;
+    runs(&server, &running).await;
+    let waiting = start(&server, "two", "b").await;
+    waits(&server, &waiting, "key").await;
+    let refused = server.put("/v1/flows/one", flow(2)).await;
+    assert_eq!(refused.code(), (422, "DifferentLimits"));
+    let detail = refused.body["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("`--new-limits`") && detail.contains("`two`"),
+        "{detail}"
+    );
+    let refused = server.post("/v1/flows/one/check", flow(2)).await;
+    assert_eq!(refused.code(), (422, "DifferentLimits"));
+    assert_eq!(server.put("/v1/flows/one?newLimits=true", flow(2)).await.status, 201);
+    // The other flow has to follow, and the pool has the new limit with the next start.
+    assert_eq!(server.put("/v1/flows/two", flow(2)).await.status, 201);
+    let next = start(&server, "two", "c").await;
+    runs(&server, &waiting).await;
+    assert_eq!(waits(&server, &next, "key").await["limit"], 2);
+    assert_eq!(
+        server.put("/v1/flows/two", flow(1)).await.code(),
+        (422, "DifferentLimits")
+    );
+    assert_eq!(
+        server.put("/v1/flows/two?newLimits=perhaps", flow(1)).await.code(),
+        (400, "BadRequest")
     );
 }

@@ -179,7 +179,7 @@ pub(super) fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()
     for Dependency { flow, execution, .. } in &request.after {
         let detail = match flow {
             // A name of the flow itself is refused with it.
-            Some(flow) if *flow == request.flow || app.node.flows().has(flow) => continue,
+            Some(flow) if *flow == request.flow || may_appear(app, flow, execution)? => continue,
             Some(flow) => format!("`after` has `{flow}/{execution}`, and there is no flow `{flow}`: put it first"),
             None if app.node.store().record(execution)?.is_some() => continue,
             None => format!("`after` has the id `{execution}`, and there is no such execution"),
@@ -201,6 +201,12 @@ pub(super) fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()
         }
         None => Ok(()),
     }
+}
+
+/// Whether the flow can be started, or else the execution is there: a deleted flow begins no other.
+fn may_appear(app: &App, flow: &str, name: &str) -> Result<bool, StoreError> {
+    let flows = app.node.flows();
+    Ok(flows.get(flow, None).is_some() || flows.has(flow) && app.node.store().named(flow, name)?.is_some())
 }
 
 /// The problem with a start that would wait for itself.

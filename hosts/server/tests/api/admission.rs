@@ -3,6 +3,7 @@
 use crate::harness::{Running, asleep, definition};
 use crate::keys::{becomes, runs, start, stop, waits};
 use crate::queues::hold_soon;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 async fn order(server: &Running, id: &str, body: Value) -> crate::harness::Answer {
@@ -114,5 +115,35 @@ async fn limit_of_a_shared_pool_is_changed_by_new_versions() {
     assert_eq!(
         server.put("/v1/flows/two?newLimits=perhaps", flow(1)).await.code(),
         (400, "BadRequest")
+    );
+}
+
+/// A name of a deleted flow can only be waited for while that execution is there.
+#[tokio::test]
+async fn nobody_waits_for_a_flow_that_is_not_there() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    server.flow("gone", asleep()).await;
+    let there = start(&server, "gone", "there").await;
+    assert_eq!(server.ask(Method::DELETE, "/v1/flows/gone", None).await.status, 204);
+    let path = "/v1/flows/f/executions";
+    for name in ["gone/x", "none/x"] {
+        let refused = server.post(path, json!({"after": [name]})).await;
+        assert_eq!(refused.code(), (422, "UnknownDependency"), "{refused:?}");
+    }
+    let waits_for = server.post(path, json!({"after": ["gone/there"]})).await;
+    assert_eq!(waits_for.status, 201, "{waits_for:?}");
+    let id = waits_for.body["id"].as_str().unwrap();
+    let waiting = becomes(&server, id, "Blocked", &json!("dependency")).await;
+    assert_eq!(waiting["waitingFor"]["executions"][0]["execution"], json!(there));
+    let call = json!({"type": "task", "name": "call", "resourceArn": "flow:f", "pattern": "sync",
+        "serviceParams": {"After": ["none/x"]}, "retry": []});
+    server.flow("parent", json!([call])).await;
+    let failed = server.post("/v1/flows/parent/executions?wait=10", json!({})).await;
+    assert_eq!(failed.body["error"], "FnF.InvalidInput", "{failed:?}");
+    let cause = failed.body["cause"].as_str().unwrap();
+    assert!(
+        cause.contains("UnknownDependency") && cause.contains("there is no flow `none`"),
+        "{cause}"
     );
 }

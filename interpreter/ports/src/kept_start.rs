@@ -40,6 +40,9 @@ pub struct KeptStart {
     /// Whether the executions it waits for have ended in the required way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub met: bool,
+    /// Whether its flow had a limit or a pause when it asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flow_limited: bool,
     /// The history it goes on from, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<KeptFork>,

@@ -1,7 +1,7 @@
 //! What admission is told while an execution waits, and what it tells.
 
 use crate::harness::{Running, asleep, definition};
-use crate::keys::{becomes, runs, start, stop, waits};
+use crate::keys::{becomes, patch, runs, start, stop, waits};
 use crate::queues::hold_soon;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -146,4 +146,31 @@ async fn nobody_waits_for_a_flow_that_is_not_there() {
         cause.contains("UnknownDependency") && cause.contains("there is no flow `none`"),
         "{cause}"
     );
+}
+
+/// The first event has the key of the flow, if the flow had a limit or a pause when the execution asked or began.
+#[tokio::test]
+async fn first_event_says_that_the_limit_of_its_flow_was_waited_for() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let waited = async |id: &str| {
+        let history = server.get(&format!("/v1/executions/{id}/history")).await.body;
+        history["items"][0]["detail"]["waited"]["keys"].clone()
+    };
+    let free = start(&server, "f", "free").await;
+    runs(&server, &free).await;
+    assert_eq!(waited(&free).await, Value::Null);
+    patch(&server, "f", json!({"paused": true})).await;
+    let paused = start(&server, "f", "paused").await;
+    waits(&server, &paused, "flowPaused").await;
+    patch(&server, "f", json!({"paused": false})).await;
+    runs(&server, &paused).await;
+    let own = json!([{"pool": "@flow", "key": "f"}]);
+    assert_eq!(waited(&paused).await, own);
+    patch(&server, "f", json!({"maxRunning": 2})).await;
+    let limited = start(&server, "f", "limited").await;
+    waits(&server, &limited, "flowLimit").await;
+    stop(&server, &free).await;
+    runs(&server, &limited).await;
+    assert_eq!(waited(&limited).await, own);
 }

@@ -174,3 +174,21 @@ async fn first_event_says_that_the_limit_of_its_flow_was_waited_for() {
     runs(&server, &limited).await;
     assert_eq!(waited(&limited).await, own);
 }
+
+#[tokio::test]
+async fn counts_tell_tasks_that_workers_hold() {
+    let server = Running::start().await;
+    let work = json!([{"type": "task", "name": "work", "resourceArn": "queue:jobs"}]);
+    server.flow("f", work).await;
+    for name in ["a", "b", "c"] {
+        let id = start(&server, "f", name).await;
+        becomes(&server, &id, "Running", &json!("queue")).await;
+    }
+    let reasons = async || server.get("/v1/executions/counts").await.body["reasons"].clone();
+    assert_eq!(reasons().await, json!({"queue": 3}));
+    hold_soon(&server, "jobs").await;
+    assert_eq!(reasons().await, json!({"queue": 2, "worker": 1}));
+    hold_soon(&server, "jobs").await;
+    hold_soon(&server, "jobs").await;
+    assert_eq!(reasons().await, json!({"worker": 3}));
+}

@@ -48,7 +48,7 @@ fn answer(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
     )
 }
 
-fn said(arguments: &[&str], server: &str) -> String {
+fn output_of(arguments: &[&str], server: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_starbridge"));
     let output = command.args(arguments).args(["--server", server]).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -85,7 +85,7 @@ fn a_call_is_a_span_at_the_collector() {
     let url = url.unwrap().to_owned();
     assert!(starbridge(&["flow", "put", flow.to_str().unwrap()], &url), "{line}");
     assert!(starbridge(&["start", "traced", "--name", "one", "--wait", "20"], &url));
-    let shown = said(&["history", "traced/one", "--json"], &url);
+    let shown = output_of(&["history", "traced/one", "--json"], &url);
     let begun = shown.split("\"traceparent\":\"00-").nth(1);
     assert!(begun.is_some_and(|rest| rest.contains("-01\"")), "{shown}");
     let told = Command::new("kill").arg(server.id().to_string()).status().unwrap();

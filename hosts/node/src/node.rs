@@ -218,6 +218,16 @@ fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), NodeError> {
     Ok(())
 }
 
+/// The secrets that flows may use.
+fn vault_of(settings: &NodeSettings, tokens: &TokenKeys, flows: &FlowTable) -> Arc<Vault> {
+    let (secrets, uses) = (settings.secrets.clone(), settings.secret_use.clone());
+    let vault = Vault::new(secrets, uses, tokens.clone());
+    for (name, flow) in flows.latest() {
+        vault.know(&name, &flow);
+    }
+    Arc::new(vault)
+}
+
 /// The counts of a new process. A node that is there for a time has no day.
 fn counted(settings: &NodeSettings) -> Result<Stats, NodeError> {
     let stats = Stats::new(settings.clock.now());
@@ -253,11 +263,7 @@ impl Node {
         let shared = queue_thread::Shared::new();
         let notifications = notifier_thread::Notifications::prepare(&settings)?;
         let queue_handle = shared.queue_handle.clone();
-        let (secrets, uses) = (settings.secrets.clone(), settings.secret_use.clone());
-        let vault = Arc::new(Vault::new(secrets, uses, tokens.clone()));
-        for (name, flow) in flows.latest() {
-            vault.know(&name, &flow);
-        }
+        let vault = vault_of(&settings, &tokens, &flows);
         let waiters = WaitPermits::new(settings.waiters, "server.waiters");
         let followers = WaitPermits::new(settings.followers, "server.followers");
         let admission = admission_thread::SharedAdmission::new();

@@ -2,6 +2,7 @@
 
 use crate::harness::{Running, asleep, definition};
 use crate::keys::{becomes, patch, runs, start, stop, waits};
+use crate::mailbox::eventually;
 use crate::queues::hold_soon;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -134,8 +135,12 @@ async fn nobody_waits_for_a_flow_that_is_not_there() {
     let waits_for = server.post(path, json!({"after": ["gone/there"]})).await;
     assert_eq!(waits_for.status, 201, "{waits_for:?}");
     let id = waits_for.body["id"].as_str().unwrap();
-    let waiting = becomes(&server, id, "Blocked", &json!("dependency")).await;
-    assert_eq!(waiting["waitingFor"]["executions"][0]["execution"], json!(there));
+    // Admission looks the name up once it is durable that somebody waits for it.
+    eventually("its id", async || {
+        let waiting = becomes(&server, id, "Blocked", &json!("dependency")).await;
+        (waiting["waitingFor"]["executions"][0]["execution"] == json!(there)).then_some(())
+    })
+    .await;
     let call = json!({"type": "task", "name": "call", "resourceArn": "flow:f", "pattern": "sync",
         "serviceParams": {"After": ["none/x"]}, "retry": []});
     server.flow("parent", json!([call])).await;

@@ -48,6 +48,12 @@ fn answer(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
     )
 }
 
+fn output_of(arguments: &[&str], server: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starbridge"));
+    let output = command.args(arguments).args(["--server", server]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
 fn starbridge(arguments: &[&str], server: &str) -> bool {
     let mut command = Command::new(env!("CARGO_BIN_EXE_starbridge"));
     command.args(arguments).args(["--server", server, "--quiet"]);
@@ -78,7 +84,10 @@ fn a_call_is_a_span_at_the_collector() {
     let url = line.split([' ', ',']).find(|word| word.starts_with("http://"));
     let url = url.unwrap().to_owned();
     assert!(starbridge(&["flow", "put", flow.to_str().unwrap()], &url), "{line}");
-    assert!(starbridge(&["start", "traced", "--wait", "20"], &url));
+    assert!(starbridge(&["start", "traced", "--name", "one", "--wait", "20"], &url));
+    let shown = output_of(&["history", "traced/one", "--json"], &url);
+    let begun = shown.split("\"traceparent\":\"00-").nth(1);
+    assert!(begun.is_some_and(|rest| rest.contains("-01\"")), "{shown}");
     let told = Command::new("kill").arg(server.id().to_string()).status().unwrap();
     assert!(told.success() && server.wait().unwrap().success());
     let seen = seen.lock().unwrap();

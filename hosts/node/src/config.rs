@@ -493,6 +493,7 @@ impl Config {
             admission: self.admission.settings(),
             leased: None,
             clock: Arc::new(SystemClock),
+            begins_traces: false,
         })
     }
 }

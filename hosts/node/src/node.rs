@@ -67,6 +67,7 @@ use crate::flow_loading;
 use crate::notify::Target;
 use crate::programs::CommandSettings;
 use crate::supported_resources::SupportedResources;
+use crate::system::new_traceparent;
 use owners::{OwnerDeps, Owners};
 use permits::WaitPermits;
 use starbridge_connector_http::HttpSettings;
@@ -132,6 +133,8 @@ pub struct NodeSettings {
     pub leased: Option<LeaseSettings>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// Whether a start without a trace context gets a new one.
+    pub begins_traces: bool,
 }
 
 /// A running node.
@@ -165,6 +168,7 @@ pub struct Node {
     clock: Arc<dyn Clock>,
     /// Whether it was noted that the node was told to stop.
     stopping: AtomicBool,
+    begins_traces: bool,
 }
 
 /// The resources that a node can call.
@@ -216,6 +220,16 @@ fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), NodeError> {
     Ok(())
 }
 
+/// The secrets that flows may use.
+fn vault_of(settings: &NodeSettings, tokens: &TokenKeys, flows: &FlowTable) -> Arc<Vault> {
+    let (secrets, uses) = (settings.secrets.clone(), settings.secret_use.clone());
+    let vault = Vault::new(secrets, uses, tokens.clone());
+    for (name, flow) in flows.latest() {
+        vault.know(&name, &flow);
+    }
+    Arc::new(vault)
+}
+
 /// The counts of a new process. A node that is there for a time has no day.
 fn counted(settings: &NodeSettings) -> Result<Stats, NodeError> {
     let stats = Stats::new(settings.clock.now());
@@ -236,6 +250,7 @@ impl Node {
         let (store, clock) = (settings.store.clone(), settings.clock.clone());
         let asked = settings.asked.clone().unwrap_or_else(|| store.clone());
         let (reach, limits) = (reach(&settings), Arc::new(settings.limits.clone()));
+        let begins_traces = settings.begins_traces;
         let flows = match settings.leased {
             None => flow_loading::load(store.as_ref(), &limits)?,
             // Flows are read when they are needed.
@@ -250,11 +265,7 @@ impl Node {
         let shared = queue_thread::Shared::new();
         let notifications = notifier_thread::Notifications::prepare(&settings)?;
         let queue_handle = shared.queue_handle.clone();
-        let (secrets, uses) = (settings.secrets.clone(), settings.secret_use.clone());
-        let vault = Arc::new(Vault::new(secrets, uses, tokens.clone()));
-        for (name, flow) in flows.latest() {
-            vault.know(&name, &flow);
-        }
+        let vault = vault_of(&settings, &tokens, &flows);
         let waiters = WaitPermits::new(settings.waiters, "server.waiters");
         let followers = WaitPermits::new(settings.followers, "server.followers");
         let admission = admission_thread::SharedAdmission::new();
@@ -298,6 +309,7 @@ impl Node {
             admission: admission_handle,
             clock,
             stopping: AtomicBool::new(false),
+            begins_traces,
         };
         node.take_up_schedules()?;
         Ok(node)
@@ -308,7 +320,14 @@ impl Node {
     /// # Errors
     ///
     /// [`StartFailure`] if the start is refused, an execution with that name exists, or the node is busy or stopping.
-    pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::StartedExecution, StartFailure> {
+    pub async fn begin(
+        &self,
+        mut request: StartRequest,
+        wait: bool,
+    ) -> Result<runtime::StartedExecution, StartFailure> {
+        if self.begins_traces && request.traceparent.is_none() {
+            request.traceparent = Some(new_traceparent());
+        }
         let (reply, answer) = oneshot::channel();
         let id = request.id.clone();
         let command = Command::Start {

@@ -77,28 +77,32 @@ pub fn fold(history: &ExportedHistory, until: Option<EventId>) -> Result<State, 
 /// Feeds the recorded signals to a flow, the history's own or another one, and compares the events.
 /// Events that another definition decided before a redrive are only folded.
 pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replayed {
-    replay_before(history, flow, limits, EventId(u64::MAX))
+    replay_but(history, flow, limits, &decided_elsewhere(&history.events))
 }
 
-/// As [`replay`], but from this event on, events are only folded.
+/// As [`replay`], but from this event on, events are only folded. So are the events that an earlier redrive did again,
+/// whatever decided them: only what still counts has to be the same.
 pub fn replay_before(history: &ExportedHistory, flow: &Flow, limits: Limits, folded_from: EventId) -> Replayed {
+    let mut folded = done_again(&history.events);
+    folded.push(place_of(folded_from)..usize::MAX);
+    replay_but(history, flow, limits, &folded)
+}
+
+/// As [`replay`], but events in these places are only folded.
+fn replay_but(history: &ExportedHistory, flow: &Flow, limits: Limits, folded: &[Range<usize>]) -> Replayed {
     let mut state = State::new(history.execution.clone(), Arc::new(limits));
     let mut turns = 0;
     // Events that were copied for a fork were decided by another execution.
     let mut at = copied(&history.events);
     let copied = history.events.get(..at).unwrap_or_default();
     let mut different = fold_as(&mut state, flow, history, copied).err();
-    let elsewhere = decided_elsewhere(&history.events);
     while different.is_none() && at < history.events.len() {
         let end = end_of_turn(&history.events, EventId(at as u64 + 1));
         let recorded = history.events.get(at..end).unwrap_or_default();
         let before = state.clone();
-        let is_folded = elsewhere.iter().any(|range| range.contains(&at));
-        let compared = match usize::try_from(folded_from.0) {
-            _ if is_folded => 0,
-            Ok(from) => from.saturating_sub(at + 1).min(recorded.len()),
-            Err(_) => recorded.len(),
-        };
+        let first_folded = folded.iter().filter(|range| range.contains(&(end - 1)));
+        let first_folded = first_folded.map(|range| range.start).min().unwrap_or(end);
+        let compared = first_folded.saturating_sub(at).min(recorded.len());
         different = match compared {
             0 => None,
             _ => differs(&mut state, flow, history, recorded, compared, at),
@@ -132,7 +136,7 @@ fn decided_elsewhere(events: &[Event]) -> Vec<Range<usize>> {
                 from,
                 definition: Some(_),
                 ..
-            } => Some((usize::try_from(from.0).unwrap_or(0).saturating_sub(1), place)),
+            } => Some((place_of(*from), place)),
             _ => None,
         });
     redriven
@@ -141,6 +145,20 @@ fn decided_elsewhere(events: &[Event]) -> Vec<Range<usize>> {
             turn.rposition(Event::begins_turn).unwrap_or(0)..place
         })
         .collect()
+}
+
+/// The places of events from the first step that a redrive entered again to that redrive.
+fn done_again(events: &[Event]) -> Vec<Range<usize>> {
+    let redriven = events.iter().enumerate();
+    let redriven = redriven.filter_map(|(place, event)| match &event.detail {
+        EventKind::ExecutionRedriven { from, .. } => Some(place_of(*from)..place),
+        _ => None,
+    });
+    redriven.collect()
+}
+
+fn place_of(event: EventId) -> usize {
+    usize::try_from(event.0).unwrap_or(usize::MAX).saturating_sub(1)
 }
 
 /// Folds events with another flow than the one they were recorded with. Fails at the first event

@@ -54,6 +54,13 @@ pub(crate) fn fresh_id(now: Timestamp) -> Text {
     Text::from(new_id(now).to_string())
 }
 
+/// A W3C trace context that begins a trace. It is sampled, so that collectors keep the trace.
+pub(crate) fn new_traceparent() -> Text {
+    // Both ids are random but for a few fixed bits, which are not all zero.
+    let (trace, (_, parent)) = (Uuid::new_v4().as_u128(), Uuid::new_v4().as_u64_pair());
+    Text::from(format!("00-{trace:032x}-{parent:016x}-01"))
+}
+
 /// A random key.
 pub(crate) fn random_key() -> Result<[u8; 32], String> {
     let mut key = [0; 32];

@@ -1,6 +1,7 @@
 //! The routes: one table, from which the router, the check of tokens and the OpenAPI document are made.
 
 mod audit;
+mod batch;
 mod briefs;
 mod bulk;
 mod cluster;
@@ -90,12 +91,19 @@ const ROUTES: &[Route] = &[
         path: "/v1/flows/{name}",
         scope: Some(Scope::Admin),
         summary: "Puts a definition as the flow's latest version",
-        query: &[],
+        query: &[(
+            "newLimits",
+            "`true`: also if it gives a pool of concurrency keys another limit than other flows do, which have to follow",
+        )],
         body: Some("Definition"),
         answers: &[
             (201, "a new version", Some("PutFlow")),
             (200, "the latest version is the same", Some("PutFlow")),
-            (422, "the definition has errors", Some("Problem")),
+            (
+                422,
+                "the definition has errors; `DifferentLimits`: another flow gives one of its pools another limit",
+                Some("Problem"),
+            ),
         ],
         handler: Some(|| put(flows::put)),
     },
@@ -206,7 +214,7 @@ const ROUTES: &[Route] = &[
         query: &[],
         body: Some("Batch"),
         answers: &[(200, "one answer each, in order", Some("BatchAnswer"))],
-        handler: Some(|| post(executions::batch)),
+        handler: Some(|| post(batch::batch)),
     },
     Route {
         method: "GET",

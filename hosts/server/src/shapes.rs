@@ -153,7 +153,10 @@ fn waiting_asleep(id: &str, record: &ExecutionRecord) -> Option<Value> {
             format!("its task is in the queue `{of}`"),
             Some(format!("starbridge why {id}")),
         ),
-        WaitingReason::Callback => (format!("`{of}` waits for a report with its task token"), None),
+        WaitingReason::Callback => (
+            format!("`{of}` waits for a report with its task token"),
+            Some(format!("starbridge report {id} --step {of} succeed")),
+        ),
         WaitingReason::Child => (
             format!("its child {of} has not ended"),
             Some(format!("starbridge why {of}")),

@@ -2,6 +2,8 @@
 
 #[path = "api/access.rs"]
 mod access;
+#[path = "api/admission.rs"]
+mod admission;
 #[path = "api/answers.rs"]
 mod answers;
 #[path = "api/aside.rs"]
@@ -102,6 +104,8 @@ mod stats;
 mod steps;
 #[path = "api/stream.rs"]
 mod stream;
+#[path = "api/traces.rs"]
+mod traces;
 #[path = "api/views.rs"]
 mod views;
 #[path = "api/waiters.rs"]

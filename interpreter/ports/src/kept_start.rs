@@ -40,6 +40,9 @@ pub struct KeptStart {
     /// Whether the executions it waits for have ended in the required way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub met: bool,
+    /// Whether its flow had a limit or a pause when it asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flow_limited: bool,
     /// The history it goes on from, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<KeptFork>,
@@ -92,6 +95,24 @@ pub struct KeptRedrive {
     /// The kind of undoing, if it is not a redrive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<KeptUndo>,
+    /// The place that it was given while it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<KeptPlace>,
+}
+
+/// A new place of a redrive that waits. The execution has it once it goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptPlace {
+    /// The new priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// The new order within a priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_time: Option<i64>,
+    /// The name of the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// How an execution whose undoing has ended goes on.

@@ -98,7 +98,7 @@ pub use history::{
     Append, AttemptLog, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, LOG_BYTES, Mark,
     RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, code_of,
 };
-pub use kept_start::{KeptFork, KeptRedrive, KeptStart, KeptUndo};
+pub use kept_start::{KeptFork, KeptPlace, KeptRedrive, KeptStart, KeptUndo};
 pub use leases::{ExecutionLeases, Heartbeat};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention};
 pub use message::{Message, MessageBody, MessageId};

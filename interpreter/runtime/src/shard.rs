@@ -362,6 +362,7 @@ impl Shard {
                 admitted: false,
                 given_back: false,
                 met: false,
+                flow_limited: false,
                 fork: None,
             };
             return self.keep_start(&id, flow, kept, &origin, now).map(|()| id);

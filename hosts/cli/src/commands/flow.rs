@@ -37,6 +37,9 @@ enum Action {
         /// Only checks it on the server, and keeps nothing
         #[arg(long)]
         check: bool,
+        /// Also if it gives a pool of concurrency keys another limit than other flows do: put those with the same limit next
+        #[arg(long, conflicts_with = "check")]
+        new_limits: bool,
     },
     /// Prints a flow's definition
     #[command(alias = "show")]
@@ -85,7 +88,19 @@ struct SetOptions {
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {
-        Action::Put { file, name, check } => put(&client, file, name.as_deref(), *check),
+        Action::Put {
+            file,
+            name,
+            check,
+            new_limits,
+        } => {
+            let how = match (check, new_limits) {
+                (true, _) => Put::Check,
+                (false, true) => Put::WithNewLimits,
+                (false, false) => Put::Plain,
+            };
+            put(&client, file, name.as_deref(), how)
+        }
         Action::Get { name, version } => get(&client, name, *version),
         Action::List => list(&client),
         Action::Versions { name } => versions(&client, name),
@@ -98,7 +113,18 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
 }
 
-fn put(client: &Client, file: &std::path::Path, name: Option<&str>, check: bool) -> Result<(), Exit> {
+/// What becomes of a definition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Put {
+    /// It is checked, and not kept.
+    Check,
+    /// It is put.
+    Plain,
+    /// It is put, whatever limits other flows give its pools.
+    WithNewLimits,
+}
+
+fn put(client: &Client, file: &std::path::Path, name: Option<&str>, how: Put) -> Result<(), Exit> {
     let output = client.output();
     let source = read_flow(file, output)?;
     let name = name.map_or_else(|| flow_name(&source), str::to_owned);
@@ -111,9 +137,11 @@ fn put(client: &Client, file: &std::path::Path, name: Option<&str>, check: bool)
         Format::Yaml => "application/yaml",
     };
     let body = Body::Text(kind, source.text().to_owned());
-    let asked = match check {
-        true => client.ask(Method::POST, &["flows", &name, "check"], &[], body)?,
-        false => client.ask(Method::PUT, &["flows", &name], &[], body)?,
+    let new_limits = [("newLimits", "true".to_owned())];
+    let asked = match how {
+        Put::Check => client.ask(Method::POST, &["flows", &name, "check"], &[], body)?,
+        Put::Plain => client.ask(Method::PUT, &["flows", &name], &[], body)?,
+        Put::WithNewLimits => client.ask(Method::PUT, &["flows", &name], &new_limits, body)?,
     };
     let answer = match asked {
         Ok(answer) => answer,
@@ -130,7 +158,7 @@ fn put(client: &Client, file: &std::path::Path, name: Option<&str>, check: bool)
     if !warnings.is_empty() && !output.quiet() {
         show(&source, warnings, output);
     }
-    if check {
+    if how == Put::Check {
         let line = match put.get("same") {
             Some(Value::Bool(true)) => format!("{name}: version {} is the same", plain(&put, "latestVersion")),
             _ => format!("{name}: it can be put"),

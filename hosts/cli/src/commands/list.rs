@@ -74,7 +74,12 @@ fn show_counts(client: &Client, output: Output) -> Result<(), Exit> {
 fn row(execution: &Object) -> Vec<String> {
     let id = plain(execution, "id");
     let name = plain(execution, "name");
-    let error = error_of(execution).or_else(|| waiting(execution));
+    // A redrive that waits to be admitted has the old error still.
+    let waits_to_go_on = matches!(text(execution, "status"), Some("Queued" | "Blocked"));
+    let why = match waits_to_go_on {
+        true => waiting(execution).or_else(|| error_of(execution)),
+        false => error_of(execution).or_else(|| waiting(execution)),
+    };
     let shown = if name == id { NOTHING.to_owned() } else { name };
     vec![
         id,
@@ -83,6 +88,26 @@ fn row(execution: &Object) -> Vec<String> {
         plain(execution, "status"),
         time(started(execution)),
         time(text(execution, "endedTime")),
-        error.unwrap_or_default(),
+        why.unwrap_or_default(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_column_says_why_a_redrive_waits() {
+        let why = |status: &str| {
+            let execution: Object = serde_json::from_str(&format!(
+                r#"{{"id": "1", "name": "1", "status": "{status}", "error": "No.Money", "cause": "none left",
+                    "waitingFor": {{"reason": "key", "text": "it stands in line"}}}}"#
+            ))
+            .unwrap();
+            row(&execution).pop().unwrap()
+        };
+        assert_eq!(why("Queued"), "key: it stands in line");
+        assert_eq!(why("Blocked"), "key: it stands in line");
+        assert_eq!(why("RollingBack"), "No.Money: none left");
+    }
 }

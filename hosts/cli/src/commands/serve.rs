@@ -181,6 +181,7 @@ fn outboxes_of(config: &Config, node: &Node) -> Result<Vec<Arc<dyn Outbox>>, Str
 /// The settings of a node over this store.
 fn settings(config: &Config, store: Arc<dyn Store>) -> Result<NodeSettings, String> {
     let mut settings = config.node(store)?;
+    settings.begins_traces = logging::sends_traces();
     if config.serves_only_this_machine() {
         settings.http.guard = settings.http.guard.with_loopback();
     }

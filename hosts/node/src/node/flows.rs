@@ -64,10 +64,12 @@ impl Node {
     /// [`PutError`] if the name is not allowed, the definition has errors or needs something that this node does not have,
     /// or the store fails.
     pub fn put_flow(&self, name: &str, definition: String, format: Option<Format>) -> Result<PutFlow, PutError> {
-        self.put_flow_audited(name, definition, format, None)
+        let checked = self.check_definition(name, definition, format)?;
+        self.put_if(name, checked, None, false)
     }
 
-    /// Stores a definition as [`Node::put_flow`] does, for an operator.
+    /// Stores a definition as [`Node::put_flow`] does, for an operator. With `new_limits` it may give a pool of
+    /// concurrency keys another limit than other flows do, which have to follow: that is how the limit of a pool changes.
     ///
     /// # Errors
     ///
@@ -77,18 +79,31 @@ impl Node {
         name: &str,
         definition: String,
         format: Option<Format>,
-        operator: Option<&Operator>,
+        operator: &Operator,
+        new_limits: bool,
     ) -> Result<PutFlow, PutError> {
-        let checked = self.check_flow(name, definition, format)?;
-        self.put_checked(name, checked, operator)
+        let checked = self.check_definition(name, definition, format)?;
+        self.put_if(name, checked, Some(operator), new_limits)
     }
 
-    /// Stores a definition that was checked. One at a time: two that give a pool different limits would each not see the other.
+    /// Stores a definition that was checked.
     pub(super) fn put_checked(
         &self,
         name: &str,
         checked: CheckedFlow,
         operator: Option<&Operator>,
+    ) -> Result<PutFlow, PutError> {
+        self.put_if(name, checked, operator, false)
+    }
+
+    /// Stores a definition unless it contradicts others. One at a time: two that give a pool different limits would each not see the
+    /// other.
+    fn put_if(
+        &self,
+        name: &str,
+        checked: CheckedFlow,
+        operator: Option<&Operator>,
+        new_limits: bool,
     ) -> Result<PutFlow, PutError> {
         let CheckedFlow {
             flow,
@@ -96,8 +111,8 @@ impl Node {
             diagnostics,
         } = checked;
         let _one_at_a_time = self.flow_puts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(conflict) = conflict(name, &flow, &self.flows.latest()) {
-            return Err(PutError::Limits(conflict));
+        if !new_limits {
+            self.check_limits(name, &flow)?;
         }
         let audit = operator.map(|operator| self.audit_entry(operator, "put", AuditKind::Flow, name));
         let (version, new) = self
@@ -121,6 +136,26 @@ impl Node {
     ///
     /// As [`Node::put_flow`].
     pub fn check_flow(&self, name: &str, definition: String, format: Option<Format>) -> Result<CheckedFlow, PutError> {
+        let checked = self.check_definition(name, definition, format)?;
+        self.check_limits(name, &checked.flow)?;
+        Ok(checked)
+    }
+
+    /// Whether no other flow gives a pool of concurrency keys another limit.
+    fn check_limits(&self, name: &str, flow: &Flow) -> Result<(), PutError> {
+        match conflict(name, flow, &self.flows.latest()) {
+            Some(conflict) => Err(PutError::Limits(conflict)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks a definition alone, not against other flows.
+    fn check_definition(
+        &self,
+        name: &str,
+        definition: String,
+        format: Option<Format>,
+    ) -> Result<CheckedFlow, PutError> {
         if !is_name(name) {
             return Err(PutError::Name);
         }
@@ -136,9 +171,6 @@ impl Node {
         };
         if !flow.concurrency.is_empty() && self.admission.is_none() {
             return Err(PutError::NotSupported("`concurrency`"));
-        }
-        if let Some(conflict) = conflict(name, &flow, &self.flows.latest()) {
-            return Err(PutError::Limits(conflict));
         }
         let mut diagnostics = checked.diagnostics;
         diagnostics.retain(|diagnostic| diagnostic.severity != Severity::Error);

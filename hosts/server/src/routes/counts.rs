@@ -6,8 +6,10 @@ use crate::answers::aside;
 use axum::extract::State;
 use axum::http::StatusCode;
 use starbridge_flow::value::{Object, Text, Value};
+use starbridge_node::node::FineReasons;
 use starbridge_node::problem::Answer;
-use starbridge_ports::StoreError;
+use starbridge_ports::{Store, StoreError, WaitingReason};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
@@ -16,6 +18,8 @@ const SHORT: Duration = Duration::from_millis(20);
 /// How long a count is told again: so many times as long as it took, up to the latter.
 const AGAIN: u32 = 20;
 const LONGEST: Duration = Duration::from_secs(10);
+
+type Counts = Vec<(WaitingReason, u64)>;
 
 /// The latest count, if it took long.
 #[derive(Default)]
@@ -60,7 +64,9 @@ pub async fn counts(State(app): State<App>) -> Answer {
 async fn count_all(app: &App) -> Answer<Value> {
     let (statuses, reasons) = aside(&app.node, |node| {
         let store = node.store();
-        Ok::<_, StoreError>((store.counts()?, store.reason_counts()?))
+        let reasons = store.reason_counts()?;
+        let reasons = reasons.map(|reasons| tell_held(store.as_ref(), reasons)).transpose()?;
+        Ok::<_, StoreError>((store.counts()?, reasons))
     })
     .await??;
     let count = |word: &str, count: u64| (Text::from(word), Value::from(count));
@@ -77,6 +83,32 @@ async fn count_all(app: &App) -> Answer<Value> {
     });
     shape.insert("reasons".into(), reasons.unwrap_or_default());
     Ok(shape.into())
+}
+
+/// Tells those whose task a worker holds from those whose task waits in its queue: to stores both are in the queue.
+fn tell_held(store: &dyn Store, mut reasons: Counts) -> Result<Counts, StoreError> {
+    if !reasons.iter().any(|(reason, _)| *reason == WaitingReason::Queue) {
+        return Ok(reasons);
+    }
+    let executions: BTreeSet<Text> = store
+        .leased_tasks()?
+        .into_iter()
+        .map(|(task, _)| task.execution)
+        .collect();
+    let mut fine = FineReasons::new(store);
+    let mut held = 0;
+    for id in &executions {
+        let why = store.record(id)?.map(|record| fine.of(id, &record)).transpose()?;
+        held += u64::from(why.flatten().is_some_and(|why| why.reason == WaitingReason::Worker));
+    }
+    for (_, count) in reasons.iter_mut().filter(|(reason, _)| *reason == WaitingReason::Queue) {
+        // Some may have been taken since the others were counted.
+        held = held.min(*count);
+        *count -= held;
+    }
+    reasons.push((WaitingReason::Worker, held));
+    reasons.retain(|(_, count)| *count > 0);
+    Ok(reasons)
 }
 
 #[cfg(test)]

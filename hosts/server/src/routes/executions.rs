@@ -32,8 +32,6 @@ pub(super) type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
 /// The longest wait for an end, in seconds.
 const MAX_WAIT_SECONDS: u64 = 60;
-/// The largest number of executions in one batch.
-const BATCH: usize = 1_000;
 
 pub(super) const START: &[&str] = &[
     "input",
@@ -122,13 +120,13 @@ fn wait_permit(app: &App, wait: u64) -> Answer<Option<WaitPermit>> {
 }
 
 /// An execution, with the status of the answer and room to show it.
-type Shown = (StatusCode, Found, Room);
+pub(super) type Shown = (StatusCode, Found, Room);
 
 /// How often a start is tried whose key or name belongs to executions that are deleted meanwhile.
 const BEGIN_TRIES: usize = 5;
 
 /// Starts an execution, or finds the one that the same request has started before.
-async fn begin(app: &App, caller: &Caller, request: StartRequest, wait: u64, room: Room) -> Answer<Shown> {
+pub(super) async fn begin(app: &App, caller: &Caller, request: StartRequest, wait: u64, room: Room) -> Answer<Shown> {
     let _permit = wait_permit(app, wait)?;
     let mut room = Some(room);
     for _ in 0..BEGIN_TRIES {
@@ -181,7 +179,7 @@ pub(super) fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()
     for Dependency { flow, execution, .. } in &request.after {
         let detail = match flow {
             // A name of the flow itself is refused with it.
-            Some(flow) if *flow == request.flow || app.node.flows().has(flow) => continue,
+            Some(flow) if *flow == request.flow || may_appear(app, flow, execution)? => continue,
             Some(flow) => format!("`after` has `{flow}/{execution}`, and there is no flow `{flow}`: put it first"),
             None if app.node.store().record(execution)?.is_some() => continue,
             None => format!("`after` has the id `{execution}`, and there is no such execution"),
@@ -203,6 +201,12 @@ pub(super) fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()
         }
         None => Ok(()),
     }
+}
+
+/// Whether the flow can be started, or else the execution is there: a deleted flow begins no other.
+fn may_appear(app: &App, flow: &str, name: &str) -> Result<bool, StoreError> {
+    let flows = app.node.flows();
+    Ok(flows.get(flow, None).is_some() || flows.has(flow) && app.node.store().named(flow, name)?.is_some())
 }
 
 /// The problem with a start that would wait for itself.
@@ -332,66 +336,6 @@ async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64,
             Ok((Found::Stored(kept), room))
         }
     }
-}
-
-/// `POST /v1/executions/batch`
-pub async fn batch(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    mut body: Sent,
-) -> Answer {
-    let entries = body.value().await?.as_array().cloned();
-    let entries = entries.ok_or_else(|| Problem::bad("a batch is an array of `{flow, input, name, …}`"))?;
-    if entries.len() > BATCH {
-        let detail = format!("a batch has at most {BATCH} executions");
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BatchTooLarge", detail));
-    }
-    let room = app.answers.room_before(body.length())?;
-    let mut under_way = Vec::new();
-    for entry in entries.values() {
-        let (app, caller) = (app.clone(), caller.clone());
-        let entry = entry.as_object().cloned();
-        let traceparent = traceparent_of(&headers);
-        under_way.push(tokio::spawn(async move {
-            begin_one(&app, &caller, entry, traceparent).await
-        }));
-    }
-    let mut items = Vec::new();
-    for start in under_way {
-        let started = start.await.unwrap_or_else(|_| Err(Problem::stopping()));
-        items.push(match started {
-            Ok((status, shape)) => outcome(status, shape),
-            Err(problem) => outcome(problem.status(), problem.to_value()),
-        });
-    }
-    let page = shapes::page(items, None);
-    room.write(StatusCode::OK, page.json_len(), move || Ok(page)).await
-}
-
-async fn begin_one(
-    app: &App,
-    caller: &Caller,
-    entry: Option<Object>,
-    traceparent: Option<Text>,
-) -> Answer<(StatusCode, Value)> {
-    let entry = entry.ok_or_else(|| Problem::bad("an entry of a batch is an object"))?;
-    let flow = entry.get("flow").and_then(Value::as_text).cloned();
-    let flow = flow.ok_or_else(|| Problem::bad("`flow` must be a string: which one to start"))?;
-    let others = entry.iter().filter(|(key, _)| key.as_str() != "flow");
-    let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let mut request = read_start(&flow, &Body::of(others, START)?, traceparent)?;
-    request.by = caller.0.clone();
-    // A new execution is small until it is written, with the whole batch.
-    let (status, found, _room) = begin(app, caller, request, 0, app.answers.room()).await?;
-    let read = offload::work(found.bytes(), move || found.shape());
-    Ok((status, read.await??))
-}
-
-fn outcome(status: StatusCode, body: Value) -> Value {
-    let key = if status.is_success() { "execution" } else { "problem" };
-    let members = [("status".into(), u32::from(status.as_u16()).into()), (key.into(), body)];
-    members.into_iter().collect::<Object>().into()
 }
 
 /// `GET /v1/executions/{id}`

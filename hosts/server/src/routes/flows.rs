@@ -23,13 +23,15 @@ pub async fn put(
     State(app): State<App>,
     Extension(operator): Extension<Operator>,
     Path(name): Path<String>,
+    query: axum::extract::Query<Vec<(String, String)>>,
     headers: HeaderMap,
     mut body: Sent,
 ) -> Answer {
+    let new_limits = Query::of(query.0, &["newLimits"])?.flag("newLimits")?;
     let (definition, format) = read_definition(&headers, &mut body)?;
     let named = name.clone();
     let put = super::aside(&app.node, move |node| {
-        node.put_flow_audited(&named, definition, format, Some(&operator))
+        node.put_flow_audited(&named, definition, format, &operator, new_limits)
     })
     .await?;
     match put {
@@ -78,7 +80,8 @@ pub(super) fn not_put(name: &str, error: PutError) -> Problem {
         PutError::Limits(PoolLimits { pool, limit, other }) => {
             let (flow, known) = other;
             let detail = format!(
-                "the pool `{pool}` has the limit {limit} here and {known} in the flow `{flow}`: give both the same, or change that flow first; `starbridge key set` limits single keys"
+                "the pool `{pool}` has the limit {limit} here and {known} in the flow `{flow}`: give both the same; to change the limit, put this one with \
+                 `--new-limits` (`?newLimits=true`), then `{flow}` with the same limit; `starbridge key set` limits single keys"
             );
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "DifferentLimits", detail);
             problem.with("limit", known.into())

@@ -28,7 +28,7 @@ pub(super) const ROUTES: &[Route] = &[Route {
         (200, "the execution", Some("Execution")),
         (
             409,
-            "`NotRunning`: it has ended; `AlreadyBegun`: it has begun, so only its place can change",
+            "`NotRunning`: it has ended, and no redrive of it waits; `AlreadyBegun`: it has begun, so only its place can change",
             Some("Problem"),
         ),
     ],
@@ -70,12 +70,11 @@ async fn order(
         .await?;
     match reply {
         Reply::Rejected(Rejection::Finished) => {
-            let detail =
-                "the execution has ended: only one that has not ended has a place; a redrive that waits keeps its own";
+            let detail = "the execution has ended: only one that has not ended, or whose redrive waits, has a place";
             Err(Problem::new(StatusCode::CONFLICT, "NotRunning", detail))
         }
         Reply::Rejected(Rejection::AlreadyStarted) => {
-            let detail = "the execution has begun: only its `priority` and `orderTime` can be changed";
+            let detail = "the execution has begun: only its `priority` and `orderTime` can be changed, and `after` while a redrive of it waits";
             Err(Problem::new(StatusCode::CONFLICT, "AlreadyBegun", detail))
         }
         reply => answered(&app, &id, reply).await,

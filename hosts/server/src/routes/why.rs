@@ -287,7 +287,7 @@ fn of_step(id: &str, wait: &OpenWait, shape: &mut Object) {
         ),
         WaitingReason::Callback => (
             format!("`{step}` waits for a report with its task token; `{resource}` was called"),
-            None,
+            Some(format!("starbridge report {id} --event {} succeed", wait.event.0)),
         ),
         // Only time helps: a command that ends a healthy wait is no help.
         WaitingReason::Retry => (format!("`{step}` is tried again at {until}"), None),

@@ -365,6 +365,45 @@ pub async fn redrive_goes_on_with_another_version_that_fits() {
     assert_eq!((fork.status, &fork.body["version"]), (201, &json!(4)), "{fork:?}");
 }
 
+/// What an earlier redrive has done again need not fit, whichever version it was.
+#[tokio::test]
+async fn redrive_with_another_version_after_redrives_that_failed_again() {
+    let server = Running::start().await;
+    let with = |first: u32, pay: Value| {
+        let first = json!({"type": "pass", "name": "first", "outputMappings": [{"target": "n", "source": first}]});
+        json!([first, pay, {"type": "pass", "name": "end"}])
+    };
+    let fails = |error: &str| json!({"type": "fail", "name": "pay", "error": error});
+    let pays = json!({"type": "pass", "name": "pay", "outputMappings": [{"target": "paid", "source": "yes"}]});
+    let versions = [
+        with(1, fails("No.Money")),
+        with(1, fails("No.Card")),
+        with(2, pays.clone()),
+        with(1, pays),
+    ];
+    for steps in versions {
+        assert_eq!(server.put("/v1/flows/f", definition(steps)).await.status, 201);
+    }
+    for earlier in [json!([{}]), json!([{"version": 2}]), json!([{}, {"version": 2}, {}])] {
+        let failed = server
+            .post("/v1/flows/f/executions?wait=5", json!({"version": 1}))
+            .await
+            .body;
+        let id = failed["id"].as_str().unwrap();
+        let path = format!("/v1/executions/{id}/redrive");
+        for redrive in earlier.as_array().unwrap() {
+            assert_eq!(server.post(&path, redrive.clone()).await.status, 200);
+            stands(&server, id, "Failed").await;
+        }
+        let refused = server.post(&path, json!({"version": 3})).await;
+        assert_eq!(refused.code(), (422, "DefinitionDoesNotFit"), "{earlier}");
+        let redriven = server.post(&path, json!({"version": 4})).await;
+        assert_eq!(redriven.status, 200, "{earlier}: {redriven:?}");
+        let ended = stands(&server, id, "Succeeded").await;
+        assert_eq!(ended["output"], json!({"n": 1, "paid": "yes"}));
+    }
+}
+
 #[tokio::test]
 async fn what_has_succeeded_is_not_undone_by_a_stop() {
     let server = Running::start().await;

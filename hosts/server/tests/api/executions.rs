@@ -156,6 +156,33 @@ pub async fn a_batch_answers_each_by_itself() {
     );
 }
 
+/// Many times, since the starts of a batch are carried out at the same time.
+#[tokio::test]
+async fn first_of_a_batch_wins_its_key_and_its_name() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let several = |round: u32, member: &str, others: Value| -> Value {
+        let entry = |n: u32| json!({"flow": "f", member: format!("{member}-{round}"), "labels": {"n": n.to_string()}});
+        let mut entries: Vec<Value> = (0..8).map(entry).collect();
+        entries.extend(others.as_array().cloned().unwrap_or_default());
+        entries.into()
+    };
+    for round in 0..40 {
+        for member in ["onceKey", "name"] {
+            let other = json!([{"flow": "f", member: format!("{member}-{round}"), "input": {"x": 1}}]);
+            let answer = server.post("/v1/executions/batch", several(round, member, other)).await;
+            let items = items(&answer.body);
+            let statuses: Vec<u64> = items.iter().map(|item| item["status"].as_u64().unwrap()).collect();
+            // A name belongs to one input.
+            let odd = if member == "name" { 409 } else { 200 };
+            assert_eq!(statuses, [201, 200, 200, 200, 200, 200, 200, 200, odd], "{answer:?}");
+            let first = &items[0]["execution"];
+            assert_eq!(first["labels"]["n"], "0");
+            assert!(items[1..8].iter().all(|item| item["execution"]["id"] == first["id"]));
+        }
+    }
+}
+
 #[tokio::test]
 pub async fn lists_come_in_pages_and_by_what_is_asked() {
     let server = Running::start().await;

@@ -16,7 +16,7 @@ async fn deploying() -> Running {
     server
 }
 
-async fn start(server: &Running, flow: &str, name: &str) -> String {
+pub async fn start(server: &Running, flow: &str, name: &str) -> String {
     let body = json!({"name": name, "input": {"cluster": "a/b"}});
     let started = server.post(&format!("/v1/flows/{flow}/executions"), body).await;
     assert_eq!(started.status, 201, "{started:?}");
@@ -24,7 +24,7 @@ async fn start(server: &Running, flow: &str, name: &str) -> String {
 }
 
 /// The execution, as soon as it has this status and, if it waits, gives the reason.
-async fn becomes(server: &Running, id: &str, status: &str, reason: &Value) -> Value {
+pub async fn becomes(server: &Running, id: &str, status: &str, reason: &Value) -> Value {
     let mut last = Value::Null;
     for _ in 0..500 {
         last = server.get(&format!("/v1/executions/{id}")).await.body;
@@ -36,21 +36,21 @@ async fn becomes(server: &Running, id: &str, status: &str, reason: &Value) -> Va
     panic!("{id} is not {status}, {reason}: {last}");
 }
 
-async fn runs(server: &Running, id: &str) {
+pub async fn runs(server: &Running, id: &str) {
     becomes(server, id, "Running", &json!("timer")).await;
 }
 
-async fn waits(server: &Running, id: &str, reason: &str) -> Value {
+pub async fn waits(server: &Running, id: &str, reason: &str) -> Value {
     let execution = becomes(server, id, "Queued", &json!(reason)).await;
     execution["waitingFor"].clone()
 }
 
-async fn stop(server: &Running, id: &str) {
+pub async fn stop(server: &Running, id: &str) {
     let stopped = server.post(&format!("/v1/executions/{id}/stop"), json!({})).await;
     assert!(stopped.status < 300, "{stopped:?}");
 }
 
-async fn patch(server: &Running, flow: &str, body: Value) -> Answer {
+pub async fn patch(server: &Running, flow: &str, body: Value) -> Answer {
     server
         .ask(Method::PATCH, &format!("/v1/flows/{flow}"), Some(body))
         .await

@@ -1,8 +1,7 @@
 //! Worker queues.
 
 use crate::clock::StandingClock;
-use crate::harness::{Answer, Running, definition, sent};
-use reqwest::Method;
+use crate::harness::{Answer, Running, definition};
 use serde_json::{Value, json};
 use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
@@ -59,7 +58,7 @@ async fn hold(server: &Running, queue: &str, more: Value) -> Vec<Value> {
 }
 
 /// A task for a worker that waits until there is one.
-async fn hold_soon(server: &Running, queue: &str) -> Value {
+pub async fn hold_soon(server: &Running, queue: &str) -> Value {
     let tasks = hold(server, queue, json!({"limit": 1, "waitSeconds": 20})).await;
     tasks.into_iter().next().expect("a task")
 }
@@ -536,44 +535,4 @@ async fn retry_that_waits_is_seen() {
     assert_eq!(all["items"].as_array().unwrap().len(), 4);
     let wrong = server.get(&format!("/v1/executions/{id}/steps?status=tired")).await;
     assert_eq!(wrong.status, 400);
-}
-
-#[tokio::test]
-async fn trace_context_of_a_start_goes_with_every_call() {
-    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    const OTHER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01";
-    let server = Running::start().await;
-    let work = json!([{"type": "task", "name": "work", "resourceArn": "queue:traced"}]);
-    server.flow("child", work).await;
-    let call = json!([{"type": "task", "name": "call", "resourceArn": "flow:child", "pattern": "sync"}]);
-    server.flow("parent", call).await;
-    let path = "/v1/flows/parent/executions";
-    let start = |body: Value| {
-        server
-            .request(Method::POST, path)
-            .header("traceparent", TRACE)
-            .body(body.to_string())
-    };
-    // A member takes precedence over the header; an invalid header is ignored.
-    let odd = server
-        .request(Method::POST, path)
-        .header("traceparent", "00-1-2-3")
-        .body("{}");
-    for (request, expected) in [
-        (start(json!({})), Some(TRACE)),
-        (start(json!({ "traceparent": OTHER })), Some(OTHER)),
-        (odd, None),
-    ] {
-        let started = Answer::of(sent(request).await).await;
-        assert_eq!(started.status, 201, "{started:?}");
-        let task = hold_soon(&server, "traced").await;
-        assert_eq!(task["traceparent"].as_str(), expected, "{task}");
-        let id = started.body["id"].as_str().unwrap();
-        let history = server.get(&format!("/v1/executions/{id}/history")).await.body;
-        let detail = &history["items"][0]["detail"];
-        assert_eq!(detail["traceparent"].as_str(), expected);
-        assert_eq!(detail["machine"], if expected.is_some() { 2 } else { 1 });
-    }
-    let wrong = server.post(path, json!({"traceparent": "00-1-2-3"})).await;
-    assert_eq!(wrong.code(), (400, "BadRequest"), "{wrong:?}");
 }

@@ -1,6 +1,7 @@
 //! Why executions do not go on: each reason is caused, queried, and ended by its act.
 
 use crate::harness::{Running, asleep, definition, refusing};
+use crate::mailbox::Mailbox;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -92,6 +93,21 @@ async fn each_reason_of_an_execution_is_ended_by_its_act() {
     let verb = format!("steps/{event}/resolve");
     let fail = json!({"action": "fail"});
     one(&server, &id, "manual", (Some(&*command), &verb, fail), Value::Null).await;
+    let mailbox = Mailbox::open().await;
+    server.flow("callback", json!([mailbox.ask("ask")])).await;
+    let id = started(&server, "callback", json!({})).await;
+    let listed_wait = async || server.get("/v1/executions?flow=callback").await.body["items"][0]["waitingFor"].clone();
+    let event = why(&server, &id, &json!("callback")).await["waitingFor"]["event"]
+        .as_u64()
+        .unwrap();
+    let command = format!("starbridge report {id} --step ask succeed");
+    while listed_wait().await["act"] != json!(command) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let command = format!("starbridge report ID --event {event} succeed");
+    let verb = format!("steps/{event}/report");
+    let succeed = json!({"action": "succeed", "output": {}});
+    one(&server, &id, "callback", (Some(&*command), &verb, succeed), Value::Null).await;
     let id = started(&server, "asleep", json!({"after": ["asleep/never"]})).await;
     let told = why(&server, &id, &json!("dependency")).await;
     assert_eq!(told["waitingFor"]["act"], "starbridge start asleep --name never");

@@ -124,6 +124,11 @@ impl Shard {
         admission.is_some_and(|admission| !keys.is_empty() || !after.is_empty() || admission.governs(flow))
     }
 
+    /// Whether a flow has a limit or a pause, for which its executions may have to wait.
+    pub(super) fn is_limited(&self, flow: &str) -> bool {
+        self.admission.as_ref().is_some_and(|admission| admission.governs(flow))
+    }
+
     /// Refuses a start that may have to wait if too many executions wait. Children are not refused,
     /// because their parents already run.
     pub(super) fn check_room(&self, start: &StartRecord) -> Result<(), StartError> {

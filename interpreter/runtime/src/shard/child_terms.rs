@@ -2,6 +2,7 @@
 
 use super::{StartRequest, StartTime};
 use crate::after::read_after;
+use crate::flows::FlowTable;
 use starbridge_flow::limits::{ONCE_KEY_BYTES, START_DELAY};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
@@ -50,6 +51,20 @@ pub(super) fn read_terms(params: &Object, request: &mut StartRequest) -> Result<
         request.after = read_after(value, &request.flow).map_err(|why| format!("the child's `After`: {why}"))?;
     }
     Ok(())
+}
+
+/// What is wrong with a child that would wait for an execution of a flow that does not exist: it would wait forever.
+/// Whoever starts one by the API is refused before.
+pub(super) fn unknown_dependency(request: &StartRequest, flows: &FlowTable) -> Option<String> {
+    let mut others = request
+        .after
+        .iter()
+        .filter_map(|other| Some((other.flow.as_ref()?, other)));
+    let (flow, other) = others.find(|(flow, _)| **flow != request.flow && !flows.has(flow))?;
+    Some(format!(
+        "UnknownDependency: the child's `After` has `{flow}/{}`, and there is no flow `{flow}`: put it first",
+        other.execution
+    ))
 }
 
 fn whole(value: &Value) -> Option<u64> {

@@ -3,7 +3,7 @@
 //! store until they are handled.
 
 use super::child_names::{default_name, given_name};
-use super::child_terms::read_terms;
+use super::child_terms::{read_terms, unknown_dependency};
 use super::execution_ids::parent_of;
 use super::handed_down::{CALLBACK_TOKEN, call_to_report, handed_down};
 use super::loaded::Origin;
@@ -220,6 +220,9 @@ impl Shard {
 
     fn start_child(&mut self, request: StartRequest, now: Timestamp) -> Result<(), Refused> {
         let flow = request.flow.clone();
+        if let Some(cause) = unknown_dependency(&request, &self.flows) {
+            return Err(Refused::new(FaultKind::Input, cause));
+        }
         let started = self.start(request, now).map(drop);
         started.map_err(|error| match error {
             StartError::NoSuchFlow => Refused::no_such_flow(format!("there is no flow `{flow}`")),

@@ -100,6 +100,7 @@ impl Shard {
             admitted: false,
             given_back: false,
             met: false,
+            flow_limited: false,
             fork: Some(fork),
         }))
     }

@@ -250,6 +250,7 @@ impl LoadedExecution {
         let waited = started.terms.waited.as_ref();
         let waited = waited.filter(|_| self.origin.forked.is_none());
         let step = self.state.failed_at().and_then(|step| self.flow.step(step));
+        let place = self.asking.as_ref().and_then(|asking| asking.place.as_ref());
         ExecutionRecord {
             flow: started.flow.clone(),
             version: started.version,
@@ -262,8 +263,8 @@ impl LoadedExecution {
             ended: standing.status.is_ended().then(|| self.state.last_time()),
             labels: started.labels.clone(),
             once_key: started.terms.once_key.clone(),
-            priority: started.terms.priority,
-            order_time: started.terms.order_time,
+            priority: place.and_then(|place| place.priority).or(started.terms.priority),
+            order_time: place.and_then(|place| place.order_time).or(started.terms.order_time),
             parent: started.parent.clone(),
             root: self.origin.root.clone(),
             depth: self.origin.depth,

@@ -4,9 +4,10 @@
 use super::admission::{ended_message, message_to_admission};
 use super::children::failed;
 use super::{Outgoing, Shard};
+use starbridge_flow::graph::DEFAULT_PRIORITY;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{EditedInput, EventId, Rejection, Signal, Status};
+use starbridge_machine::{EditedInput, EventId, NewOrder, Rejection, Signal, Status};
 use starbridge_ports::{
     Append, AuditEntry, AuditKind, DeclineReason, KeptRedrive, KeptUndo, LOCAL_OPERATOR, MessageBody, MessageId,
     RequestChange,
@@ -27,6 +28,9 @@ impl Shard {
                 Signal::Stop { .. } => Some(self.withdraw(id, message.cloned())),
                 Signal::Redrive { .. } | Signal::Skip { .. } => Some(Err(Rejection::NotRedrivable)),
                 Signal::Pause { .. } | Signal::Resume { .. } => Some(Err(Rejection::WaitsToGoOn)),
+                Signal::Reorder { by, order } => {
+                    Some(self.reorder_asking(id, by.clone(), order, message.cloned(), now))
+                }
                 _ => None,
             };
         }
@@ -49,6 +53,45 @@ impl Shard {
         let append = self.asking_append(id, Some(kept), RequestChange::Replace(text), message.cloned())?;
         self.send_with(append, question);
         Some(Ok(()))
+    }
+
+    /// Gives a waiting redrive another place in line, or lets it wait for nobody to end.
+    fn reorder_asking(
+        &mut self,
+        id: &Text,
+        by: Option<String>,
+        order: &NewOrder,
+        message: Option<MessageId>,
+        now: Timestamp,
+    ) -> Result<(), Rejection> {
+        if order.start_now {
+            return Err(Rejection::AlreadyStarted);
+        }
+        let number = self.ask_number(now);
+        let live = self.executions.get_mut(id).ok_or(Rejection::Unknown)?;
+        let terms = &live.state.started().ok_or(Rejection::Unknown)?.terms;
+        let mut kept = live.asking.clone().ok_or(Rejection::Unknown)?;
+        let mut place = kept.place.take().unwrap_or_default();
+        place.priority = order.priority.or(place.priority);
+        place.order_time = order.order_time.or(place.order_time);
+        place.by = by;
+        let body = MessageBody::Reorder {
+            priority: place.priority.or(terms.priority).unwrap_or(DEFAULT_PRIORITY),
+            order: place.order_time.or(terms.order_time).unwrap_or(kept.requested.0),
+            no_after: order.drop_after,
+        };
+        let is_new = place.priority.is_some() || place.order_time.is_some();
+        kept.place = is_new.then_some(place);
+        // It goes on with the definition that it waits with.
+        let other = live.other.take();
+        let text = serde_json::to_string(&kept).unwrap_or_default();
+        let append = self.asking_append(id, Some(kept), RequestChange::Replace(text), message);
+        if let Some(live) = self.executions.get_mut(id) {
+            live.other = other;
+        }
+        let append = append.ok_or(Rejection::Unknown)?;
+        self.send_with(append, message_to_admission(id, number, body));
+        Ok(())
     }
 
     /// Returns an execution to its state before the redrive was requested.
@@ -113,8 +156,18 @@ impl Shard {
                 (None, Some(_)) => Err(Rejection::NotRedrivable),
             }
         });
-        if let Some(Err(_)) = turn {
-            self.give_up_asking(&to, kept, id);
+        match (turn, kept.place.clone()) {
+            (Some(Err(_)), _) => self.give_up_asking(&to, kept, id),
+            (Some(Ok(())), Some(place)) => {
+                let order = NewOrder {
+                    priority: place.priority,
+                    order_time: place.order_time,
+                    ..NewOrder::default()
+                };
+                // One that has ended again has no place.
+                let _ = self.signal(&to, Signal::Reorder { by: place.by, order }, now);
+            }
+            _ => {}
         }
     }
 

@@ -13,8 +13,8 @@ use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited, WaitedFor, WaitedKey};
 use starbridge_ports::{
-    Append, AuditEntry, ExecutionRecord, KeptFork, KeptStart, Message, MessageId, RequestChange, StoreError,
-    StoredHistory,
+    Append, AuditEntry, ExecutionRecord, FLOW_POOL, KeptFork, KeptStart, Message, MessageId, PoolKey, RequestChange,
+    StoreError, StoredHistory,
 };
 use std::sync::Arc;
 
@@ -71,10 +71,12 @@ fn begun(kept: KeptStart) -> Box<StartRecord> {
         execution: dependency.execution,
         any_end: dependency.any_end,
     });
-    let keys = kept.keys.into_iter().map(|needed| WaitedKey {
-        pool: needed.key.pool,
-        key: needed.key.key,
+    let own = kept.flow_limited.then(|| PoolKey {
+        pool: FLOW_POOL.into(),
+        key: start.flow.clone(),
     });
+    let keys = kept.keys.into_iter().map(|needed| needed.key).chain(own);
+    let keys = keys.map(|PoolKey { pool, key }| WaitedKey { pool, key });
     start.terms.waited = Some(Waited {
         requested_time: kept.requested,
         start_at: Some(kept.start_at).filter(|start_at| *start_at > kept.requested),
@@ -111,12 +113,13 @@ impl Shard {
         &mut self,
         id: &Text,
         flow: Arc<Flow>,
-        kept: KeptStart,
+        mut kept: KeptStart,
         origin: &Origin,
         fork: Option<ForkRequest>,
         now: Timestamp,
     ) {
         let mut record = record_of(&kept, origin, now);
+        kept.flow_limited = kept.start_at <= now && self.is_limited(&kept.start.flow);
         let question = (kept.start_at <= now).then(|| question(id, &kept, &mut record, now));
         let text = serde_json::to_string(&kept).unwrap_or_default();
         let appeared = self.appeared(id, &kept.start);
@@ -308,7 +311,10 @@ impl Shard {
 
     /// Makes an execution of a kept start. It takes [`Signal::Start`] or [`Signal::Decline`] next.
     fn load_waiting(&mut self, id: &Text) -> Option<KeptStart> {
-        let waiting = self.waiting.remove(id)?;
+        let mut waiting = self.waiting.remove(id)?;
+        // The limit or the pause may have come while it waited for something else.
+        let has_asked = waiting.record.status != Status::Delayed;
+        waiting.kept.flow_limited |= has_asked && self.is_limited(&waiting.kept.start.flow);
         let ancestors = waiting.kept.ancestors.iter().cloned();
         let origin = Origin::of_record(id, &waiting.record, ancestors);
         let state = State::new(id.clone(), self.limits.clone());
@@ -468,6 +474,7 @@ mod tests {
             admitted: false,
             given_back: false,
             met: false,
+            flow_limited: false,
             fork: None,
         }
     }

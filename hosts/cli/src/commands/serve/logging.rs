@@ -60,6 +60,14 @@ where
         .json()
 }
 
+/// Whether spans are sent to a collector.
+pub fn sends_traces() -> bool {
+    #[cfg(feature = "otel")]
+    return traces::collector_is_named();
+    #[cfg(not(feature = "otel"))]
+    false
+}
+
 /// Starts logging as the configuration says.
 pub fn begin(config: &LogConfig, output: Output) -> Result<Logging, Exit> {
     let unknown = |why: String| {

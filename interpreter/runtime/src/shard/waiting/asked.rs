@@ -13,12 +13,17 @@ use starbridge_ports::{
 impl Shard {
     /// Asks admission for an execution whose time has come.
     pub(super) fn ask_for_waiting(&mut self, id: &Text, now: Timestamp) {
+        let Some(waiting) = self.waiting.get(id) else {
+            return;
+        };
+        let limited = self.is_limited(&waiting.kept.start.flow);
         let Some(waiting) = self.waiting.get_mut(id) else {
             return;
         };
         let question = question(id, &waiting.kept, &mut waiting.record, now);
         waiting.unsettled += 1;
-        let request = match std::mem::take(&mut waiting.kept.given_back) {
+        let was_limited = std::mem::replace(&mut waiting.kept.flow_limited, limited);
+        let request = match std::mem::take(&mut waiting.kept.given_back) || was_limited != limited {
             true => RequestChange::Replace(serde_json::to_string(&waiting.kept).unwrap_or_default()),
             false => RequestChange::None,
         };

@@ -23,9 +23,14 @@ impl Drop for Traces {
     }
 }
 
+/// Whether the environment names a collector.
+pub fn collector_is_named() -> bool {
+    COLLECTOR.iter().any(|name| std::env::var_os(name).is_some())
+}
+
 /// Sends the spans of our own code, if a collector is named.
 pub fn begin(layers: &mut Layers) -> Result<Option<Traces>, String> {
-    if !COLLECTOR.iter().any(|name| std::env::var_os(name).is_some()) {
+    if !collector_is_named() {
         return Ok(None);
     }
     // There may be one already, which works as well.

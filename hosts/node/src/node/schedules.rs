@@ -227,6 +227,8 @@ impl Scheduled {
         let time = |value: &Value| value.as_str().and_then(Timestamp::parse);
         if let Some(last) = place.get("last").and_then(time) {
             self.last = last;
+            // A time that has passed since then is due at once.
+            self.next = self.schedule.expression.next_after(last);
         }
         self.latest = place.get("latest").and_then(Value::as_text).cloned();
         self.outcome = place.get("triggered").and_then(time).map(|time| Outcome {

@@ -272,7 +272,7 @@ pub async fn keys_come_in_pages_and_rubbish_is_refused() {
         ("/v1/keys/a/x", json!({"limit": "many"}), "whole number"),
         ("/v1/keys/a/x", json!({"limit": 1_000_000_001_u64}), "1000000000"),
         ("/v1/keys/a/x", json!({"limits": 1}), "limit"),
-        ("/v1/keys/@flow/deploy", json!({"limit": 1}), "PATCH"),
+        ("/v1/keys/@flow/deploy", json!({"limit": 1}), "flow set"),
         ("/v1/keys/a%20b/x", json!({"limit": 1}), "pool"),
         ("/v1/keys/a/x%0Ay", json!({"limit": 1}), "line breaks"),
     ] {

@@ -225,8 +225,12 @@ impl From<ForkRefusal> for Problem {
 impl From<Divergence> for Problem {
     fn from(divergence: Divergence) -> Self {
         let detail = format!(
-            "the definition or the input does not fit what was done: something else would be done from event {} on",
-            divergence.event
+            "the definition or the input does not fit what was done: something else would be done from event {} on{}",
+            divergence.event,
+            match divergence.event.0 {
+                0 | 1 => "",
+                _ => "; a fork from an earlier event can have it",
+            }
         );
         let event = |event: Option<Object>| event.map_or(serde_json::Value::Null, |event| json_of(&event.into()));
         let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "DefinitionDoesNotFit", detail)
@@ -283,6 +287,9 @@ impl From<Rejection> for Problem {
             Rejection::NotStarted => {
                 "the execution waits to begin: it can be stopped or paused, and everything else once it has begun"
                     .to_owned()
+            }
+            Rejection::NotRedrivable => {
+                format!("{rejection}: stop one that has not ended, fork one that has succeeded")
             }
             other => other.to_string(),
         };

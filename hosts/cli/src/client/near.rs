@@ -17,6 +17,10 @@ impl Client {
     pub fn near(&self, problem: &Problem, path: &[&str], flow: Option<&str>) -> Option<String> {
         match (problem.code(), path) {
             ("NoSuchFlow", ["flows", wanted, ..]) => self.near_flow(wanted),
+            ("NoSuchFlow", ["executions", id, "redrive" | "fork"]) => {
+                let found = self.look(&["executions", id], &[])?;
+                self.near_flow(text(&found, "flow")?)
+            }
             ("NoSuchFlow", _) => {
                 let wanted = flow?;
                 let meant = self.near_flow(wanted)?;

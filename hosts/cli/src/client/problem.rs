@@ -126,8 +126,8 @@ impl Problem {
         given.collect()
     }
 
-    /// Prints it in the form of `validate`, if it is about this text.
-    pub fn say_about(&self, source: &Source, output: Output) -> Option<Exit> {
+    /// Prints it in the form of `validate`, if it is about this text. `undone` says what was not done for that.
+    pub fn say_about(&self, source: &Source, undone: &str, output: Output) -> Option<Exit> {
         let diagnostics = diagnostics(source, &self.body);
         if diagnostics.is_empty() {
             return None;
@@ -136,7 +136,7 @@ impl Problem {
         if !output.json() {
             show(source, diagnostics, output);
         }
-        let message = format!("`{}` was not put: {counts}", source.name());
+        let message = format!("{undone}: {counts}");
         Some(output.fail_with(self.exit(), self.code(), &message, None, &self.more()))
     }
 }

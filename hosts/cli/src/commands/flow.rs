@@ -146,7 +146,8 @@ fn put(client: &Client, file: &std::path::Path, name: Option<&str>, how: Put) ->
     let answer = match asked {
         Ok(answer) => answer,
         Err(problem) => {
-            let said = problem.say_about(&source, output);
+            let undone = format!("`{}` was not put", source.name());
+            let said = problem.say_about(&source, &undone, output);
             return Err(said.unwrap_or_else(|| client.say(&problem)));
         }
     };

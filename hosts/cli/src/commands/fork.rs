@@ -63,7 +63,9 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let path = ["executions", &id, "fork"];
     let answer = client.ask(Method::POST, &path, &[], Body::Json(&body))?;
     let answer = answer.map_err(|problem| {
-        let about = source.as_ref().and_then(|source| problem.say_about(source, output));
+        let about = source
+            .as_ref()
+            .and_then(|source| problem.say_about(source, "nothing was forked", output));
         about.unwrap_or_else(|| client.say_near(&problem, &path, None))
     })?;
     if output.json() {

@@ -127,7 +127,7 @@ fn none_waits(client: &Client, id: &str) -> Exit {
     let message = "no step of the execution waits for an operator";
     let query = [
         ("action", "resolve".to_owned()),
-        ("target", id.to_owned()),
+        ("object", id.to_owned()),
         ("limit", "1".to_owned()),
     ];
     let page = client.look(&["audit"], &query);
@@ -136,7 +136,7 @@ fn none_waits(client: &Client, id: &str) -> Exit {
         .and_then(|page| page.get("items")?.as_array()?.values().first()?.as_object());
     let help = match last {
         Some(last) => format!(
-            "`{}` decided at {}; `starbridge history {id}` shows what",
+            "`{}` decided last, at {}; `starbridge history {id}` shows what",
             plain(last, "by"),
             plain(last, "time")
         ),

@@ -202,7 +202,7 @@ impl Node {
                 Some((_, goes_on)) => *goes_on,
                 None => {
                     let redrive = Signal::Redrive {
-                        by: by.map(str::to_owned),
+                        by: Some(by.unwrap_or(&operator.by).to_owned()),
                         inputs: Vec::new(),
                         definition: None,
                     };

@@ -225,9 +225,9 @@ impl Scheduled {
     fn come_to(&mut self, place: &str) {
         let place: Object = serde_json::from_str(place).unwrap_or_default();
         let time = |value: &Value| value.as_str().and_then(Timestamp::parse);
-        if let Some(last) = place.get("last").and_then(time) {
-            self.last = last;
-        }
+        // A time that has passed since the last one is due at once.
+        self.last = place.get("last").and_then(time).unwrap_or(self.last);
+        self.next = self.schedule.expression.next_after(self.last);
         self.latest = place.get("latest").and_then(Value::as_text).cloned();
         self.outcome = place.get("triggered").and_then(time).map(|time| Outcome {
             time,

@@ -182,7 +182,9 @@ pub(super) fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()
             Some(flow) if *flow == request.flow || may_appear(app, flow, execution)? => continue,
             Some(flow) => format!("`after` has `{flow}/{execution}`, and there is no flow `{flow}`: put it first"),
             None if app.node.store().record(execution)?.is_some() => continue,
-            None => format!("`after` has the id `{execution}`, and there is no such execution"),
+            None => format!(
+                "`after` has the id `{execution}`, and there is no such execution: leave it out, or give `FLOW/NAME` of one that is yet to come"
+            ),
         };
         return Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,

@@ -82,6 +82,69 @@ pub async fn deletion_leaves_the_children() {
     assert_ne!(again["id"], *parent);
 }
 
+/// The list has what changed something.
+#[tokio::test]
+async fn what_is_set_already_is_not_listed_again() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let listed = async |kind: &str| {
+        let list = server.get(&format!("/v1/audit?kind={kind}&action=set")).await.body;
+        list["items"].as_array().unwrap().len()
+    };
+    let flow = async |body: Value| {
+        let answer = server.ask(Method::PATCH, "/v1/flows/f", Some(body)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        (answer.body["maxRunning"].clone(), answer.body["paused"].clone())
+    };
+    for (body, entries) in [
+        (json!({"paused": false}), 0),
+        (json!({"maxRunning": null}), 0),
+        (json!({"maxRunning": 3, "paused": true}), 1),
+        (json!({"maxRunning": 3, "paused": true}), 1),
+        (json!({"maxRunning": 3}), 1),
+        (json!({"maxRunning": 3, "paused": false}), 2),
+        (json!({"maxRunning": 4, "paused": false}), 3),
+    ] {
+        flow(body.clone()).await;
+        assert_eq!(listed("flow").await, entries, "{body}");
+    }
+    assert_eq!(flow(json!({"paused": false})).await, (json!(4), json!(false)));
+    for (limit, entries) in [(2, 1), (2, 1), (0, 2), (0, 2)] {
+        let set = server.put("/v1/keys/p/k", json!({"limit": limit})).await;
+        assert_eq!((set.status, &set.body["limit"]), (200, &json!(limit)), "{set:?}");
+        assert_eq!(listed("key").await, entries, "{limit}");
+    }
+}
+
+/// The id of what is gone says nothing to anybody.
+#[tokio::test]
+async fn deletion_is_listed_with_flow_and_name() {
+    let server = Running::start().await;
+    server.flow("f", passes()).await;
+    let detail = async |id: &Value| {
+        let id = id.as_str().unwrap();
+        let list = server.get(&format!("/v1/audit?action=delete&object={id}")).await.body;
+        list["items"][0]["detail"].clone()
+    };
+    let named = run(&server, "f", "a").await;
+    assert_eq!(delete(&server, named["id"].as_str().unwrap()).await.status, 204);
+    assert_eq!(detail(&named["id"]).await, json!({"flow": "f", "name": "a"}));
+    let unnamed = server.post("/v1/flows/f/executions?wait=20", json!({})).await.body;
+    assert_eq!(delete(&server, unnamed["id"].as_str().unwrap()).await.status, 204);
+    assert_eq!(detail(&unnamed["id"]).await, json!({"flow": "f"}));
+    tokio::spawn(server.node.clone().keep_bulk());
+    let third = run(&server, "f", "b").await;
+    let job = server
+        .post("/v1/bulk", json!({"action": "delete", "all": true}))
+        .await
+        .body;
+    while detail(&third["id"]).await.is_null() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let expected = json!({"flow": "f", "name": "b", "bulk": job["id"]});
+    assert_eq!(detail(&third["id"]).await, expected);
+}
+
 #[tokio::test]
 pub async fn deletion_of_what_has_not_ended_is_refused() {
     let store = in_memory();

@@ -110,6 +110,17 @@ pub async fn bulk_job_deals_with_what_matched() {
     assert_eq!(server.post(&path, json!({})).await.code(), (409, "WrongBulkState"));
     let stopped = server.get("/v1/executions?status=Stopped&limit=1000").await.body;
     assert_eq!(stopped["items"].as_array().unwrap().len(), 35);
+    // The history has who did it, as that of a single request has.
+    let path = format!(
+        "/v1/executions/{}/history?order=desc&limit=1",
+        stopped["items"][0]["id"].as_str().unwrap()
+    );
+    let last = server.get(&path).await.body["items"][0].clone();
+    assert_eq!(
+        (&last["type"], &last["detail"]["by"]),
+        (&json!("ExecutionStopped"), &json!("local")),
+        "{last}"
+    );
     // A stopped execution refuses the act the next time, and a failing one fails again.
     let all = json!({"action": "stop", "all": true});
     let again = over(&server, &server.post("/v1/bulk", all).await.body).await;

@@ -239,6 +239,11 @@ pub async fn fork_runs_another_version_that_fits() {
     assert_eq!(refused.code(), (422, "InvalidDefinition"));
     let refused = server.post(&path, json!({"event": b, "version": 2})).await;
     assert_eq!(refused.code(), (422, "DefinitionDoesNotFit"));
+    let detail = refused.body["detail"].as_str().unwrap();
+    assert!(
+        detail.ends_with("; a fork from an earlier event can have it"),
+        "{detail}"
+    );
     let (recorded, expected) = (&refused.body["recorded"], &refused.body["expected"]);
     assert_eq!(refused.body["event"], recorded["id"], "{refused:?}");
     assert_eq!(

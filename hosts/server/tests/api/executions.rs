@@ -333,7 +333,10 @@ pub async fn what_failed_goes_on_from_where_it_failed() {
     server.flow("g", json!([{"type": "pass", "name": "p"}])).await;
     let well = server.post("/v1/flows/g/executions?wait=5", json!({})).await;
     let path = format!("/v1/executions/{}/redrive", well.body["id"].as_str().unwrap());
-    assert_eq!(server.post(&path, json!({})).await.code(), (409, "NotRedrivable"));
+    let refused = server.post(&path, json!({})).await;
+    assert_eq!(refused.code(), (409, "NotRedrivable"));
+    let detail = refused.body["detail"].as_str().unwrap();
+    assert!(detail.contains("stop one") && detail.contains("fork one"), "{detail}");
 }
 
 #[tokio::test]

@@ -235,6 +235,10 @@ pub async fn openapi_problems_are_answered() {
     let after = json!({"after": ["0190b3e4-8c1d-7abc-9def-0123456789ab"]});
     let refused = server.post("/v1/flows/f/executions", after).await;
     assert_eq!(refused.code(), (422, "UnknownDependency"));
+    assert!(
+        refused.body["detail"].as_str().unwrap().contains("`FLOW/NAME`"),
+        "{refused:?}"
+    );
     let alone = json!({"name": "alone", "after": ["alone"]});
     let refused = server.post("/v1/flows/f/executions", alone).await;
     assert_eq!(refused.code(), (422, "DependencyCycle"));

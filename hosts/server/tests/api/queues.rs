@@ -234,7 +234,13 @@ pub async fn dead_tasks_are_queued_anew_or_dropped() {
         .await;
     assert_eq!(done.body, json!({"done": 1, "notDone": 0, "next": null}));
     succeed(&server, &hold_soon(&server, "jobs").await).await;
-    assert_eq!(ended(&server, "f", "one").await["status"], "Succeeded");
+    let one = ended(&server, "f", "one").await;
+    assert_eq!(one["status"], "Succeeded");
+    let path = format!("/v1/executions/{}/history", one["id"].as_str().unwrap());
+    let history = server.get(&path).await.body;
+    let mut events = history["items"].as_array().unwrap().iter();
+    let redriven = events.find(|event| event["type"] == "ExecutionRedriven").unwrap();
+    assert_eq!(redriven["detail"]["by"], "local", "{redriven}");
     let done = server.post("/v1/queues/jobs/dead", json!({"action": "drop"})).await;
     assert_eq!(done.body, json!({"done": 1, "notDone": 0, "next": null}));
     assert_eq!(server.get("/v1/queues/jobs/dead").await.body["items"], json!([]));

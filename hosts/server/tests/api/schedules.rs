@@ -4,6 +4,7 @@ use crate::clock::StandingClock;
 use crate::harness::{Running, asleep, definition};
 use reqwest::Method;
 use serde_json::{Value, json};
+use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -279,6 +280,15 @@ async fn triggers_of_a_queue_wait_for_the_key_of_the_schedule() {
         (&waiting["priority"], &waiting["status"]),
         (&json!(7), &json!("Queued"))
     );
+    // Nobody can set the limit of that key: what helps is the run that has it.
+    let told = &waiting["waitingFor"];
+    assert_eq!(
+        (&told["text"], &told["act"]),
+        (
+            &json!("another run of the schedule `s` has not ended; it is number 1 in line"),
+            &json!(format!("starbridge why {}", ids[0]))
+        )
+    );
     let key = server.get("/v1/keys/@schedule/s").await.body;
     assert_eq!(
         (&key["limit"], &key["holders"], &key["waiting"]),
@@ -315,6 +325,37 @@ async fn triggers_of_a_queue_wait_for_what_was_started_without_the_key() {
     let ids = stand(&server, &["Stopped", "Running", "Queued"]).await;
     let key = server.get("/v1/keys/@schedule/s").await.body;
     assert_eq!((&key["holders"], &key["waiting"]), (&json!([ids[1]]), &json!(1)));
+}
+
+/// Times that passed while no server ran are looked at as soon as one runs, not at the next time.
+#[tokio::test]
+async fn missed_time_is_caught_up_as_soon_as_a_server_runs() {
+    let (store, clock) = (in_memory(), StandingClock::new());
+    let serve = async || {
+        Running::with(Access::default(), |settings| {
+            settings.store = store.clone();
+            settings.clock = clock.clone();
+        })
+        .await
+    };
+    let server = serve().await;
+    server.flow("f", asleep()).await;
+    for (name, catch_up) in [("left", "none"), ("made", "last")] {
+        let schedule = json!({"flow": "f", "cron": "0 3 * * *", "catchUp": catch_up});
+        assert_eq!(server.put(&format!("/v1/schedules/{name}"), schedule).await.status, 200);
+    }
+    server.node.drain(Duration::from_secs(5)).await.unwrap();
+    const DAY: i64 = 86_400_000;
+    clock.pass(2 * DAY);
+    let server = serve().await;
+    tokio::spawn(server.node.clone().keep_schedules());
+    let caught_up = stand(&server, &["Running"]).await;
+    let shown = server.get(&format!("/v1/executions/{}", caught_up[0])).await.body;
+    assert_eq!(shown["name"], "made-20260102T030000Z", "{shown}");
+    let next = server.get("/v1/schedules").await.body;
+    for schedule in next["items"].as_array().unwrap() {
+        assert_eq!(schedule["nextTime"], "2026-01-03T03:00:00.000Z", "{next}");
+    }
 }
 
 #[tokio::test]

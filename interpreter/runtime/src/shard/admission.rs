@@ -43,7 +43,11 @@ pub(super) fn needed_keys(
             Some(Value::String(text)) => text,
             Some(Value::Number(number)) => Text::from(number.to_string()),
             Some(other) => return Err(invalid(format!("is {}, not a string or a number", other.kind()))),
-            None => return Err(invalid("finds nothing in the input".to_owned())),
+            None => {
+                return Err(invalid(
+                    "finds nothing in the input: give it a string or a number there".to_owned(),
+                ));
+            }
         };
         if text.is_empty() || text.len() > CONCURRENCY_KEY_BYTES {
             let bytes = text.len();
@@ -56,7 +60,10 @@ pub(super) fn needed_keys(
             key: text,
         };
         if keys.iter().any(|known| known.key == key) {
-            return Err(invalid(format!("is `{}`, as another one of the flow is", key.key)));
+            return Err(invalid(format!(
+                "is `{}`, as another one of the flow is: an execution needs different keys",
+                key.key
+            )));
         }
         keys.push(NeededKey {
             key,

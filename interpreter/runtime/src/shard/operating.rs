@@ -82,6 +82,15 @@ impl Shard {
         live.deleted = true;
         live.unsettled += 1;
         let expected = live.state.last_event();
+        // Nobody can look up the id any more. Without a name of its own, that is the id.
+        let started = live.state.started();
+        let audit = audit.map(|entry| match started {
+            Some(started) if started.name == id => entry.with("flow", started.flow.clone()),
+            Some(started) => entry
+                .with("flow", started.flow.clone())
+                .with("name", started.name.clone()),
+            None => entry,
+        });
         self.pending.push(Append {
             execution: id,
             expected,

@@ -5,7 +5,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Resolution, ResolutionAction, Signal};
-use starbridge_ports::LOCAL_OPERATOR;
 
 /// The action of a bulk job on each of its executions. The members are the arguments of the
 /// request.
@@ -153,8 +152,7 @@ impl BulkAction {
 
     /// The request for it in the name of an operator.
     pub(super) fn asked(&self, by: &Text) -> Asked {
-        // Histories name no operator if no token is required.
-        let caller = (by.as_str() != LOCAL_OPERATOR).then(|| by.to_string());
+        let caller = Some(by.to_string());
         match self {
             Self::Stop { error, cause, rollback } => {
                 Asked::Signal(signals::stop(caller, error.clone(), cause.clone(), *rollback))

@@ -158,7 +158,7 @@ async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Res
     match answer.await {
         // A message that comes twice or too late changes nothing.
         Ok(Reply::Taken | Reply::Left | Reply::AlreadyCompleted | Reply::TimedOut) => Ok(()),
-        Ok(Reply::Held) => match (&running.continuations, record.group) {
+        Ok(Reply::Held | Reply::NoRoom) => match (&running.continuations, record.group) {
             (Some(continuations), None) => Ok(continuations.put_text(record.body.to_owned(), SOON).await?),
             _ => Err(Trouble::Again("the execution is being worked on elsewhere".to_owned())),
         },

@@ -138,7 +138,7 @@ pub struct RuntimeConfig {
     pub owners: usize,
     /// How many executions that only wait each owner keeps in memory.
     pub hot_executions: usize,
-    /// How many bytes of data large executions may hold in memory at each owner before nothing large begins.
+    /// How many bytes large executions may hold in memory at each owner.
     pub hot_bytes: usize,
     /// How many calls each owner may have out at once.
     pub calls: usize,

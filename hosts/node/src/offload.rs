@@ -75,8 +75,8 @@ pub fn discard<T: Send + 'static>(bytes: usize, value: T) {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Mutex, mpsc};
     use std::thread;
-    use std::time::Duration;
     use tokio::task::JoinSet;
 
     #[tokio::test]
@@ -89,23 +89,24 @@ mod tests {
     #[tokio::test]
     async fn offload_lets_changes_pass_readers() {
         const MANY: usize = 200;
-        let (done, seen) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let done = Arc::new(AtomicUsize::new(0));
+        let (goes_on, gate) = mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
         let mut readers = JoinSet::new();
         for _ in 0..MANY {
-            let done = done.clone();
+            let (done, gate) = (done.clone(), gate.clone());
             readers.spawn(read(usize::MAX, move || {
-                thread::sleep(Duration::from_millis(2));
+                // Nothing is sent: it ends when the sender is dropped.
+                let _ = gate.lock().unwrap().recv();
                 done.fetch_add(1, Ordering::SeqCst);
             }));
         }
         tokio::task::yield_now().await;
-        let (counted, kept) = (done.clone(), seen.clone());
-        work(usize::MAX, move || {
-            kept.store(counted.load(Ordering::SeqCst), Ordering::SeqCst)
-        })
-        .await
-        .unwrap();
-        assert!(seen.load(Ordering::SeqCst) < MANY / 2);
+        let before = done.clone();
+        let change = tokio::spawn(work(usize::MAX, move || before.load(Ordering::SeqCst)));
+        tokio::task::yield_now().await;
+        drop(goes_on);
+        assert!(change.await.unwrap().unwrap() < MANY / 2);
         readers.join_all().await;
         assert_eq!(done.load(Ordering::SeqCst), MANY);
     }

@@ -91,7 +91,7 @@ impl Node {
                 // It goes to the dead-letter queue, from which it can be sent again.
                 Ok(Reply::SetAside) => ReplyOutcome::Bad(SET_ASIDE.to_owned()),
                 Ok(Reply::Left) => ReplyOutcome::Done,
-                Ok(Reply::Held) | Err(_) => ReplyOutcome::Again,
+                Ok(Reply::Held | Reply::NoRoom) | Err(_) => ReplyOutcome::Again,
             },
         }
     }

@@ -168,7 +168,7 @@ async fn report(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<Outcome> {
             let detail = "the call was given up before";
             Err(Problem::new(StatusCode::GONE, "TaskTimedOut", detail))
         }
-        Reply::Held => Err(Problem::held()),
+        Reply::Held | Reply::NoRoom => Err(Problem::held()),
         Reply::SetAside => Err(Problem::set_aside()),
         Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_) => {
             Err(Problem::missing("InvalidToken", INVALID_TOKEN))
@@ -193,7 +193,7 @@ async fn stop(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<Outcome> {
     let audit = app.node.audit_entry(&operator, "stop", AuditKind::Execution, &id);
     match app.node.signal_audited(&id, signal, Some(audit)).await? {
         Reply::Taken | Reply::Left => Ok(Outcome::Done),
-        Reply::Held => Err(Problem::held()),
+        Reply::Held | Reply::NoRoom => Err(Problem::held()),
         Reply::SetAside => Err(Problem::set_aside()),
         // The stop that ended it may be this one.
         Reply::Rejected(Rejection::Finished) if row.again => Ok(Outcome::Before),

@@ -399,7 +399,17 @@ pub async fn starts_of_one_moment_that_wait_for_one_another_fail() {
             .collect();
         let answer = server.post("/v1/executions/batch", json!(starts)).await;
         assert_eq!(answer.status, 200, "{answer:?}");
-        for item in answer.body["items"].as_array().unwrap() {
+        let items = answer.body["items"].as_array().unwrap();
+        // One that comes after the others are known to wait is refused, and they wait for its name.
+        let refused: Vec<&Value> = items.iter().filter_map(|item| item.get("problem")).collect();
+        if !refused.is_empty() {
+            assert!(
+                refused.iter().all(|problem| problem["code"] == "DependencyCycle"),
+                "{refused:?}"
+            );
+            continue;
+        }
+        for item in items {
             let id = item["execution"]["id"].as_str().unwrap();
             let ended = server.get(&format!("/v1/executions/{id}?wait=20")).await;
             assert_eq!(ended.body["status"], "Failed", "{ended:?}");

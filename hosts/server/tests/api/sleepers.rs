@@ -134,7 +134,7 @@ async fn asleep_parents_and_children_are_left_to_the_store() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 pub async fn large_executions_have_room_together() {
-    const ROOM: usize = 1 << 20;
+    const ROOM: usize = 512 << 10;
     let store = Held::over(in_memory());
     let kept = store.clone();
     let server = Running::with(Access::default(), |settings| {
@@ -147,25 +147,27 @@ pub async fn large_executions_have_room_together() {
     let call = format!("http://{}/f", silent.local_addr().unwrap());
     let call = json!([{"type": "task", "name": "call", "resourceArn": call}]);
     server.flow("call", call).await;
-    server
-        .flow("wait", json!([{"type": "wait", "name": "w", "duration": 3600}]))
-        .await;
-    server
-        .flow("fail", json!([{"type": "fail", "name": "f", "error": "No"}]))
-        .await;
-    let large = |name: &str| json!({"name": name, "input": {"text": "x".repeat(ROOM * 2 / 5)}});
+    let wait = json!([{"type": "wait", "name": "w", "duration": 3600}]);
+    server.flow("wait", wait).await;
+    let fail = json!([{"type": "fail", "name": "f", "error": "No"}]);
+    server.flow("fail", fail).await;
+    let text = "x".repeat(ROOM * 2 / 5);
+    let start = async |flow: &str, name: &str| {
+        let start = json!({"name": name, "input": {"text": text}});
+        server.post(&format!("/v1/flows/{flow}/executions"), start).await
+    };
 
     // Those that only wait make room for others, and are read when they are needed.
     for number in 0..8 {
-        let start = server
-            .post("/v1/flows/wait/executions", large(&format!("w{number}")))
-            .await;
+        let start = start("wait", &format!("w{number}")).await;
         assert_eq!(start.status, 201, "{start:?}");
     }
     let before = store.loaded();
     let first = server.get("/v1/flows/wait/executions/w0").await;
+    assert_eq!(first.body["status"], "Running", "{}", first.body["error"]);
     let first = format!("/v1/executions/{}", first.body["id"].as_str().unwrap());
-    assert_eq!(server.post(&format!("{first}/stop"), json!({})).await.status, 200);
+    let stop = server.post(&format!("{first}/stop"), json!({})).await;
+    assert_eq!(stop.status, 200, "{stop:?}");
     assert!(store.loaded() > before);
 
     // Those that run can't make room.
@@ -175,35 +177,22 @@ pub async fn large_executions_have_room_together() {
     let failed = format!("/v1/executions/{}", failed.body["id"].as_str().unwrap());
     let mut running = Vec::new();
     for number in 0..3 {
-        let start = server
-            .post("/v1/flows/call/executions", large(&format!("c{number}")))
-            .await;
+        let start = start("call", &format!("c{number}")).await;
         assert_eq!(start.status, 201, "{start:?}");
         running.push(format!("/v1/executions/{}", start.body["id"].as_str().unwrap()));
     }
     let full = (503, "TooManyLargeExecutions");
-    assert_eq!(
-        server.post("/v1/flows/wait/executions", large("late")).await.code(),
-        full
-    );
+    assert_eq!(start("wait", "late").await.code(), full);
     assert_eq!(server.post(&format!("{failed}/redrive"), json!({})).await.code(), full);
     assert_eq!(
         server.post(&format!("{failed}/fork"), json!({"event": 1})).await.code(),
         full
     );
-    assert_eq!(
-        server
-            .post("/v1/flows/wait/executions", json!({"name": "small"}))
-            .await
-            .status,
-        201
-    );
+    let small = json!({"name": "small"});
+    assert_eq!(server.post("/v1/flows/wait/executions", small).await.status, 201);
     for path in &running {
         assert_eq!(server.post(&format!("{path}/stop"), json!({})).await.status, 200);
     }
-    assert_eq!(
-        server.post("/v1/flows/wait/executions", large("late")).await.status,
-        201
-    );
+    assert_eq!(start("wait", "late").await.status, 201);
     assert_eq!(server.post(&format!("{failed}/redrive"), json!({})).await.status, 200);
 }

@@ -4,8 +4,8 @@
 use crate::document::{named_answers, named_codes, seen_by};
 use crate::{
     access, answers, audit, bodies, browsers, bulk, configuration, connections, decisions, executions, flows,
-    histories, inside, keys, limits, order, outboxes, pausing, pressure, problems, queues, reports, schedules, starts,
-    stats, stream, views, waiters, waits, why,
+    histories, inside, keys, limits, order, outboxes, pausing, pressure, problems, queues, reports, schedules,
+    sleepers, starts, stats, stream, views, waiters, waits, why,
 };
 use std::collections::BTreeSet;
 

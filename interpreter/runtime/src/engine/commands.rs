@@ -325,18 +325,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Loads an execution.
-    fn take_up_one(&mut self, execution: &str) -> Result<Reply, StoreError> {
-        Ok(match self.bring(execution) {
-            // It does nothing until an operator releases it.
-            Err(StoreError::Held(_)) if self.shard.is_aside(execution) => Reply::Taken,
-            Err(StoreError::Held(_)) => Reply::Held,
-            Ok(true) => Reply::Taken,
-            Ok(false) => Reply::NoSuchExecution,
-            Err(error) => return Err(error),
-        })
-    }
-
     /// Removes tasks of an execution from the list of dead tasks.
     fn discard_dead(
         &mut self,

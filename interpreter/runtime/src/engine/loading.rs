@@ -1,6 +1,6 @@
 //! Loading executions from the store.
 
-use super::Engine;
+use super::{Engine, Reply};
 use crate::shard::{ForkRequest, fold_up, kept_fork};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
@@ -172,6 +172,18 @@ impl Engine {
             (self.shard.state(execution).is_some() && !self.shard.is_deleted(execution))
                 || self.shard.waits_to_begin(execution),
         )
+    }
+
+    /// Loads an execution.
+    pub(super) fn take_up_one(&mut self, execution: &str) -> Result<Reply, StoreError> {
+        Ok(match self.bring(execution) {
+            // It does nothing until an operator releases it.
+            Err(StoreError::Held(_)) if self.shard.is_aside(execution) => Reply::Taken,
+            Err(StoreError::Held(_)) => Reply::Held,
+            Ok(true) => Reply::Taken,
+            Ok(false) => Reply::NoSuchExecution,
+            Err(error) => return Err(error),
+        })
     }
 
     /// Loads these executions and no others, awake or not, and delivers the messages between them.

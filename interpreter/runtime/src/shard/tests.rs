@@ -225,10 +225,7 @@ fn trim_leaves_the_store_large_ones_by_their_bytes() {
     assert!((5 * LARGE_BYTES..6 * LARGE_BYTES).contains(&held), "{held}");
     assert!(shard.trim(10, held).is_empty() && shard.state(&first).is_some());
     let asleep = shard.trim(10, held - 1);
-    assert_eq!(
-        asleep.into_iter().map(|(_, id)| id).collect::<Vec<_>>(),
-        [first.clone()]
-    );
+    assert!(matches!(&asleep[..], [(_, id)] if *id == first), "{asleep:?}");
     assert!(shard.state(&first).is_none() && shard.state(&second).is_some() && shard.state(&small).is_some());
     shard.forget(&second);
     assert_eq!(shard.loaded_bytes(), 0);

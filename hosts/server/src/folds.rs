@@ -152,7 +152,25 @@ impl Kept {
         if self.copies.len() != self.counted {
             self.thin_out();
         }
-        self.bytes = self.latest.bytes(&mut Counted::default()) + self.copied_bytes;
+        self.sum();
+    }
+
+    /// Counts its memory. The state that was asked for is dropped where there is no room for it; what it shares with copies alone
+    /// counts twice.
+    fn sum(&mut self) {
+        let mut counted = Counted::default();
+        let without = self.latest.bytes(&mut counted) + self.copied_bytes;
+        let asked = self.asked.as_ref().map_or(0, |asked| asked.bytes(&mut counted));
+        self.bytes = without + asked;
+        if self.bytes > FOLD_BYTES {
+            self.asked = None;
+            self.bytes = without;
+        }
+    }
+
+    fn keep_asked(&mut self, asked: &Arc<Fold>) {
+        self.asked = Some(Arc::clone(asked));
+        self.sum();
     }
 
     /// The latest state that is kept and not after an event.
@@ -214,7 +232,7 @@ impl Folds {
         let fold = if at == end {
             Ok(Arc::clone(&found.latest))
         } else {
-            earlier(node, id, &found, at).inspect(|earlier| found.asked = Some(Arc::clone(earlier)))
+            earlier(node, id, &found, at).inspect(|earlier| found.keep_asked(earlier))
         };
         let bytes = found.bytes;
         let fits = bytes <= FOLD_BYTES && !found.latest.visits.is_full();

@@ -3,6 +3,7 @@
 //! result.
 
 mod action;
+mod collection;
 mod places;
 
 pub use action::{BAD_RESOLUTION, BulkAction, check_decision};
@@ -17,6 +18,7 @@ use crate::codes;
 use crate::system::fresh_id;
 use crate::visits::Visits;
 use action::Asked;
+use collection::Collection;
 use places::Places;
 use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::time::{Millis, Timestamp};
@@ -36,8 +38,6 @@ use tokio::time::Instant;
 
 /// How many executions are read at a time when they are collected.
 const PAGE: usize = 10_000;
-/// How many of them are written at a time: turns of executions are appended in between.
-const WRITTEN: usize = 1_000;
 /// How many executions of a job are asked at a time.
 const AT_ONCE: usize = 64;
 /// How many executions of a preview are shown.
@@ -419,20 +419,12 @@ impl Node {
 
     fn collect(&self, jobs: &dyn BulkJobs, job: &BulkJob) -> Result<(), BulkRefusal> {
         let filter = ExecutionFilter::read(&job.filter).map_err(bad_filter)?;
-        let mut next = 1;
+        let mut collection = Collection::of(jobs, &job.id);
         self.each_page(&filter, job.created, |page| {
             let ids: Vec<Text> = page.into_iter().map(|listed| listed.id).collect();
-            for ids in ids.chunks(WRITTEN) {
-                let first = next;
-                next += ids.len() as u64;
-                if !jobs.add_items(&job.id, first, ids, false)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
+            collection.add(&ids)
         })?;
-        jobs.add_items(&job.id, next, &[], true)?;
-        Ok(())
+        Ok(collection.end()?)
     }
 
     /// Asks these executions, and writes the results of those that did not carry it out.

@@ -27,10 +27,6 @@ const PLACE: &str = "schedule-place";
 const MAX_QUEUED_TRIGGERS: usize = 1_000;
 /// The highest priority.
 const PRIORITIES: u64 = 9;
-/// The longest time between two checks.
-const SWEEP: Millis = Millis(60_000);
-/// The same while triggers wait for earlier executions.
-const QUEUED_SWEEP: Millis = Millis(1_000);
 
 /// A schedule, and how far it is handled.
 #[derive(Clone, Debug)]
@@ -424,20 +420,14 @@ impl Node {
         loop {
             let set = self.clock.set();
             let now = self.clock.wall_time();
+            let mut all_handled = true;
             for scheduled in self.schedules() {
                 let due = scheduled.next.is_some_and(|next| next <= now);
                 if due || scheduled.has_queued() {
-                    self.fire(scheduled, now).await;
+                    all_handled &= self.fire(scheduled, now).await;
                 }
             }
-            let schedules = self.schedules();
-            let usual = if schedules.iter().any(Scheduled::has_queued) {
-                QUEUED_SWEEP
-            } else {
-                SWEEP
-            };
-            let next = schedules.iter().filter_map(|scheduled| scheduled.next).min();
-            let pause = next.map_or(usual, |next| next.since(self.clock.wall_time()).min(usual));
+            let pause = Scheduled::pause_after(self.clock.wall_time(), &self.schedules(), all_handled);
             tokio::select! {
                 () = tokio::time::sleep(pause.into()) => {}
                 () = self.schedules.changed.notified() => {}
@@ -446,7 +436,8 @@ impl Node {
         }
     }
 
-    async fn fire(&self, mut scheduled: Scheduled, now: Timestamp) {
+    /// Handles what is due of a schedule. Returns whether that was possible.
+    async fn fire(&self, mut scheduled: Scheduled, now: Timestamp) -> bool {
         let running = scheduled
             .latest
             .as_ref()
@@ -481,7 +472,7 @@ impl Node {
                 }
                 Ok(Err(error)) => Some(error),
                 // The next check starts the same.
-                Err(()) => return,
+                Err(()) => return false,
             };
             if trigger.queued {
                 scheduled.queued.pop_front();
@@ -491,23 +482,27 @@ impl Node {
                 error,
             });
         }
-        self.keep_fired(scheduled);
+        self.keep_fired(scheduled)
     }
 
     /// Keeps the results of triggers. If the schedule was changed meanwhile, its new times hold; if
-    /// it was deleted, nothing is kept.
-    fn keep_fired(&self, mut fired: Scheduled) {
+    /// it was deleted, nothing is kept. Returns whether the store took them.
+    fn keep_fired(&self, mut fired: Scheduled) -> bool {
         let name = fired.schedule.name.to_string();
         let _changing = self.schedules.change();
-        let Some(kept) = self.schedule(&name) else { return };
+        let Some(kept) = self.schedule(&name) else {
+            return true;
+        };
         if kept.schedule != fired.schedule {
             fired.last = fired.last.max(kept.last);
             fired.next = kept.next;
             fired.schedule = kept.schedule;
         }
-        if self.store.put_value(PLACE, &name, &fired.place(), None).is_ok() {
+        let is_kept = self.store.put_value(PLACE, &name, &fired.place(), None).is_ok();
+        if is_kept {
             self.schedules.lock().insert(name, fired);
         }
+        is_kept
     }
 
     /// Starts a trigger's execution. Returns it, or why none can be started; `Err(())`: not now.

@@ -1,6 +1,5 @@
 //! The requests of workers' polls to the queues, and the resulting instructions.
 
-use super::lower_heads::EACH;
 use super::{TaskKey, Ticks};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
@@ -67,8 +66,8 @@ pub struct PollOutcome {
 pub enum TaskFetch {
     /// So many tasks that are next.
     Next(usize),
-    /// The first tasks of each priority below this one.
-    Below(u8),
+    /// The first tasks of each priority below this one, so many of each.
+    Below(u8, usize),
 }
 
 impl TaskFetch {
@@ -80,7 +79,7 @@ impl TaskFetch {
     pub fn run(self, store: &(impl Queueing + ?Sized), queue: &str) -> Result<Vec<QueuedTask>, StoreError> {
         match self {
             Self::Next(limit) => store.next_tasks(queue, limit),
-            Self::Below(priority) => store.first_tasks(queue, priority, EACH),
+            Self::Below(priority, each) => store.first_tasks(queue, priority, each),
         }
     }
 }

@@ -243,8 +243,8 @@ impl Queues {
                 let tasks = tasks.into_iter().filter(free).collect();
                 self.queue(name).waiting.refill(tasks, count < asked);
             }
-            TaskFetch::Below(priority) => {
-                let lower = LowerHeads::new(priority, tasks, free);
+            TaskFetch::Below(priority, each) => {
+                let lower = LowerHeads::new(priority, each, tasks, free);
                 self.queue(name).waiting.look_below(lower);
             }
         }
@@ -342,7 +342,7 @@ impl Queues {
         };
         loop {
             let first = self.waiting_for.get(name).and_then(BTreeSet::first).copied();
-            let (Some(first), Some(queue)) = (first, self.queues.get(name)) else {
+            let (Some(first), Some(queue)) = (first, self.queues.get_mut(name)) else {
                 return;
             };
             if !there(first) {
@@ -354,9 +354,6 @@ impl Queues {
                 let asked = PAGE + usize::try_from(queue.held).unwrap_or(0);
                 return ask(done, TaskFetch::Next(asked));
             }
-            if let Some(priority) = queue.waiting.lacks_below(self.fair_share) {
-                return ask(done, TaskFetch::Below(priority));
-            }
             // Its other queues are looked at when they are served.
             if queue.waiting.has_none() {
                 return;
@@ -364,6 +361,10 @@ impl Queues {
             let Some(poll) = self.polls.get(&first).cloned() else {
                 return;
             };
+            let most = usize::try_from(queue.free(now)).map_or(poll.limit, |free| poll.limit.min(free));
+            if let Some(fetch) = queue.waiting.lacks_below(self.fair_share, most) {
+                return ask(done, fetch);
+            }
             let tasks = self.take(&poll, now, time);
             if tasks.is_empty() {
                 return;
@@ -385,7 +386,7 @@ impl Queues {
                 if !taken.is_empty() && bytes + queue.waiting.next_bytes() > MAX_POLL_BYTES {
                     return taken;
                 }
-                if queue.waiting.lacks_below(self.fair_share).is_some() {
+                if queue.waiting.lacks_below(self.fair_share, 1).is_some() {
                     break;
                 }
                 let Some(task) = queue.waiting.pop(self.fair_share) else {

@@ -1,7 +1,8 @@
 //! The tasks of a queue that no worker holds. The next ones are in memory; the store has the rest.
 
 use super::TaskKey;
-use super::lower_heads::LowerHeads;
+use super::lower_heads::{EACH, LowerHeads};
+use super::poll::TaskFetch;
 use super::queue_position::{QueuePosition, position};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -86,6 +87,9 @@ impl WaitingTasks {
             self.positions.remove(&position.1);
             self.bytes -= task.message.len();
             self.more = true;
+            if let Some(lower) = &mut self.lower {
+                lower.note(task);
+            }
         }
     }
 
@@ -124,12 +128,16 @@ impl WaitingTasks {
         self.lower = Some(lower);
     }
 
-    /// The priority below which the store has to be asked before the next task can be taken: after `share` others comes the one
-    /// that has waited longest. `share` 0: never.
-    pub(super) fn lacks_below(&self, share: u32) -> Option<u8> {
+    /// What the store has to be asked before so many tasks can be taken: after `share` others comes the one that has waited
+    /// longest. `share` 0: never.
+    pub(super) fn lacks_below(&self, share: u32, count: usize) -> Option<TaskFetch> {
         let (((Reverse(last), ..), _), _) = self.tasks.last_key_value()?;
-        let known = !self.more || *last == 0 || self.lower.as_ref().is_some_and(|lower| lower.cover(*last));
-        (self.is_turn_of_oldest(share) && !known).then_some(*last)
+        let (share, passed) = (usize::try_from(share).ok()?, usize::try_from(self.passed).ok()?);
+        let turns = passed.min(share).saturating_add(count) / share.saturating_add(1);
+        let is_known =
+            || !self.more || *last == 0 || self.lower.as_ref().is_some_and(|lower| lower.cover(*last, turns));
+        let lacks = share > 0 && turns > 0 && !is_known();
+        lacks.then(|| TaskFetch::Below(*last, turns.clamp(*EACH.start(), *EACH.end())))
     }
 
     fn is_turn_of_oldest(&self, share: u32) -> bool {
@@ -139,10 +147,11 @@ impl WaitingTasks {
     /// Takes out the next task. Call it if [`Self::lacks_below`] is `None`.
     pub(super) fn pop(&mut self, share: u32) -> Option<QueuedTask> {
         let position = self.next(share)?;
-        self.passed = match self.is_turn_of_oldest(share) {
-            true => 0,
-            false => self.passed.saturating_add(1),
-        };
+        let is_turn = self.is_turn_of_oldest(share);
+        self.passed = if is_turn { 0 } else { self.passed.saturating_add(1) };
+        if let Some(lower) = self.lower.as_mut().filter(|_| is_turn) {
+            lower.was_asked();
+        }
         let lower = self.lower.as_mut().and_then(|lower| lower.take(&position));
         let task = self.take_out(&position).or(lower)?;
         self.count -= 1;
@@ -160,7 +169,10 @@ impl WaitingTasks {
         if !self.is_turn_of_oldest(share) {
             return self.tasks.first_key_value().map(|(position, _)| position.clone());
         }
+        // Of the last priority in memory, the first ones are there.
+        let ((Reverse(last), ..), _) = self.tasks.last_key_value()?.0;
         let lower = self.lower.iter().flat_map(LowerHeads::heads);
+        let lower = lower.filter(|(_, task)| task.priority < *last);
         let oldest = self
             .heads()
             .chain(lower)
@@ -197,7 +209,6 @@ impl WaitingTasks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queues::lower_heads::EACH;
     use std::collections::HashSet;
 
     const SHARE: u32 = 16;
@@ -226,13 +237,13 @@ mod tests {
                 next.truncate(PAGE);
                 waiting.refill(next, all);
             }
-            if let Some(below) = waiting.lacks_below(SHARE) {
+            if let Some(TaskFetch::Below(below, each)) = waiting.lacks_below(SHARE, 1) {
                 let mut first: Vec<_> = Vec::new();
                 for priority in 0..below {
                     let of_it = store.iter().filter(left).filter(|task| task.priority == priority);
-                    first.extend(of_it.take(EACH).cloned());
+                    first.extend(of_it.take(each).cloned());
                 }
-                waiting.look_below(LowerHeads::new(below, first, |_| true));
+                waiting.look_below(LowerHeads::new(below, each, first, |_| true));
             }
             let Some(task) = waiting.pop(SHARE) else { break };
             taken.push(task.call.0);
@@ -281,21 +292,94 @@ mod tests {
         assert_eq!(last.map(|task| task.call.0), Some(1));
     }
 
+    fn call(head: Option<(&QueuePosition, &QueuedTask)>) -> u64 {
+        head.map(|(_, task)| task.call.0).unwrap()
+    }
+
     #[test]
-    fn task_that_came_later_to_the_store_is_known_below() {
-        let mut lower = LowerHeads::new(5, Vec::new(), |_| true);
-        assert!(lower.cover(5) && !lower.cover(6));
-        lower.note(task(3, 7, 1));
-        lower.note(task(7, 7, 2));
-        assert_eq!(lower.heads().map(|(_, task)| task.call.0).collect::<Vec<_>>(), [1]);
-        // A second one of that priority is not kept, so the store is asked again in time.
-        lower.note(task(3, 8, 3));
-        assert!(lower.cover(5));
-        for _ in 0..EACH {
-            lower.note(task(3, 8, 4));
+    fn tasks_that_came_later_to_the_store_are_known_below_in_their_order() {
+        let mut lower = LowerHeads::new(5, 4, Vec::new(), |_| true);
+        assert!(lower.cover(5, 1) && !lower.cover(6, 1));
+        lower.was_asked();
+        lower.note(task(7, 7, 1));
+        assert_eq!(lower.heads().count(), 0);
+        let many = u64::try_from(*EACH.end()).unwrap();
+        (2..many + 10).for_each(|call| lower.note(task(3, 8, call)));
+        assert_eq!(call(lower.heads().next()), 2);
+        lower.note(task(3, 6, 900));
+        assert_eq!(call(lower.heads().next()), 900);
+        // Not all are known any more, so none that comes after them is.
+        for _ in 0..many {
+            assert!(lower.cover(5, 1));
             let first = lower.heads().next().map(|(position, _)| position.clone()).unwrap();
             lower.take(&first).unwrap();
         }
-        assert!(!lower.cover(5));
+        lower.note(task(3, 9, 901));
+        assert!(lower.heads().count() == 0 && !lower.cover(5, 1));
+    }
+
+    #[test]
+    fn few_large_tasks_are_known_below() {
+        let large = |call| QueuedTask {
+            message: "x".repeat(400 << 10),
+            ..task(3, 1, call)
+        };
+        let lower = LowerHeads::new(9, 4, vec![large(1), large(2), large(3)], |_| true);
+        assert_eq!(lower.heads().count(), 1);
+        let mut lower = LowerHeads::new(9, 3, vec![large(1), large(2), large(3)], |_| true);
+        lower.was_asked();
+        assert!(lower.cover(9, 2) && !lower.cover(9, 3));
+    }
+
+    #[test]
+    fn store_is_asked_again_where_what_it_had_below_is_held() {
+        // The leases of the first four are not durable yet, and there are more behind them.
+        let answer: Vec<_> = (1..=4).map(|call| task(3, 1, call)).collect();
+        let mut waiting = WaitingTasks {
+            more: true,
+            ..WaitingTasks::default()
+        };
+        (10..100).for_each(|call| waiting.put(position(&task(9, 2, call)), task(9, 2, call)));
+        waiting.look_below(LowerHeads::new(9, 4, answer, |_| false));
+        let turns = std::iter::from_fn(|| match waiting.lacks_below(SHARE, 1) {
+            None => waiting.pop(SHARE),
+            Some(_) => None,
+        });
+        assert_eq!(turns.count(), 33, "the second turn of the oldest needs another answer");
+    }
+
+    #[test]
+    fn tasks_that_leave_memory_for_lack_of_room_are_known_below() {
+        let mut waiting = WaitingTasks::default();
+        waiting.look_below(LowerHeads::new(9, 4, Vec::new(), |_| true));
+        waiting.enqueue(task(3, 1, 1));
+        waiting.enqueue(task(3, 1, 2));
+        let urgent = u64::try_from(MAX_TASKS).unwrap();
+        (10..urgent + 10).for_each(|call| waiting.enqueue(task(9, 2, call)));
+        let taken: Vec<u64> = std::iter::from_fn(|| waiting.pop(SHARE))
+            .take(34)
+            .map(|task| task.call.0)
+            .collect();
+        assert_eq!((taken[16], taken[33]), (1, 2));
+    }
+
+    #[test]
+    fn store_is_asked_once_for_many_tasks() {
+        let mut waiting = WaitingTasks {
+            more: true,
+            ..WaitingTasks::default()
+        };
+        (1_000..3_000).for_each(|call| waiting.put(position(&task(9, 2, call)), task(9, 2, call)));
+        assert_eq!(waiting.lacks_below(SHARE, 16), None);
+        assert_eq!(waiting.lacks_below(SHARE, 17), Some(TaskFetch::Below(9, 4)));
+        assert_eq!(waiting.lacks_below(SHARE, 1_000), Some(TaskFetch::Below(9, 58)));
+        let answer = (1..=58).map(|call| task(3, 1, call)).collect();
+        waiting.look_below(LowerHeads::new(9, 58, answer, |_| true));
+        let taken = (0..1_000).filter_map(|_| match waiting.lacks_below(SHARE, 1) {
+            None => waiting.pop(SHARE),
+            Some(_) => None,
+        });
+        let low = taken.map(|task| task.priority == 3).collect::<Vec<_>>();
+        assert_eq!((low.len(), low.iter().filter(|low| **low).count()), (1_000, 58));
     }
 }

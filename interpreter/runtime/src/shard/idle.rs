@@ -24,15 +24,17 @@ impl Shard {
         self.loaded_bytes
     }
 
-    /// Counts anew what an execution holds after appends of this many bytes. A small one that gets few is not looked at, so
-    /// most cost nothing.
+    /// Counts anew what an execution holds after an append of this many bytes. A small one is looked at only once its appends
+    /// could have made it large, so most cost nothing.
     pub(super) fn weigh(&mut self, id: &Text, appended: usize) {
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
-        if appended < LARGE_BYTES && live.counted_bytes == 0 {
+        live.uncounted_bytes = live.uncounted_bytes.saturating_add(appended);
+        if live.uncounted_bytes < LARGE_BYTES && live.counted_bytes == 0 {
             return;
         }
+        live.uncounted_bytes = 0;
         let held = live.state.held();
         let counted = if held < LARGE_BYTES { 0 } else { held };
         self.loaded_bytes = self

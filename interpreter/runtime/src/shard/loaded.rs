@@ -50,6 +50,8 @@ pub(super) struct LoadedExecution {
     pub(super) listed_large: bool,
     /// The bytes of data that it holds, if it is large; 0 otherwise.
     pub(super) counted_bytes: usize,
+    /// The bytes of its appends since that was looked at.
+    pub(super) uncounted_bytes: usize,
     /// Whether a step of the flow expects heartbeats that are only known in memory.
     pub(super) heartbeats: bool,
     /// How often the process ended while it ran this execution, without a turn since; see [`starbridge_ports::Mark`].
@@ -152,6 +154,7 @@ impl LoadedExecution {
             listed_idle: false,
             listed_large: false,
             counted_bytes: 0,
+            uncounted_bytes: 0,
             attempts: 0,
             asking: None,
             other: None,

@@ -232,6 +232,41 @@ fn trim_leaves_the_store_large_ones_by_their_bytes() {
 }
 
 #[test]
+fn execution_that_becomes_large_in_small_steps_counts() {
+    let each = format!(
+        r#"{{"type": "foreach", "name": "each", "iterationMapping": {{"collection": "$.items", "item": "item"}},
+        "steps": [{CALL}], "outputMappings": [{{"target": "all", "source": "$local"}}]}}"#
+    );
+    let mut shard = shard(&each);
+    let input: Value = serde_json::from_str(r#"{"items": [1, 2, 3, 4]}"#).unwrap();
+    let request = StartRequest {
+        flow: "f".into(),
+        input,
+        ..StartRequest::default()
+    };
+    let id = shard.start(request, Timestamp(0)).unwrap();
+    shard.take_batch();
+    shard.committed(&[]);
+    for (_, call) in sent(&mut shard) {
+        assert_eq!(shard.loaded_bytes(), 0);
+        let result = Text::from("x".repeat(LARGE_BYTES / 3));
+        let signal = Signal::Succeeded {
+            call,
+            result: [("text".into(), result.into())].into_iter().collect::<Object>().into(),
+            worker: None,
+            held_time: None,
+        };
+        shard.signal(&id, signal, Timestamp(1)).unwrap();
+        shard.take_batch();
+        shard.committed(&[]);
+        if shard.state(&id).unwrap().clone().held() >= LARGE_BYTES {
+            break;
+        }
+    }
+    assert!(shard.loaded_bytes() >= LARGE_BYTES, "{}", shard.loaded_bytes());
+}
+
+#[test]
 fn turns_that_were_cut_are_gone_on_with_in_small_batches() {
     let (executions, items, text) = (10, 40, 50_000);
     let mut shard = shard(

@@ -44,8 +44,8 @@ impl Scheduled {
 
 impl Node {
     /// Starts due triggers and those that an earlier process left in its own queue, in the order of
-    /// the triggers. `running`: whether the execution that was started last has not ended.
-    pub(super) async fn start_in_line(&self, mut scheduled: Scheduled, due: Vec<Trigger>, running: bool) {
+    /// the triggers. `running`: whether the execution that was started last has not ended. Returns whether that was possible.
+    pub(super) async fn start_in_line(&self, mut scheduled: Scheduled, due: Vec<Trigger>, running: bool) -> bool {
         if running && !scheduled.keyed {
             scheduled.before.clone_from(&scheduled.latest);
         }
@@ -63,14 +63,14 @@ impl Node {
                 }
                 Ok(Err(error)) => Some(error),
                 // The next check starts the same.
-                Err(()) => return,
+                Err(()) => return false,
             };
             scheduled.outcome = Some(Outcome {
                 time: trigger.time,
                 error,
             });
         }
-        self.keep_fired(scheduled);
+        self.keep_fired(scheduled)
     }
 
     /// Whether an execution exists that has not ended. If that is not known, it is assumed: two

@@ -270,8 +270,7 @@ const PREFIX: &str = "STARBRIDGE_";
 /// The largest number of events that a history can have in any configuration: it is the limit of
 /// the stores' numbers.
 const MAX_EVENTS: u64 = 10_000_000;
-/// The longest time in seconds that can be set for a connection. A longer time is practically no
-/// limit.
+/// The longest time in seconds that can be set for a connection. A longer time is practically no limit.
 const MAX_SECONDS: u64 = 86_400;
 
 impl ServerConfig {

@@ -35,8 +35,7 @@ const MAX_POLL_BYTES: usize = 4 << 20;
 ///    gone, make durable that the tasks are given back, then [`Queues::give_back`]. If the worker had gone after its answer,
 ///    call [`Queues::unconfirm`] before that.
 ///
-/// The other methods only read: [`Queues::standing`], [`Queues::holder`], [`Queues::settings`] and
-/// others.
+/// The other methods only read: [`Queues::standing`], [`Queues::holder`], [`Queues::settings`] and others.
 #[derive(Debug, Default)]
 pub struct Queues {
     fair_queue: Arc<FairQueue>,

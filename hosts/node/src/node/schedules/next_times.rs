@@ -44,7 +44,10 @@ mod tests {
         // The first is due, the second in half a second.
         let (late, soon) = (minutely(0), minutely(60_000));
         let now = Timestamp(119_500);
-        assert_eq!(Scheduled::pause_after(now, &[soon.clone()], true), Millis(500));
+        assert_eq!(
+            Scheduled::pause_after(now, std::slice::from_ref(&soon), true),
+            Millis(500)
+        );
         assert_eq!(
             Scheduled::pause_after(now, &[late.clone(), soon.clone()], true),
             Millis(0)

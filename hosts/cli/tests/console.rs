@@ -2,6 +2,10 @@
 
 #[path = "console/browser.rs"]
 mod browser;
+#[path = "console/elsewhere.rs"]
+mod elsewhere;
+#[path = "console/reading.rs"]
+mod reading;
 #[path = "console/server.rs"]
 mod server;
 
@@ -139,7 +143,7 @@ async fn single_keys_lead_on_and_can_be_switched_off() {
     // What is written into a field leads nowhere.
     browser.tab_to("input[name=type]").await;
     browser.press("gf").await;
-    browser.press("\u{e004}").await;
+    browser.press("\u{e004}\u{e004}").await;
     browser.press("?").await;
     browser.sees("Single keys").await;
     browser.click("#keys-on").await;
@@ -166,13 +170,13 @@ async fn history_is_played_and_things_are_found_by_keys() {
     browser.go(&format!("{}/executions/{id}", server.base)).await;
     let at =
         "const at = new URLSearchParams(location.search).get('at'); const range = document.querySelector('#slider');";
-    browser.press("[").await;
+    browser.press(",").await;
     holds(
         "event before",
         &format!("{at} return Number(at) === Number(range.max) - 1"),
     )
     .await;
-    browser.press("]").await;
+    browser.press(".").await;
     holds(
         "last event",
         &format!("{at} return at === null && range.value === range.max"),

@@ -62,6 +62,8 @@ function replaceParts(page) {
   for (const part of here) {
     const next = wanted.get(part.dataset.part);
     if (part.outerHTML === next.outerHTML || isInUse(part)) continue;
+    // Another script may know better what is to become of a part.
+    if (!document.dispatchEvent(new CustomEvent("part", { detail: { part, next }, cancelable: true }))) continue;
     if (document.activeElement.id === "slider" && part.contains(document.activeElement)) {
       // Whoever holds the slider keeps it.
       document.activeElement.max = next.querySelector("#slider").max;
@@ -78,6 +80,15 @@ function replaceParts(page) {
   return true;
 }
 
+const parsed = (text) => new DOMParser().parseFromString(policy.createHTML(text), "text/html");
+
+// Other scripts go to a place, or read a page, by these.
+document.addEventListener("go", ({ detail }) => show(detail, true).catch(() => location.assign(detail)));
+document.addEventListener("read", async ({ detail: { address, then } }) => {
+  const answer = await fetch(address, { headers: { accept: "text/html" }, credentials: "same-origin" }).catch(() => null);
+  if (answer?.ok && !answer.redirected) then(parsed(await answer.text()));
+});
+
 let asked = 0;
 
 /** Shows what a page of the server says now. What is not of the same form is loaded as a whole. */
@@ -91,7 +102,7 @@ async function show(address, push) {
     else document.dispatchEvent(new CustomEvent("lost"));
     return;
   }
-  const page = new DOMParser().parseFromString(policy.createHTML(text), "text/html");
+  const page = parsed(text);
   if (push) history.replaceState(null, "", address);
   if (!replaceParts(page)) {
     if (push) location.assign(address);
@@ -146,7 +157,7 @@ document.addEventListener("input", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=range], [type=checkbox]), select, textarea")) return;
   if (localStorage.getItem("starbridge-keys") === "off") return;
-  const way = { ",": "prev", ".": "next", "[": "prev", "]": "next" }[event.key];
+  const way = { ",": "prev", ".": "next" }[event.key];
   const link = way && document.querySelector(`.travel a[rel=${way}]`);
   if (link) show(link.href, true).catch(() => link.click());
 });

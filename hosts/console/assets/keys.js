@@ -35,7 +35,7 @@ const ACTS = {
     if (field) field.focus();
     else location.assign("/executions");
   },
-  f: () => filter()?.focus(),
+  f: () => document.querySelector("#slider") || filter()?.focus(),
   g: () => { going = performance.now(); },
   j: () => move(1),
   k: () => move(-1),

@@ -2,8 +2,8 @@
 
 use crate::frame::Frame;
 use crate::read::{items, number, path_part, pretty, text};
-use crate::texts::Texts;
 use crate::words::waits;
+use crate::zone::Reader;
 use starbridge_flow::value::Value;
 
 /// So many bytes of a step's input are shown.
@@ -61,7 +61,7 @@ impl Answers {
     }
 }
 
-fn question(id: &str, item: &Value, visits: &[Value], t: &'static Texts) -> Question {
+fn question(id: &str, item: &Value, visits: &[Value], t: Reader) -> Question {
     let waiting = item.get("waitingFor").unwrap_or(&Value::Null);
     let entered = number(item, "event");
     let visit = visits.iter().find(|visit| number(visit, "event") == entered);

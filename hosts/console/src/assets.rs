@@ -30,6 +30,12 @@ pub(crate) const KEYS: &str = "keys.js";
 pub(crate) const TRAVEL: &str = "travel.js";
 /// The script that shows the steps of a list.
 pub(crate) const STRIPS: &str = "strips.js";
+/// The script that copies, and knows the zone of the browser.
+pub(crate) const TOOLS: &str = "tools.js";
+/// The script of lists: what is chosen, what is new, and a look at a row.
+pub(crate) const LIST: &str = "list.js";
+/// The script of the graph and the time line.
+pub(crate) const STAGE: &str = "stage.js";
 /// The picture in the browser's tab.
 pub(crate) const ICON: &str = "icon.svg";
 
@@ -73,6 +79,21 @@ const FILES: &[(&str, &str, &[u8])] = &[
         STRIPS,
         "text/javascript; charset=utf-8",
         include_bytes!("../assets/strips.js"),
+    ),
+    (
+        TOOLS,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/tools.js"),
+    ),
+    (
+        LIST,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/list.js"),
+    ),
+    (
+        STAGE,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/stage.js"),
     ),
     (ICON, "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];

@@ -4,9 +4,10 @@ use crate::escape::visible_json;
 use crate::executions::{Row, command_of};
 use crate::frame::Frame;
 use crate::plain::{done, written};
-use crate::read::{count, items, moment, next, number, path_part, text};
-use crate::texts::{Texts, with_noun};
+use crate::read::{count, items, next, number, path_part, text};
+use crate::texts::with_noun;
 use crate::words::{State, state};
+use crate::zone::Reader;
 use askama::Template;
 use starbridge_flow::value::{Object, Value};
 
@@ -38,7 +39,7 @@ pub struct PreviewParts<'a> {
 #[template(path = "bulk_new.html")]
 struct Preview<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     action: &'a str,
     word: &'static str,
     filter: Option<String>,
@@ -52,7 +53,7 @@ struct Preview<'a> {
     command: String,
 }
 
-fn word(action: &str, t: &'static Texts) -> &'static str {
+fn word(action: &str, t: Reader) -> &'static str {
     match action {
         "stop" => t.stop,
         "pause" => t.pause,
@@ -158,7 +159,7 @@ struct Item {
 #[template(path = "bulk_job.html")]
 struct Job<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     id: &'a str,
     part: String,
     said: Option<&'static str>,
@@ -175,7 +176,7 @@ struct Job<'a> {
 }
 
 /// The state of a job, with "waiting" for one that waits for others.
-pub(crate) fn job_state(job: &Value, t: &'static Texts) -> State {
+pub(crate) fn job_state(job: &Value, t: Reader) -> State {
     let (class, sign, word) = match text(job, "state") {
         _ if job.get("waitsFor").is_some() => ("wait", "glass", t.waiting),
         "collecting" => ("wait", "glass", t.collecting),
@@ -187,7 +188,7 @@ pub(crate) fn job_state(job: &Value, t: &'static Texts) -> State {
     State { class, sign, word }
 }
 
-fn result_state(word: &str, t: &'static Texts) -> State {
+fn result_state(word: &str, t: Reader) -> State {
     let (class, sign, word) = match word {
         "open" => ("wait", "glass", t.open),
         "done" => ("ok", "ok", t.done),
@@ -198,7 +199,7 @@ fn result_state(word: &str, t: &'static Texts) -> State {
 }
 
 /// What a job waits for, if it waits for others.
-fn waits_for(job: &Value, t: &'static Texts) -> Option<&'static str> {
+fn waits_for(job: &Value, t: Reader) -> Option<&'static str> {
     match text(job, "waitsFor") {
         "" => None,
         "collection" => Some(t.waits_for_collection),
@@ -244,11 +245,11 @@ pub fn bulk_job(frame: &Frame, parts: &JobParts<'_>) -> String {
     let mut facts = vec![
         (t.action, text(job, "action").to_owned()),
         (t.by, text(job, "by").to_owned()),
-        (t.created, moment(job, "createdTime")),
+        (t.created, t.moment(job, "createdTime")),
     ];
     facts.extend(waits_for(job, t).map(|why| (t.why, why.to_owned())));
     if job.get("endedTime").is_some() {
-        facts.push((t.ended, moment(job, "endedTime")));
+        facts.push((t.ended, t.moment(job, "endedTime")));
     }
     written(&Job {
         f: frame,

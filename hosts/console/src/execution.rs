@@ -12,9 +12,9 @@ pub use view::{TABS, View};
 use crate::answers::Answers;
 use crate::frame::Frame;
 use crate::plain::{done, written};
-use crate::read::{count, is_set, moment, number, path_part, pretty, span, text, time};
-use crate::texts::Texts;
+use crate::read::{count, is_set, number, path_part, pretty, span, text, time};
 use crate::words::{State, has_ended, state};
+use crate::zone::Reader;
 use askama::Template;
 use inspector::Inspector;
 use map::Map;
@@ -45,6 +45,8 @@ pub struct ExecutionParts<'a> {
     pub failed_only: bool,
     /// The step and the type that events are listed of; empty: all.
     pub event_filter: [&'a str; 2],
+    /// The time from which events are listed, as it was written; empty: all.
+    pub events_when: &'a str,
     /// The visit that is looked into.
     pub visit: &'a Value,
     /// How its iterations or branches stand, if it has some.
@@ -75,7 +77,7 @@ pub struct ExecutionParts<'a> {
 #[template(path = "execution.html")]
 struct Execution<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     name: &'a str,
     flow: &'a str,
     id_part: String,
@@ -106,6 +108,7 @@ struct Execution<'a> {
     events: Vec<EventRow>,
     event_links: Vec<(String, &'static str)>,
     event_filter: [&'a str; 2],
+    events_when: &'a str,
     failed_events: (String, bool),
     /// Events as they are: the number, the way there, whether it is chosen, and the JSON.
     raw: Vec<(u64, String, bool, String)>,
@@ -167,15 +170,16 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         timeline,
         steps: StepRow::all(parts.steps, &view, frame),
         more_steps: crate::read::next(parts.steps).map(|next| view.further("steps", &next)),
-        events: EventRow::all(parts.events, &view),
+        events: EventRow::all(parts.events, &view, t),
         event_links: parts::event_links(parts.events, &view, (parts.failed_only, parts.event_filter), t),
         event_filter: parts.event_filter,
+        events_when: parts.events_when,
         failed_events: match parts.failed_only {
             true => (view.further("events", "1"), true),
             false => (view.further("failed", "true"), false),
         },
         raw: parts::raw(if view.tab == "raw" { parts.events } else { &Value::Null }, &view),
-        children: ChildRow::all(parts.children, frame),
+        children: ChildRow::all(id, parts.children, frame),
         inspector: Inspector::of(parts, frame),
         map: Map::of(parts, frame),
         input: shown("input"),
@@ -211,11 +215,11 @@ fn facts(frame: &Frame, execution: &Value) -> Vec<(&'static str, String, Option<
     let ended = time(execution, "endedTime");
     let took = span(time(execution, "startedTime"), ended.or(Some(frame.now)));
     let mut facts = vec![
-        (t.started, moment(execution, "startedTime"), None),
+        (t.started, t.moment(execution, "startedTime"), None),
         (t.duration, took, None),
     ];
     if ended.is_some() {
-        facts.push((t.ended, moment(execution, "endedTime"), None));
+        facts.push((t.ended, t.moment(execution, "endedTime"), None));
     }
     facts.push((t.priority, count(execution, "priority"), None));
     for (key, word) in [("parent", t.parent), ("forkedFrom", t.forked_from)] {

@@ -3,9 +3,9 @@
 use crate::frame::Frame;
 use crate::plain::{done, written};
 use crate::pulse::{Figure, Group, STEP, hours, most};
-use crate::read::{clock, items, moment, next, number, path_part, span, text, time};
-use crate::texts::Texts;
+use crate::read::{items, next, number, path_part, span, text, time};
 use crate::words::{REASONS, STATUSES, State, reason, state, waits};
+use crate::zone::Reader;
 use askama::Template;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
@@ -70,7 +70,7 @@ impl Row {
             step: text(item, "step").to_owned(),
             error: text(item, "error").to_owned(),
             says,
-            started: moment(item, "startedTime"),
+            started: frame.t().moment(item, "startedTime"),
             took: span(begun, time(item, "endedTime").or(Some(frame.now))),
         }
     }
@@ -132,7 +132,7 @@ struct Chip {
 #[template(path = "executions.html")]
 struct Executions<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     views: Vec<View<'a>>,
     /// The saved view that is shown.
     saved: Option<&'a str>,
@@ -143,12 +143,12 @@ struct Executions<'a> {
     flow: &'a str,
     name: &'a str,
     label: &'a str,
-    from: &'a str,
-    to: &'a str,
+    from: String,
+    to: String,
     error: &'a str,
     step: &'a str,
-    ended_from: &'a str,
-    ended_to: &'a str,
+    ended_from: String,
+    ended_to: String,
     /// Whether one of the filters is used that are folded away.
     more_used: bool,
     statuses: Vec<Choice>,
@@ -176,6 +176,7 @@ pub fn executions(frame: &Frame, parts: &ListParts<'_>) -> String {
             .find(|(known, _)| known == key)
             .map_or("", |(_, value)| value)
     };
+    let local = |key: &str| by_clocks(key, given(key), t);
     let used: Vec<(&str, &str)> = filter
         .iter()
         .filter(|(key, value)| FILTERS.contains(&key.as_str()) && !value.is_empty())
@@ -201,17 +202,17 @@ pub fn executions(frame: &Frame, parts: &ListParts<'_>) -> String {
         said: done(frame, given("done")),
         looked: match text(page, "looked") {
             "" => String::new(),
-            _ => moment(page, "looked"),
+            _ => t.moment(page, "looked"),
         },
         flow: given("flow"),
         name: given("name"),
         label: given("label"),
-        from: given("from"),
-        to: given("to"),
+        from: local("from"),
+        to: local("to"),
         error: given("error"),
         step: given("step"),
-        ended_from: given("endedFrom"),
-        ended_to: given("endedTo"),
+        ended_from: local("endedFrom"),
+        ended_to: local("endedTo"),
         more_used: used.iter().any(|(key, _)| FOLDED.contains(key)),
         statuses: STATUSES
             .iter()
@@ -266,7 +267,7 @@ fn is_same(saved: &[(String, String)], used: &[(&str, &str)]) -> bool {
     saved == used
 }
 
-fn views<'a>(used: &[(&str, &str)], saved: &'a [(String, Vec<(String, String)>)], t: &'static Texts) -> Vec<View<'a>> {
+fn views<'a>(used: &[(&str, &str)], saved: &'a [(String, Vec<(String, String)>)], t: Reader) -> Vec<View<'a>> {
     let own: [(&[(&str, &str)], &'static str); 4] = [
         (&[], t.view_all),
         (&[("status", "Failed")], t.view_failed),
@@ -286,7 +287,7 @@ fn views<'a>(used: &[(&str, &str)], saved: &'a [(String, Vec<(String, String)>)]
     own.chain(saved).collect()
 }
 
-fn pulse<'a>(stats: &Value, used: &[(&str, &str)], flow: &'a str, t: &'static Texts) -> Pulse<'a> {
+fn pulse<'a>(stats: &Value, used: &[(&str, &str)], flow: &'a str, t: Reader) -> Pulse<'a> {
     let none = Value::Null;
     let day = stats.get("day").unwrap_or(&none);
     let quarters = items(day, "quarters");
@@ -314,8 +315,8 @@ fn pulse<'a>(stats: &Value, used: &[(&str, &str)], flow: &'a str, t: &'static Te
     let hours = hours(quarters, &within, t);
     let every = |(at, group): (usize, &Group)| {
         let quarter = quarters.get(group.x / STEP)?;
-        let hour: usize = clock(quarter, "time").get(..2)?.parse().ok()?;
-        (hour.is_multiple_of(6) && at > 0).then(|| (group.x, clock(quarter, "time")))
+        let hour: usize = t.clock(quarter, "time").get(..2)?.parse().ok()?;
+        (hour.is_multiple_of(6) && at > 0).then(|| (group.x, t.clock(quarter, "time")))
     };
     Pulse {
         marks: hours.iter().enumerate().filter_map(every).collect(),
@@ -323,7 +324,7 @@ fn pulse<'a>(stats: &Value, used: &[(&str, &str)], flow: &'a str, t: &'static Te
         width,
         chosen,
         most: most(quarters),
-        since: moment(day, "since"),
+        since: t.moment(day, "since"),
         begin: quarters
             .first()
             .and_then(|first| time(first, "time"))
@@ -335,7 +336,7 @@ fn pulse<'a>(stats: &Value, used: &[(&str, &str)], flow: &'a str, t: &'static Te
 }
 
 /// How many executions there are, each number with the filter that lists them.
-fn tallies(counts: &Value, t: &'static Texts) -> Vec<Figure> {
+fn tallies(counts: &Value, t: Reader) -> Vec<Figure> {
     let none = Value::Null;
     let statuses = counts.get("statuses").unwrap_or(&none);
     let all: [(&[&str], &'static str); 8] = [
@@ -362,7 +363,7 @@ fn tallies(counts: &Value, t: &'static Texts) -> Vec<Figure> {
     all.into_iter().map(figure).collect()
 }
 
-fn chips(used: &[(&str, &str)], t: &'static Texts) -> Vec<Chip> {
+fn chips(used: &[(&str, &str)], t: Reader) -> Vec<Chip> {
     let chip = |(at, (key, value)): (usize, &(&str, &str))| {
         let others = used.iter().enumerate().filter(|(other, _)| *other != at);
         let others: Vec<(&str, &str)> = others.map(|(_, pair)| *pair).collect();
@@ -383,11 +384,18 @@ fn chips(used: &[(&str, &str)], t: &'static Texts) -> Vec<Chip> {
                 "parent" => t.parent,
                 _ => t.root,
             },
-            value: (*value).to_owned(),
+            value: by_clocks(key, value, t),
             without: address(&others),
         }
     };
     used.iter().enumerate().map(chip).collect()
+}
+
+/// What a filter says, with times by the clocks of whoever reads it.
+fn by_clocks(key: &str, value: &str, t: Reader) -> String {
+    let is_time = matches!(key, "from" | "to" | "endedFrom" | "endedTo");
+    let time = Timestamp::parse(value).filter(|_| is_time);
+    time.map_or_else(|| value.to_owned(), |time| t.clocks.whole(time))
 }
 
 fn address(filter: &[(&str, &str)]) -> String {
@@ -415,17 +423,20 @@ fn command(filter: &[(&str, &str)]) -> String {
     command_of("starbridge list", filter)
 }
 
+/// A text as one argument of a command.
+pub(crate) fn argument(value: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/".contains(letter);
+    match !value.is_empty() && value.chars().all(is_plain) {
+        true => value.to_owned(),
+        false => format!("'{}'", value.replace('\'', "'\\''")),
+    }
+}
+
 /// A command with a flag for each pair.
 pub(crate) fn command_of(begin: &str, pairs: &[(&str, &str)]) -> String {
     let mut command = begin.to_owned();
     for (key, value) in pairs {
-        let plain = value
-            .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || "-_.:/".contains(letter));
-        let value = match plain {
-            true => (*value).to_owned(),
-            false => format!("'{}'", value.replace('\'', "'\\''")),
-        };
+        let value = argument(value);
         let flag = match *key {
             "reasonOf" => "of",
             "endedFrom" => "ended-from",

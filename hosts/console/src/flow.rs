@@ -4,8 +4,8 @@ use crate::diff::{Change, Line, compared, hunks};
 use crate::escape::{editable, visible_json};
 use crate::frame::Frame;
 use crate::plain::{done, written};
-use crate::read::{count, duration, is_set, items, moment, number, path_part, pretty, text};
-use crate::texts::Texts;
+use crate::read::{count, duration, is_set, items, number, path_part, pretty, text};
+use crate::zone::Reader;
 use askama::Template;
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Value;
@@ -121,7 +121,7 @@ impl Shown {
 #[template(path = "flow.html")]
 struct Flow<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     name: &'a str,
     name_part: String,
     version: u64,
@@ -177,7 +177,7 @@ struct StepFigures {
 }
 
 /// The figures of each step, in the order of the definition.
-fn figures(stats: &Value, definition: &Value, flow: &str) -> Vec<StepFigures> {
+fn figures(stats: &Value, definition: &Value, flow: &str, t: Reader) -> Vec<StepFigures> {
     let mut order = Vec::new();
     names(definition, &mut order);
     let place = |step: &str| order.iter().position(|name| *name == step).unwrap_or(order.len());
@@ -193,7 +193,7 @@ fn figures(stats: &Value, definition: &Value, flow: &str) -> Vec<StepFigures> {
             failed: number(step, "failed").unwrap_or_default(),
             median: span("medianMs"),
             p95: span("p95Ms"),
-            since: moment(step, "since"),
+            since: t.moment(step, "since"),
         }
     });
     shown.collect()
@@ -212,7 +212,7 @@ fn names<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
 }
 
 /// What differs from one text to another: the lines around it, or a word where they can't be compared.
-fn differences(before: &str, after: &str, t: &'static Texts) -> Vec<Line> {
+fn differences(before: &str, after: &str, t: Reader) -> Vec<Line> {
     let lines = compared(before, after);
     match before != after && !lines.iter().any(|(change, _)| change.differs()) {
         // Only the end of the last line differs, or too much does.
@@ -235,7 +235,7 @@ pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
     };
     let versions = items(versions, "items").iter().map(|version| {
         let number = number(version, "version").unwrap_or_default();
-        (number, moment(version, "createdTime"))
+        (number, t.moment(version, "createdTime"))
     });
     written(&Flow {
         f: frame,
@@ -244,7 +244,7 @@ pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
         name_part: path_part(text(flow, "name")),
         version: number(flow, "version").unwrap_or_default(),
         paused: is_set(flow, "paused"),
-        created: moment(flow, "createdTime"),
+        created: t.moment(flow, "createdTime"),
         hash: text(flow, "hash"),
         max_running: match number(flow, "maxRunning") {
             Some(_) => count(flow, "maxRunning"),
@@ -261,7 +261,7 @@ pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
             like => visible_json(&pretty(like, 8 * INPUT_BYTES)),
         },
         versions: versions.collect(),
-        figures: figures(parts.stats, definition, text(flow, "name")),
+        figures: figures(parts.stats, definition, text(flow, "name"), t),
         graph: parts.graph,
         definition: pretty(definition, SHOWN_BYTES),
         said: done(frame, parts.done),
@@ -302,7 +302,7 @@ struct Diagnosed {
 #[template(path = "flow_check.html")]
 struct Check<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     name: &'a str,
     name_part: String,
     text: String,

@@ -1,7 +1,8 @@
 //! What all pages have around them.
 
-use crate::assets::{FORMS, ICON, KEYS, LIVE, PULSE, SCRIPT, SHEET, STRIPS, TRAVEL, address};
-use crate::texts::{Language, Texts};
+use crate::assets::{FORMS, ICON, KEYS, LIST, LIVE, PULSE, SCRIPT, SHEET, STAGE, STRIPS, TOOLS, TRAVEL, address};
+use crate::texts::Language;
+use crate::zone::{Reader, Zone};
 use starbridge_flow::time::Timestamp;
 
 /// The colours of a page.
@@ -41,6 +42,10 @@ pub struct Frame {
     pub language: Language,
     /// The colours.
     pub theme: Theme,
+    /// The time zone in which times are shown.
+    pub zone: Zone,
+    /// Whether the address names the zone, as a link does that somebody sent.
+    pub zone_of_link: bool,
     /// The path and the query of the page, to come back to it.
     pub here: String,
     /// The name of the token; `None` where nobody needs one.
@@ -66,8 +71,8 @@ impl Frame {
         self.who.is_none() || self.scopes.iter().any(|has| *has == scope || *has == "admin")
     }
 
-    pub(crate) fn t(&self) -> &'static Texts {
-        self.language.texts()
+    pub(crate) fn t(&self) -> Reader {
+        Reader::new(self.language, self.zone)
     }
 
     pub(crate) fn sheet(&self) -> String {
@@ -98,20 +103,40 @@ impl Frame {
         address(FORMS)
     }
 
+    pub(crate) fn tools_script(&self) -> String {
+        address(TOOLS)
+    }
+
+    pub(crate) fn list_script(&self) -> String {
+        address(LIST)
+    }
+
+    pub(crate) fn stage_script(&self) -> String {
+        address(STAGE)
+    }
+
     pub(crate) fn keys_script(&self) -> String {
         address(KEYS)
     }
 
+    /// How the clocks of the zone differ from UTC now.
+    pub(crate) fn offset(&self) -> String {
+        self.zone.offset(self.now)
+    }
+
     /// The single keys, and what each does.
-    pub(crate) fn keys(&self) -> [(&'static str, &'static str); 10] {
+    pub(crate) fn keys(&self) -> [(&'static str, &'static str); 13] {
         let t = self.t();
         [
             ("Ctrl K", t.key_jump),
-            ("/ f", t.key_filter),
+            ("/", t.key_filter),
+            ("f", t.key_failed),
             ("g", t.key_go),
             ("j k", t.key_rows),
             ("x", t.key_tick),
-            ("[ ] , .", t.key_event),
+            (t.space, t.key_peek),
+            ("[ ]", t.key_list),
+            (", .", t.key_event),
             (t.space, t.key_play),
             ("1 … 7", t.key_tabs),
             ("r", t.key_redrive),

@@ -31,6 +31,7 @@ mod strip;
 mod tables;
 mod texts;
 mod words;
+mod zone;
 
 pub use assets::{Asset, asset, assets};
 pub use bulk::{BULK_ACTIONS, JobParts, PreviewParts, bulk_job, bulk_preview, is_typed};
@@ -44,5 +45,6 @@ pub use queue::{QUEUE_TABS, QueueParts, queue};
 pub use read::path_part;
 pub use schedule::{SCHEDULE_FIELDS, ScheduleParts, schedule};
 pub use strip::strips;
-pub use tables::{InboxParts, audit, bulk, flows, inbox, keys, queues, schedules, settings};
+pub use tables::{InboxParts, audit, bulk, flows, inbox, key, keys, queues, schedules, settings};
 pub use texts::{Language, Texts};
+pub use zone::Zone;

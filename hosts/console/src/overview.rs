@@ -4,9 +4,10 @@ use crate::executions::Row;
 use crate::frame::Frame;
 use crate::plain::written;
 use crate::pulse::{Bar, Figure, bars, most};
-use crate::read::{clock, count, duration, is_set, items, moment, number, path_part, text};
-use crate::texts::{Texts, with_noun};
+use crate::read::{count, duration, is_set, items, number, path_part, text};
+use crate::texts::with_noun;
 use crate::words::reason;
+use crate::zone::Reader;
 use askama::Template;
 use starbridge_flow::time::{Millis, Seconds};
 use starbridge_flow::value::{Object, Value};
@@ -67,7 +68,7 @@ struct QueueRow {
 #[template(path = "overview.html")]
 struct Overview<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     since: String,
     bars: Vec<Bar>,
     first: String,
@@ -95,12 +96,12 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
         rows: Row::all(page, frame),
     };
     let minutes = items(parts.stats, "minutes");
-    let edge = |minute: Option<&Value>| minute.map(|minute| clock(minute, "time")).unwrap_or_default();
+    let edge = |minute: Option<&Value>| minute.map(|minute| t.clock(minute, "time")).unwrap_or_default();
     let schedule = |item: &Value| {
         (
             text(item, "name").to_owned(),
             text(item, "flow").to_owned(),
-            moment(item, "nextTime"),
+            t.moment(item, "nextTime"),
             is_set(item, "paused"),
         )
     };
@@ -109,7 +110,7 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
     written(&Overview {
         f: frame,
         t,
-        since: moment(parts.stats, "since"),
+        since: t.moment(parts.stats, "since"),
         bars: bars(minutes, t),
         first: edge(minutes.first()),
         last: edge(minutes.last()),
@@ -147,7 +148,7 @@ fn is_empty(counts: &Value) -> bool {
     statuses.is_some_and(|statuses| statuses.iter().all(|(_, count)| is_zero(count)))
 }
 
-fn figures(stats: &Value, t: &'static Texts) -> Vec<Figure> {
+fn figures(stats: &Value, t: Reader) -> Vec<Figure> {
     let since = path_part(text(stats, "since"));
     let none = Value::Null;
     let counts = stats.get("counts").unwrap_or(&none);
@@ -221,7 +222,7 @@ fn failure(item: &Value, since: &str) -> Failure {
 }
 
 /// What does not go on, by the reason; where the store does not count reasons, by the status.
-fn waits(counts: &Value, t: &'static Texts) -> Vec<Figure> {
+fn waits(counts: &Value, t: Reader) -> Vec<Figure> {
     let reasons = counts.get("reasons").and_then(Value::as_object);
     let mut found: Vec<(u64, Figure)> = Vec::new();
     for (word, number) in reasons.into_iter().flat_map(Object::iter) {
@@ -289,7 +290,7 @@ fn server(frame: &Frame, stats: &Value) -> Vec<(&'static str, String)> {
     let started = crate::read::time(server, "startedTime");
     vec![
         (t.version, text(server, "version").to_owned()),
-        (t.started, moment(server, "startedTime")),
+        (t.started, t.moment(server, "startedTime")),
         (t.runs_for, crate::read::span(started, Some(frame.now))),
         (t.followers, count(server, "followers")),
         (t.waiting_requests, count(server, "waitingRequests")),

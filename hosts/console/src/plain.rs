@@ -1,7 +1,7 @@
 //! Pages that say one thing.
 
 use crate::frame::Frame;
-use crate::texts::Texts;
+use crate::zone::Reader;
 use askama::Template;
 
 /// A page as text. A template only fails where its writer does, and a string never does.
@@ -13,7 +13,7 @@ pub(crate) fn written(page: &impl Template) -> String {
 #[template(path = "problem.html")]
 struct Problem<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     status: u16,
     code: &'a str,
     detail: &'a str,
@@ -53,7 +53,7 @@ pub fn problem(frame: &Frame, status: u16, code: &str, detail: &str) -> String {
 #[template(path = "signin.html")]
 struct SignIn<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     to: &'a str,
     wrong: bool,
 }
@@ -72,7 +72,7 @@ pub fn sign_in(frame: &Frame, to: &str, wrong: bool) -> String {
 #[template(path = "again.html")]
 struct Again<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     to: &'a str,
 }
 

@@ -1,7 +1,7 @@
 //! How many executions ended over time, as a row of bars.
 
-use crate::read::{clock, number, path_part, text};
-use crate::texts::Texts;
+use crate::read::{number, path_part, text};
+use crate::zone::Reader;
 use starbridge_flow::value::Value;
 
 /// The height of the picture, and how far apart its bars are.
@@ -50,7 +50,7 @@ fn to_size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-fn says(time: &str, spans: &[Value], t: &'static Texts) -> String {
+fn says(time: &str, spans: &[Value], t: Reader) -> String {
     let sum = |key: &str| spans.iter().map(|span| of(span, key)).sum::<u64>();
     format!(
         "{time}: {} {}, {} {}, {} {}",
@@ -72,7 +72,7 @@ fn ended_within(begin: &str, end: &str) -> String {
 }
 
 /// A bar for each span. Where something ended, it leads to the list of that.
-pub(crate) fn bars(spans: &[Value], t: &'static Texts) -> Vec<Bar> {
+pub(crate) fn bars(spans: &[Value], t: Reader) -> Vec<Bar> {
     let most = most(spans);
     // What is there can be seen, however little it is beside the rest.
     let high = |count: u64| match count {
@@ -89,7 +89,7 @@ pub(crate) fn bars(spans: &[Value], t: &'static Texts) -> Vec<Bar> {
             well: to_size(all - failed_high.min(all)),
             failed_top: to_size(HEIGHT - failed_high),
             failed: to_size(failed_high),
-            says: says(&clock(span, "time"), std::slice::from_ref(span), t),
+            says: says(&t.clock(span, "time"), std::slice::from_ref(span), t),
             href: match ended {
                 0 => String::new(),
                 _ => format!("/executions?{}", ended_within(text(span, "time"), end)),
@@ -101,8 +101,8 @@ pub(crate) fn bars(spans: &[Value], t: &'static Texts) -> Vec<Bar> {
 
 /// The bars of each hour. Each hour in which something ended leads to the list of that, within what is listed already: `within`
 /// is an address that ends in `?` or `&`.
-pub(crate) fn hours(spans: &[Value], within: &str, t: &'static Texts) -> Vec<Group> {
-    let hour = |span: &Value| text(span, "time").get(..13).unwrap_or_default().to_owned();
+pub(crate) fn hours(spans: &[Value], within: &str, t: Reader) -> Vec<Group> {
+    let hour = |span: &Value| t.hour(span, "time");
     let mut rest = bars(spans, t);
     let mut groups = Vec::new();
     let mut begin = 0;
@@ -111,7 +111,7 @@ pub(crate) fn hours(spans: &[Value], within: &str, t: &'static Texts) -> Vec<Gro
         let end = begin + spans_of.len();
         let from = spans_of.first().map(|span| text(span, "time")).unwrap_or_default();
         let to = spans.get(end).map(|next| text(next, "time")).unwrap_or_default();
-        let time = spans_of.first().map(|span| clock(span, "time")).unwrap_or_default();
+        let time = spans_of.first().map(|span| t.clock(span, "time")).unwrap_or_default();
         groups.push(Group {
             x: begin * STEP,
             width: spans_of.len() * STEP,
@@ -131,6 +131,7 @@ pub(crate) fn hours(spans: &[Value], within: &str, t: &'static Texts) -> Vec<Gro
 mod tests {
     use super::*;
     use crate::texts::Language;
+    use crate::zone::Zone;
 
     #[test]
     fn each_hour_leads_to_what_ended_in_it() {
@@ -139,7 +140,11 @@ mod tests {
             Value::read_bounded(json.as_bytes(), 1 << 16).unwrap()
         };
         let spans = [span("22:30", 8), span("22:45", 0), span("23:00", 0), span("23:15", 2)];
-        let hours = hours(&spans, "/executions?flow=a&", Language::English.texts());
+        let hours = hours(
+            &spans,
+            "/executions?flow=a&",
+            Reader::new(Language::English, Zone::default()),
+        );
         let shown: Vec<_> = hours.iter().map(|hour| (hour.x, hour.width, hour.bars.len())).collect();
         assert_eq!(shown, [(0, 20, 2), (20, 20, 2)]);
         assert_eq!(

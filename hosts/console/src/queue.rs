@@ -3,10 +3,10 @@
 use crate::escape::visible_json;
 use crate::frame::Frame;
 use crate::plain::{done, written};
-use crate::read::{count, duration, is_set, items, moment, number, path_part, pretty, text};
-use crate::texts::Texts;
+use crate::read::{count, duration, is_set, items, number, path_part, pretty, text, time};
+use crate::zone::Reader;
 use askama::Template;
-use starbridge_flow::time::{Millis, Seconds};
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::Value;
 
 /// What the page of a queue can list.
@@ -45,11 +45,11 @@ struct Task {
 }
 
 impl Task {
-    fn of(task: &Value) -> Self {
+    fn of(task: &Value, t: Reader) -> Self {
         let id = text(task, "execution");
         let first = |keys: [&str; 3]| {
             let known = keys.into_iter().find(|key| task.get(key).is_some());
-            known.map_or_else(|| "–".to_owned(), |key| moment(task, key))
+            known.map_or_else(|| "–".to_owned(), |key| t.moment(task, key))
         };
         Self {
             place: format!("{id}/{}", count(task, "call")),
@@ -73,6 +73,49 @@ impl Task {
     }
 }
 
+/// How many tasks waited, by the minute: a bar for each.
+struct Depth {
+    /// Where a bar stands, how high it is, and what it says.
+    bars: Vec<(i64, u64, u64, String)>,
+    most: u64,
+    first: String,
+    last: String,
+}
+
+/// The minutes of the picture, and its size.
+const MINUTES: i64 = 60;
+const STEP: i64 = 10;
+const HEIGHT: u64 = 60;
+
+impl Depth {
+    /// Nothing, where nothing is known.
+    fn of(queue: &Value, now: Timestamp, t: Reader) -> Option<Self> {
+        let minute = |time: Timestamp| time.0.div_euclid(60_000);
+        let first = minute(now) - MINUTES + 1;
+        let minutes = items(queue, "minutes");
+        let waiting = |minute: &Value| number(minute, "waiting").unwrap_or_default();
+        let most = minutes.iter().map(waiting).max()?;
+        let bar = |item: &Value| {
+            let place = minute(time(item, "time")?) - first;
+            let high = match waiting(item) {
+                0 => 1,
+                count => (count.saturating_mul(HEIGHT) / most.max(1)).clamp(2, HEIGHT),
+            };
+            let says = format!("{}: {}", t.clock(item, "time"), waiting(item));
+            (0..MINUTES)
+                .contains(&place)
+                .then_some((place * STEP, HEIGHT - high, high, says))
+        };
+        let clock = |minute: i64| t.clocks.written(Timestamp(minute * 60_000), "%H:%M");
+        Some(Self {
+            bars: minutes.iter().filter_map(bar).collect(),
+            most,
+            first: clock(first),
+            last: clock(minute(now)),
+        })
+    }
+}
+
 struct Worker {
     name: String,
     held: String,
@@ -84,7 +127,7 @@ struct Worker {
 #[template(path = "queue.html")]
 struct Queue<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     name: &'a str,
     part: String,
     said: Option<&'static str>,
@@ -95,6 +138,7 @@ struct Queue<'a> {
     rate: String,
     redeliver: String,
     no_workers: bool,
+    depth: Option<Depth>,
     tab: &'a str,
     tabs: Vec<(String, &'static str, bool)>,
     tasks: Vec<Task>,
@@ -118,7 +162,7 @@ pub fn queue(frame: &Frame, parts: &QueueParts<'_>) -> String {
     let worker = |worker: &Value| Worker {
         name: text(worker, "worker").to_owned(),
         held: count(worker, "held"),
-        since: moment(worker, "since"),
+        since: t.moment(worker, "since"),
         waits: number(worker, "polls").is_some_and(|polls| polls > 0),
     };
     let listed = items(parts.list, "items");
@@ -141,13 +185,14 @@ pub fn queue(frame: &Frame, parts: &QueueParts<'_>) -> String {
         rate: set("ratePerSecond"),
         redeliver: set("redeliver"),
         no_workers: number(queue, "workers") == Some(0) && number(queue, "busyWorkers") == Some(0),
+        depth: Depth::of(queue, frame.now, t),
         tab: parts.tab,
         tabs: tabs
             .map(|(tab, word)| (format!("/queues/{part}?tab={tab}"), word, tab == parts.tab))
             .collect(),
         tasks: match is_of_workers {
             true => Vec::new(),
-            false => listed.iter().map(Task::of).collect(),
+            false => listed.iter().map(|task| Task::of(task, t)).collect(),
         },
         workers: match is_of_workers {
             true => listed.iter().map(worker).collect(),

@@ -43,29 +43,6 @@ pub(crate) fn time(value: &Value, key: &str) -> Option<Timestamp> {
     Timestamp::parse(text(value, key))
 }
 
-/// A time for people, in UTC: `11-23 00:43:06`; a dash where there is none.
-pub(crate) fn moment(value: &Value, key: &str) -> String {
-    let whole = text(value, key);
-    match (whole.get(5..10), whole.get(11..19)) {
-        (Some(day), Some(time)) => format!("{day} {time}"),
-        _ => "–".to_owned(),
-    }
-}
-
-/// The hour and minute of a time that a value has at a key.
-pub(crate) fn clock(value: &Value, key: &str) -> String {
-    text(value, key).get(11..16).unwrap_or_default().to_owned()
-}
-
-/// The time of an event, to the millisecond: many come within a second.
-pub(crate) fn exact(value: &Value, key: &str) -> String {
-    let whole = text(value, key);
-    match (whole.get(5..10), whole.get(11..).map(|time| time.trim_end_matches('Z'))) {
-        (Some(day), Some(time)) => format!("{day} {time}"),
-        _ => "–".to_owned(),
-    }
-}
-
 /// How long something took for people: `316 ms`, `4 min 12 s`.
 pub(crate) fn span(from: Option<Timestamp>, to: Option<Timestamp>) -> String {
     match (from, to) {

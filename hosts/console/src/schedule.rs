@@ -3,8 +3,8 @@
 use crate::escape::visible_json;
 use crate::frame::Frame;
 use crate::plain::{done, written};
-use crate::read::{is_set, items, moment, number, path_part, pretty, text};
-use crate::texts::Texts;
+use crate::read::{is_set, items, number, path_part, pretty, text};
+use crate::zone::Reader;
 use askama::Template;
 use starbridge_flow::value::Value;
 
@@ -50,7 +50,7 @@ struct Field {
 #[template(path = "schedule.html")]
 struct Schedule<'a> {
     f: &'a Frame,
-    t: &'static Texts,
+    t: Reader,
     name: &'a str,
     part: String,
     paused: bool,
@@ -76,11 +76,11 @@ pub fn schedule(frame: &Frame, parts: &ScheduleParts<'_>) -> String {
     let flow = text(schedule, "flow");
     let mut facts = vec![
         (t.flow, flow.to_owned(), Some(format!("/flows/{}", path_part(flow)))),
-        (t.next_time, moment(schedule, "nextTime"), None),
+        (t.next_time, t.moment(schedule, "nextTime"), None),
     ];
     let latest = text(schedule, "latestExecution");
     let link = (!latest.is_empty()).then(|| format!("/executions/{}", path_part(latest)));
-    facts.push((t.latest, moment(schedule, "latestTime"), link));
+    facts.push((t.latest, t.moment(schedule, "latestTime"), link));
     let error = text(schedule, "latestError");
     if !error.is_empty() {
         facts.push((t.error, error.to_owned(), None));
@@ -94,7 +94,7 @@ pub fn schedule(frame: &Frame, parts: &ScheduleParts<'_>) -> String {
         paused: is_set(schedule, "paused"),
         said: done(frame, parts.done),
         facts,
-        next: next.map(next_time).collect(),
+        next: next.map(|time| next_time(time, t)).collect(),
         fields,
         wrong: refused
             .filter(|(field, _)| field.is_none())
@@ -105,8 +105,8 @@ pub fn schedule(frame: &Frame, parts: &ScheduleParts<'_>) -> String {
 }
 
 /// A time at which a schedule triggers: in UTC, and by the clocks of its zone where it has one.
-pub(crate) fn next_time(time: &Value) -> String {
-    let (utc, local) = (moment(time, "time"), text(time, "local"));
+pub(crate) fn next_time(time: &Value, t: Reader) -> String {
+    let (utc, local) = (t.moment(time, "time"), text(time, "local"));
     match local.is_empty() || local.ends_with("[UTC]") {
         true => utc,
         false => format!("{utc} · {local}"),
@@ -126,7 +126,7 @@ fn field(
     name: &'static str,
     parts: &ScheduleParts<'_>,
     refused: Option<(Option<&'static str>, &str)>,
-    t: &'static Texts,
+    t: Reader,
 ) -> Field {
     let (word, about) = match name {
         "flow" => (t.flow, ""),

@@ -2,8 +2,8 @@
 
 use crate::frame::Frame;
 use crate::read::{is_set, items, text, time};
-use crate::texts::Texts;
 use crate::words::state;
+use crate::zone::Reader;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 
@@ -50,7 +50,7 @@ pub fn strips(frame: &Frame, page: &Value) -> String {
 }
 
 /// What the bars say, in words: each step with its state.
-fn says(visits: &[Value], t: &'static Texts) -> String {
+fn says(visits: &[Value], t: Reader) -> String {
     let named = visits.iter().skip(visits.len().saturating_sub(NAMED));
     let named = named.map(|visit| {
         let word = state(text(visit, "status"), t).word;

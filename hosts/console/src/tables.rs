@@ -2,12 +2,13 @@
 
 use crate::answers::Answers;
 use crate::bulk::job_state;
+use crate::executions::argument;
 use crate::frame::Frame;
 use crate::plain::{done, written};
-use crate::read::{count, duration, is_set, items, moment, next, number, path_part, text};
+use crate::read::{count, duration, is_set, items, next, number, path_part, text};
 use crate::schedule::next_time;
-use crate::texts::Texts;
-use crate::words::{State, reason, waits};
+use crate::words::{State, reason, state, waits};
+use crate::zone::Reader;
 use askama::Template;
 use starbridge_flow::time::{Millis, Seconds};
 use starbridge_flow::value::{Object, Value};
@@ -40,8 +41,8 @@ pub(crate) struct Act {
 #[template(path = "table.html")]
 struct Table<'a> {
     f: &'a Frame,
-    t: &'static Texts,
-    title: &'static str,
+    t: Reader,
+    title: &'a str,
     said: &'static str,
     empty: &'static str,
     command: &'static str,
@@ -98,8 +99,8 @@ fn counted(value: &Value, key: &str) -> Cell {
     Cell::Text(count(value, key))
 }
 
-fn at(value: &Value, key: &str) -> Cell {
-    Cell::Text(moment(value, key))
+fn at(value: &Value, key: &str, t: Reader) -> Cell {
+    Cell::Text(t.moment(value, key))
 }
 
 fn code(value: &Value, key: &str) -> Cell {
@@ -117,7 +118,7 @@ fn flow_link(name: &str) -> Cell {
     Cell::Link(format!("/flows/{}", path_part(name)), name.to_owned())
 }
 
-fn pause(value: &Value, t: &'static Texts) -> Cell {
+fn pause(value: &Value, t: Reader) -> Cell {
     match is_set(value, "paused") {
         true => Cell::State(State {
             class: "wait",
@@ -177,7 +178,7 @@ pub fn flows(frame: &Frame, page: &Value, stats: &Value) -> String {
                 ),
             },
             Cell::Text(within.map_or_else(|| "–".to_owned(), |span| duration(Millis(span)))),
-            at(item, "createdTime"),
+            at(item, "createdTime", t),
             Cell::Code(text(item, "hash").chars().take(19).collect()),
         ]
     })
@@ -227,21 +228,17 @@ pub fn keys(frame: &Frame, page: &Value) -> String {
         };
         vec![
             cell(item, "pool"),
-            cell(item, "key"),
+            Cell::Link(format!("/keys/{}", key_part(item)), text(item, "key").to_owned()),
             Cell::Text(limit),
             counted(item, "held"),
-            counted(item, "waiting"),
+            waiting_for_key(item),
             pause(item, t),
             // Keys of a pool with `@` belong to the server.
             match text(item, "pool").starts_with('@') {
                 true => Cell::Text("–".to_owned()),
                 false => Cell::Set(
                     Act {
-                        action: format!(
-                            "/keys/{}/{}/set",
-                            path_part(text(item, "pool")),
-                            path_part(text(item, "key"))
-                        ),
+                        action: format!("/keys/{}/set", key_part(item)),
                         word: t.save,
                         why: frame.lacks("admin"),
                     },
@@ -252,10 +249,66 @@ pub fn keys(frame: &Frame, page: &Value) -> String {
     })
 }
 
+/// A key in an address.
+fn key_part(key: &Value) -> String {
+    format!("{}/{}", path_part(text(key, "pool")), path_part(text(key, "key")))
+}
+
+/// How many wait for a key, with the list of them.
+fn waiting_for_key(key: &Value) -> Cell {
+    match number(key, "waiting") {
+        None | Some(0) => counted(key, "waiting"),
+        Some(_) => Cell::Link(
+            format!("/executions?reason=key&reasonOf={}", path_part(text(key, "key"))),
+            count(key, "waiting"),
+        ),
+    }
+}
+
+/// A key: who holds it, since when, and what each of them waits for itself.
+pub fn key(frame: &Frame, key: &Value, holders: &[Value]) -> String {
+    let t = frame.t();
+    let holder = |item: &Value| {
+        let waiting = item.get("waitingFor");
+        vec![
+            Cell::State(state(text(item, "status"), t)),
+            execution(text(item, "id"), text(item, "name")),
+            flow_link(text(item, "flow")),
+            Cell::Text(waiting.map_or_else(String::new, |waiting| waits(waiting, t))),
+            at(item, "startedTime", t),
+        ]
+    };
+    let mut rows: Vec<Vec<Cell>> = holders.iter().map(holder).collect();
+    rows.push(vec![
+        Cell::Text(t.waiting.to_owned()),
+        waiting_for_key(key),
+        Cell::Link("/keys".to_owned(), t.keys.to_owned()),
+        Cell::Code(format!(
+            "starbridge key show {} {}",
+            argument(text(key, "pool")),
+            argument(text(key, "key"))
+        )),
+        Cell::Text(String::new()),
+    ]);
+    written(&Table {
+        f: frame,
+        t,
+        title: text(key, "key"),
+        said: "",
+        empty: "",
+        command: "",
+        heads: vec![t.held, t.execution, t.flow, t.current_state, t.started],
+        rows,
+        older: None,
+        live: "executions",
+        answers: None,
+    })
+}
+
 /// When a schedule triggers next.
-fn next_times(item: &Value) -> Cell {
-    let times = items(item, "nextTimes").iter().map(next_time);
-    Cell::Lines(moment(item, "nextTime"), times.collect())
+fn next_times(item: &Value, t: Reader) -> Cell {
+    let times = items(item, "nextTimes").iter().map(|time| next_time(time, t));
+    Cell::Lines(t.moment(item, "nextTime"), times.collect())
 }
 
 /// The schedules.
@@ -292,8 +345,8 @@ pub fn schedules(frame: &Frame, page: &Value) -> String {
             Cell::Link(format!("/schedules/{}", path_part(name)), name.to_owned()),
             flow_link(text(item, "flow")),
             Cell::Code(text(item, "cron").to_owned()),
-            next_times(item),
-            execution(text(item, "latestExecution"), &moment(item, "latestTime")),
+            next_times(item, t),
+            execution(text(item, "latestExecution"), &t.moment(item, "latestTime")),
             cell(item, "latestError"),
             pause(item, t),
             match is_set(item, "paused") {
@@ -363,7 +416,7 @@ pub fn inbox(frame: &Frame, parts: &InboxParts<'_>) -> String {
             execution(id, text(item, "name")),
             flow_link(text(item, "flow")),
             Cell::Text(waits(waiting, t)),
-            at(item, "startedTime"),
+            at(item, "startedTime", t),
             Cell::Link(format!("/inbox?of={}", path_part(id)), word.to_owned()),
         ]
     })
@@ -391,7 +444,7 @@ pub fn bulk(frame: &Frame, page: &Value) -> String {
             Cell::State(job_state(item, t)),
         ];
         row.extend(["items", "open", "done", "skipped", "failed"].map(|key| counted(item, key)));
-        row.push(at(item, "createdTime"));
+        row.push(at(item, "createdTime", t));
         row.push(code(item, "filter"));
         row
     })
@@ -411,7 +464,7 @@ pub fn audit(frame: &Frame, page: &Value) -> String {
     listed.written(page, |item| {
         let object = text(item, "object");
         vec![
-            at(item, "time"),
+            at(item, "time", t),
             cell(item, "by"),
             cell(item, "action"),
             match text(item, "kind") {
@@ -441,6 +494,10 @@ pub fn settings(frame: &Frame, me: &Value, stats: &Value, config: &Value) -> Str
         (t.scopes, Cell::Text(words(me, "scopes"))),
         (t.language, Cell::Text(frame.language.own_name().to_owned())),
         (t.appearance, Cell::Text(frame.theme_word().to_owned())),
+        (
+            t.zone,
+            Cell::Text(format!("{} ({})", frame.zone.name(), frame.offset())),
+        ),
         (t.version, cell(server, "version")),
     ];
     if let Some(lacks) = frame.lacks("admin") {
@@ -452,7 +509,7 @@ pub fn settings(frame: &Frame, me: &Value, stats: &Value, config: &Value) -> Str
         ));
         rows.push((t.configuration, Cell::Plain(text(config, "config").to_owned())));
     }
-    rows.push((t.started, at(server, "startedTime")));
+    rows.push((t.started, at(server, "startedTime", t)));
     rows.push((t.followers, counted(server, "followers")));
     rows.push((t.waiting_requests, counted(server, "waitingRequests")));
     // What is long stands at the end.

@@ -1,7 +1,8 @@
 //! How a state is shown: its word, its sign and its colour.
 
-use crate::read::{items, moment, text, time};
-use crate::texts::{Language, Texts};
+use crate::read::{items, text, time};
+use crate::texts::Language;
+use crate::zone::Reader;
 use starbridge_flow::value::Value;
 
 /// A state as it is shown.
@@ -16,7 +17,7 @@ pub(crate) struct State {
 }
 
 /// How the status of an execution or of a step is shown. One that is not known is shown as a new one.
-pub(crate) fn state(status: &str, t: &'static Texts) -> State {
+pub(crate) fn state(status: &str, t: Reader) -> State {
     let (class, sign, word) = match status {
         "Succeeded" | "succeeded" => ("ok", "ok", t.succeeded),
         "Running" | "running" => ("run", "run", t.running),
@@ -44,7 +45,7 @@ pub(crate) fn state(status: &str, t: &'static Texts) -> State {
 }
 
 /// Why executions do not go on: the sign and the word of a reason, as the API calls it.
-pub(crate) fn reason(reason: &str, t: &'static Texts) -> (&'static str, &'static str) {
+pub(crate) fn reason(reason: &str, t: Reader) -> (&'static str, &'static str) {
     match reason {
         "manual" => ("man", t.manual),
         "broken" => ("left", t.broken),
@@ -69,9 +70,9 @@ pub(crate) fn reason(reason: &str, t: &'static Texts) -> (&'static str, &'static
 
 /// What an execution or a step waits for, in a sentence. The API's own is in English; in another language it is made of the same
 /// members.
-pub(crate) fn waits(waiting: &Value, t: &'static Texts) -> String {
+pub(crate) fn waits(waiting: &Value, t: Reader) -> String {
     if t.spoken == Language::English {
-        return text(waiting, "text").to_owned();
+        return t.retold(text(waiting, "text"));
     }
     let mut says = match text(waiting, "step") {
         "" => String::new(),
@@ -104,7 +105,7 @@ pub(crate) fn waits(waiting: &Value, t: &'static Texts) -> String {
         }
     }
     if time(waiting, "until").is_some() {
-        says.push_str(&format!("，{} {}", t.until, moment(waiting, "until")));
+        says.push_str(&format!("，{} {}", t.until, t.moment(waiting, "until")));
     }
     if let Some(own) = waiting.get("waitingFor").filter(|own| own.as_object().is_some()) {
         says.push_str(&format!("；{}", waits(own, t)));
@@ -160,6 +161,7 @@ pub(crate) fn has_ended(status: &str) -> bool {
 mod tests {
     use super::*;
     use crate::texts::Language;
+    use crate::zone::Zone;
 
     #[test]
     fn what_is_waited_for_is_said_in_the_language_of_the_page() {
@@ -167,17 +169,19 @@ mod tests {
             "queue", "queue": "mail", "because": "noWorker", "text": "its task is in the queue `mail`: no worker asks for tasks"}}"#;
         let waiting = Value::read_bounded(waiting, 1 << 16).unwrap();
         assert_eq!(
-            waits(&waiting, Language::English.texts()),
+            waits(&waiting, Reader::new(Language::English, Zone::default())),
             "its child c-1 is Running: ..."
         );
-        let chinese = waits(&waiting, Language::Chinese.texts());
+        let chinese = waits(&waiting, Reader::new(Language::Chinese, Zone::default()));
         assert_eq!(chinese, "等待子执行（c-1）；在队列中（mail），没有工作者领取任务");
     }
 
     #[test]
     fn each_status_has_a_word_of_its_own() {
         for language in [Language::English, Language::Chinese] {
-            let mut words: Vec<&str> = STATUSES.map(|status| state(status, language.texts()).word).to_vec();
+            let mut words: Vec<&str> = STATUSES
+                .map(|status| state(status, Reader::new(language, Zone::default())).word)
+                .to_vec();
             words.sort_unstable();
             words.dedup();
             assert_eq!(words.len(), STATUSES.len());

@@ -1,8 +1,8 @@
 //! Pages as they are written, from what the API answers. `UPDATE=1` writes them anew: look at the difference.
 
 use starbridge_console::{
-    ExecutionParts, FlowParts, Frame, Language, ListParts, OverviewParts, TABS, View, execution, executions, flow,
-    overview, problem, queues,
+    ExecutionParts, FlowParts, Frame, Language, ListParts, OverviewParts, QueueParts, TABS, View, Zone, execution,
+    executions, flow, overview, problem, queue, queues,
 };
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
@@ -249,6 +249,7 @@ fn nothing_of<'a>(id: &'a str, execution: &'a Value) -> ExecutionParts<'a> {
         events: &Value::Null,
         failed_only: false,
         event_filter: ["", ""],
+        events_when: "",
         visit: &Value::Null,
         iterations: &Value::Null,
         log: &Value::Null,
@@ -313,7 +314,7 @@ fn execution_is_as_kept() {
             tab,
             at: Some(2),
             visit: Some(4),
-            attempt: None,
+            ..View::default()
         };
         let page = execution(&frame(language, "/executions/id-7"), &ExecutionParts { view, ..parts });
         assert!(!page.contains('\u{202e}') && !page.contains("<b>\u{27e8}"));
@@ -495,5 +496,57 @@ fn plain_pages_are_as_kept() {
     is_as_kept(
         "problem.zh-Hans.html",
         &problem(&frame, 409, "NotRunning", "it has <ended>"),
+    );
+}
+
+#[test]
+fn queue_shows_its_last_hour() {
+    let shown = value(
+        r#"{"name": "fraud", "waiting": 214, "held": 0, "dead": 3, "workers": 0, "busyWorkers": 0, "ageSeconds": 252, "minutes":
+        [{"time": "2026-11-22T08:59:00Z", "waiting": 900}, {"time": "2026-11-22T09:58:00Z", "waiting": 0}, {"time":
+        "2026-11-22T09:59:00Z", "waiting": 1}, {"time": "2026-11-22T10:00:00Z", "waiting": 214}]}"#,
+    );
+    let parts = QueueParts {
+        queue: &shown,
+        list: &value(r#"{"items": []}"#),
+        tab: "waiting",
+        done: "",
+    };
+    let mut frame = frame(Language::English, "/queues/fraud");
+    frame.zone = Zone::parse("Asia/Kolkata").unwrap();
+    is_as_kept("queue.en.html", &queue(&frame, &parts));
+}
+
+/// What is in a page by the clocks of a zone: all times but those in JSON.
+#[test]
+fn page_has_the_times_of_one_zone() {
+    let runs = value(
+        r#"{"id": "id-7", "name": "o-7", "flow": "order", "version": 3, "status": "Running", "priority": 50,
+        "startedTime": "2026-11-22T17:21:40.310Z", "waitingFor": {"reason": "timer", "since": "2026-11-22T17:21:41Z", "until":
+        "2026-11-22T18:00:00Z", "text": "`sleep` waits; it goes on at 2026-11-22T18:00:00.000Z"}}"#,
+    );
+    let timeline = timeline();
+    let parts = ExecutionParts {
+        timeline: &timeline,
+        ..nothing_of("id-7", &runs)
+    };
+    let mut frame = frame(Language::English, "/executions/id-7");
+    frame.zone = Zone::parse("Asia/Shanghai").unwrap();
+    frame.zone_of_link = true;
+    let page = execution(&frame, &parts);
+    for shown in [
+        "<dd>11-23 01:21:40</dd>",
+        "it goes on at 11-23 02:00:00",
+        "data-zone=\"Asia/Shanghai\"",
+        ">UTC+8</summary>",
+        "<b>Asia/Shanghai</b> (UTC+8). <a href=\"/executions/id-7\">",
+        // The time line begins at 09:21:41 in UTC.
+        ">17:21:41.500</text>",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert!(
+        !page.contains("2026-11-22T18") && !page.contains(">UTC</summary>"),
+        "{page}"
     );
 }

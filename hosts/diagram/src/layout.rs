@@ -190,16 +190,19 @@ struct Drawing<'a> {
     flow: &'a Flow,
     status: Option<&'a FlowStatus>,
     words: Words,
+    /// Whether a step has only its name, its state and its ways.
+    compact: bool,
     /// The lists that are drawn. Each is drawn once, even if several steps lead to it.
     drawn: Vec<bool>,
 }
 
-/// Lays out a flow.
-pub(super) fn layout(flow: &Flow, status: Option<&FlowStatus>, words: Words) -> Layout {
+/// Lays out a flow. `compact`: a step has only its name, its state and its ways.
+pub(super) fn layout(flow: &Flow, status: Option<&FlowStatus>, words: Words, compact: bool) -> Layout {
     let mut drawing = Drawing {
         flow,
         status,
         words,
+        compact,
         drawn: vec![false; flow.lists.len()],
     };
     let block = drawing.whole(ListId(0));

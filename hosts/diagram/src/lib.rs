@@ -33,7 +33,7 @@ mod words;
 pub use dot::dot;
 pub use mermaid::mermaid;
 pub use status::{FlowStatus, Folding, Marks, Status, Way};
-pub use svg::{svg, svg_in_page};
+pub use svg::{InPage, svg, svg_in_page};
 pub use words::Words;
 
 /// The fill and border of a status in pictures that other programs draw.

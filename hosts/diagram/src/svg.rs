@@ -31,26 +31,34 @@ const ENDING_LINE: i32 = 16;
 /// The same flow and coloring give the same text. Positions are whole pixels; width and height are those of the
 /// picture at its natural size.
 pub fn svg(flow: &Flow, status: Option<&FlowStatus>) -> String {
-    drawn(flow, status, Look::Alone, Words::English)
+    drawn(flow, status, None, Words::English)
 }
+
+/// A picture as a part of a page.
+#[derive(Clone, Copy, Default)]
+pub struct InPage<'a> {
+    /// The language of the page.
+    pub words: Words,
+    /// Where a step leads, by its name; nowhere without it.
+    pub link: Option<&'a dyn Fn(&str) -> String>,
+    /// The name of the step that is chosen.
+    pub chosen: Option<&'a str>,
+    /// Whether a step has only its name, its state and its ways. A picture of more than 200 steps is drawn so in any case.
+    pub compact: bool,
+}
+
+/// A flow with more steps is drawn compactly in a page: with all that is said about them, browsers take half a second.
+const COMPACT: usize = 200;
 
 /// The same as a part of a page: of class `flow`, without a style element, so that the page's style
-/// sheet sets its look, and in the page's language.
-pub fn svg_in_page(flow: &Flow, status: Option<&FlowStatus>, words: Words) -> String {
-    drawn(flow, status, Look::InPage, words)
+/// sheet sets its look.
+pub fn svg_in_page(flow: &Flow, status: Option<&FlowStatus>, page: &InPage<'_>) -> String {
+    drawn(flow, status, Some(page), page.words)
 }
 
-/// Who sets the look of a picture.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
-    /// The picture itself.
-    Alone,
-    /// The page that contains it.
-    InPage,
-}
-
-fn drawn(flow: &Flow, status: Option<&FlowStatus>, look: Look, words: Words) -> String {
-    let layout = layout(flow, status, words);
+fn drawn(flow: &Flow, status: Option<&FlowStatus>, page: Option<&InPage<'_>>, words: Words) -> String {
+    let compact = page.is_some_and(|page| page.compact || flow.steps.len() > COMPACT);
+    let layout = layout(flow, status, words, compact);
     let room = layout.width.max(NARROW);
     let legend = Legend::new(&layout, status, words, room);
     let ending = status.and_then(|status| status.ending_in(words));
@@ -61,8 +69,11 @@ fn drawn(flow: &Flow, status: Option<&FlowStatus>, look: Look, words: Words) -> 
     let mut drawing = Drawing {
         out: String::with_capacity(4096 + layout.boxes.len() * 700),
         words,
+        flow,
+        page,
+        tabs: !compact,
     };
-    drawing.open(flow, status, (w, h), look);
+    drawing.open(flow, status, (w, h));
     drawing.title(flow, room);
     for (number, line) in (0..).zip(&ending) {
         let y = MARGIN + TITLE + number * ENDING_LINE + 4;
@@ -77,21 +88,30 @@ fn drawn(flow: &Flow, status: Option<&FlowStatus>, look: Look, words: Words) -> 
 }
 
 /// The text of the picture so far. Writing to a string can't fail.
-struct Drawing {
+struct Drawing<'a> {
     out: String,
     words: Words,
+    flow: &'a Flow,
+    page: Option<&'a InPage<'a>>,
+    /// Whether keys lead to the links. Of many steps, a list is the better way.
+    tabs: bool,
 }
 
-impl Drawing {
-    fn open(&mut self, flow: &Flow, status: Option<&FlowStatus>, (w, h): (i32, i32), look: Look) {
-        let class = match look {
-            Look::Alone => style::class(flow, status),
-            Look::InPage => "flow".to_owned(),
+impl Drawing<'_> {
+    fn open(&mut self, flow: &Flow, status: Option<&FlowStatus>, (w, h): (i32, i32)) {
+        let class = match self.page {
+            None => style::class(flow, status),
+            Some(_) => "flow".to_owned(),
+        };
+        // What is inside an image is nothing to go to.
+        let role = match self.page.and_then(|page| page.link) {
+            None => "img",
+            Some(_) => "group",
         };
         let _ = writeln!(
             self.out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
-             role=\"img\" aria-labelledby=\"{class}-t {class}-d\">"
+             role=\"{role}\" aria-labelledby=\"{class}-t {class}-d\">"
         );
         let _ = writeln!(self.out, "<title id=\"{class}-t\">{}</title>", xml(&name(flow)));
         let _ = writeln!(
@@ -99,7 +119,7 @@ impl Drawing {
             "<desc id=\"{class}-d\">{}</desc>",
             xml(&description(flow, status, self.words))
         );
-        if look == Look::Alone {
+        if self.page.is_none() {
             self.out.push_str(&style::sheet(&class));
             let _ = writeln!(self.out, "<rect class=\"bg\" width=\"{w}\" height=\"{h}\"/>");
         }
@@ -138,11 +158,30 @@ impl Drawing {
 
     fn placed(&mut self, placed: &Placed) {
         let Rect { x, y, .. } = placed.rect;
+        let step = match placed.what {
+            What::Step(id) => self.flow.step(id).map(|step| step.name.as_str()),
+            _ => None,
+        };
+        let page = self.page.copied().unwrap_or_default();
+        let link = page.link.zip(step).map(|(link, step)| link(step));
+        let element = if link.is_some() { "a" } else { "g" };
+        let chosen = if step.is_some() && page.chosen == step {
+            " at"
+        } else {
+            ""
+        };
         let _ = write!(
             self.out,
-            "<g class=\"{}\" transform=\"translate({x} {y})\">",
+            "<{element} class=\"{}{chosen}\" transform=\"translate({x} {y})\"",
             style::face(&placed.face)
         );
+        if let Some(link) = link {
+            let _ = write!(self.out, " href=\"{}\"", xml(&link));
+            if !self.tabs {
+                self.out.push_str(" tabindex=\"-1\"");
+            }
+        }
+        self.out.push('>');
         if !placed.face.tip.is_empty() {
             let _ = write!(self.out, "<title>{}</title>", xml(&placed.face.tip.join("\n")));
         } else if let What::Begin | What::End | What::Stop = placed.what {
@@ -153,7 +192,7 @@ impl Drawing {
         for mark in &placed.face.marks {
             self.mark(mark);
         }
-        self.out.push_str("</g>\n");
+        let _ = writeln!(self.out, "</{element}>");
     }
 
     fn outline(&mut self, Rect { w, h, .. }: Rect, face: &Face) {

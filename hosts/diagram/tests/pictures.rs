@@ -3,7 +3,7 @@
 //!
 //! `UPDATE=1` rewrites the expectations.
 
-use starbridge_diagram::{FlowStatus, Words, dot, mermaid, svg, svg_in_page};
+use starbridge_diagram::{FlowStatus, InPage, Words, dot, mermaid, svg, svg_in_page};
 use starbridge_fdl::check;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
@@ -157,9 +157,55 @@ fn pictures_of_chinese_pages_have_no_english_words() {
     for name in names().iter().filter_map(|name| name.strip_suffix(".case.json")) {
         let flow = flow(&format!("{name}.json"));
         let status = status(&flow, &format!("{name}.case.json"));
-        let picture = svg_in_page(&flow, Some(&status), Words::Chinese);
+        let look = InPage {
+            words: Words::Chinese,
+            ..InPage::default()
+        };
+        let picture = svg_in_page(&flow, Some(&status), &look);
         let found: Vec<&&str> = english.iter().filter(|word| picture.contains(**word)).collect();
         assert!(found.is_empty(), "{name}: {found:?}");
         assert!(picture.contains("完成"), "{name}");
     }
+}
+
+/// A page leads to the steps of its picture, shows the one that is chosen, and has less to draw where there are many.
+#[test]
+fn steps_of_a_picture_in_a_page_lead_somewhere() {
+    let steps = |count: usize| {
+        let steps = (0..count).map(|number| {
+            format!(r#"{{"type": "task", "name": "s{number}", "resourceArn": "http://shop.example/{number}", "timeoutSeconds": 10}}"#)
+        });
+        let steps: Vec<String> = steps.collect();
+        let definition = format!(r#"{{"version": "v1", "type": "flow", "steps": [{}]}}"#, steps.join(","));
+        check(&Source::new("many.flow.json", &definition), &Limits::default())
+            .flow
+            .unwrap()
+    };
+    let link = |step: &str| format!("?of=<{step}>&at=2");
+    let look = InPage {
+        link: Some(&link),
+        chosen: Some("s1"),
+        ..InPage::default()
+    };
+    let few = svg_in_page(&steps(3), None, &look);
+    assert!(few.contains("<a class=\"card at\""), "{few}");
+    assert_eq!(few.matches("</a>").count(), 3);
+    assert!(
+        few.contains(" href=\"?of=&lt;s1&gt;&amp;at=2\">") && few.contains("role=\"group\""),
+        "{few}"
+    );
+    assert!(few.contains("shop.example/1") && few.contains("timeout 10 s"));
+    let small = svg_in_page(&steps(3), None, &InPage { compact: true, ..look });
+    assert!(
+        !small.contains("shop.example") && !small.contains("timeout") && small.contains(">s1<"),
+        "{small}"
+    );
+    let many = svg_in_page(&steps(1_000), None, &InPage::default());
+    assert!(
+        !many.contains("shop.example") && !many.contains("<a "),
+        "{}",
+        many.len()
+    );
+    // Alone, it has all there is to say, and leads nowhere.
+    assert!(svg(&steps(1_000), None).contains("shop.example/999"));
 }

@@ -22,6 +22,7 @@ mod owners;
 mod permits;
 mod pool_limits;
 mod queries;
+mod queue_depths;
 mod queue_thread;
 mod queues;
 mod reasons;
@@ -157,6 +158,7 @@ pub struct Node {
     reads: Arc<Semaphore>,
     counters: Arc<Counters>,
     stats: Stats,
+    queue_depths: queue_depths::QueueDepths,
     schedules: schedules::Schedules,
     bulk: bulk::Bulk,
     queues: QueueHandle,
@@ -288,6 +290,7 @@ impl Node {
             },
         )?;
         let node = Self {
+            queue_depths: queue_depths::QueueDepths::default(),
             store: asked,
             flows,
             flow_puts: Mutex::new(()),

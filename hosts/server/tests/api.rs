@@ -34,6 +34,9 @@ mod console_acts;
 #[path = "api/console_once.rs"]
 mod console_once;
 #[cfg(feature = "console")]
+#[path = "api/console_places.rs"]
+mod console_places;
+#[cfg(feature = "console")]
 #[path = "api/console_views.rs"]
 mod console_views;
 #[path = "api/decisions.rs"]

@@ -221,6 +221,7 @@ fn begin(
         tokio::spawn(node.clone().clear_periodically(days(config.retention.days))),
         tokio::spawn(node.clone().clear_audit_periodically(days(config.audit.days))),
         tokio::spawn(node.clone().keep_stats_periodically()),
+        tokio::spawn(node.clone().watch_queue_depths()),
     ];
     for source in replies {
         tasks.push(tokio::spawn(node.clone().keep_replies(source)));

@@ -61,6 +61,8 @@ impl Browser {
             "--disable-dev-shm-usage",
             "--disable-background-networking",
             "--accept-lang=en",
+            // A name of somebody else that leads to this machine.
+            "--host-resolver-rules=MAP rebound.example 127.0.0.1",
             &format!("--user-data-dir={}", profile.path().display()),
         ];
         let wanted = json!({"capabilities": {"alwaysMatch": {

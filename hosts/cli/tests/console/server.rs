@@ -114,6 +114,9 @@ pub fn flow(name: &str, steps: Value) -> Value {
     json!({"version": "v1", "type": "flow", "name": name, "steps": steps})
 }
 
+/// What a function answers that would like to be more than a text.
+const ODD: &str = r#"{"error": "Odd.Markup", "cause": "\"'><img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>\u202e"}"#;
+
 /// An HTTP function that fails until it is repaired.
 pub struct Function {
     pub at: SocketAddr,
@@ -150,8 +153,10 @@ impl Function {
                     Some("once") => asked > 1,
                     _ => is_well.load(Ordering::SeqCst),
                 };
+                let odd = path.starts_with("/odd");
                 let (status, said) = match is_well {
                     true => ("200 OK", r#"{"parcel": 7}"#),
+                    false if odd => ("422 Unprocessable", ODD),
                     false => (
                         "422 Unprocessable",
                         r#"{"error": "Ship.NoCarrier", "cause": "no carrier on Sunday"}"#,

@@ -7,9 +7,10 @@ use crate::diff::{Line, compared};
 use crate::escape::visible_json;
 use crate::executions::command_of;
 use crate::frame::Frame;
-use crate::read::{count, exact, items, number, pretty, span, text, time};
-use crate::texts::{Texts, with_noun};
+use crate::read::{count, items, number, pretty, span, text, time};
+use crate::texts::with_noun;
 use crate::words::{State, has_ended, state};
+use crate::zone::Reader;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 
@@ -53,6 +54,8 @@ pub(super) struct Inspector {
     /// The attempt that it is compared with.
     pub(super) with: String,
     pub(super) closed: String,
+    /// The time line of the time that it took.
+    pub(super) stretch: String,
     /// The input of a visit that a redrive enters again, and its event.
     pub(super) edit: Option<(u64, String)>,
     /// A command that calls what the attempt called; empty where there is none.
@@ -88,6 +91,10 @@ impl Inspector {
             data: at(chosen).map_or_else(Vec::new, |shown| data(shown, before, t)),
             with: before.map_or_else(String::new, |before| count(before, "attempt")),
             closed: view.without_visit(),
+            stretch: view.within(
+                time(visit, "enteredTime"),
+                Some(time(visit, "endedTime").unwrap_or(now)),
+            ),
             curl: at(chosen).and_then(curl).unwrap_or_default(),
             commands: commands(view.id, visit, !text(parts.log, "text").is_empty()),
             log: last_lines(text(parts.log, "text")),
@@ -151,7 +158,7 @@ fn edited(execution: &Value, visit: &Value) -> Option<(u64, String)> {
 }
 
 impl Try {
-    fn of(tried: &Value, href: String, chosen: bool, now: Timestamp, t: &'static Texts) -> Self {
+    fn of(tried: &Value, href: String, chosen: bool, now: Timestamp, t: Reader) -> Self {
         let status = match text(tried, "status") {
             "open" => "running",
             status => status,
@@ -166,7 +173,7 @@ impl Try {
             cause: text(tried, "cause").to_owned(),
             resource: text(tried, "resource").to_owned(),
             worker: text(tried, "worker").to_owned(),
-            sent: exact(tried, "startedTime"),
+            sent: t.exact(tried, "startedTime"),
             took: span(began, time(tried, "endedTime").or(Some(now))),
             rollback: matches!(tried.get("rollback"), Some(Value::Bool(true))),
         }
@@ -174,7 +181,7 @@ impl Try {
 }
 
 /// The data of an attempt. What the attempt before had otherwise is marked.
-fn data(shown: &Value, before: Option<&Value>, t: &'static Texts) -> Vec<Datum> {
+fn data(shown: &Value, before: Option<&Value>, t: Reader) -> Vec<Datum> {
     let parts = [
         ("input", t.input),
         ("sent", t.sent),

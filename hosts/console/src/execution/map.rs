@@ -4,8 +4,8 @@ use super::ExecutionParts;
 use super::view::View;
 use crate::frame::Frame;
 use crate::read::{items, next, number, text};
-use crate::texts::Texts;
 use crate::words::{State, state};
+use crate::zone::Reader;
 
 /// At most so many cells are drawn, and so many stand in a row.
 const CELLS: usize = 600;
@@ -90,7 +90,7 @@ impl Map {
     }
 }
 
-fn cell(place: usize, per: usize, band: &[u8], view: &View<'_>, t: &'static Texts) -> Cell {
+fn cell(place: usize, per: usize, band: &[u8], view: &View<'_>, t: Reader) -> Cell {
     let first = place * per;
     let worst = ORDER
         .into_iter()

@@ -2,10 +2,11 @@
 
 use super::view::View;
 use crate::frame::Frame;
-use crate::read::{count, exact, items, moment, next, number, path_part, pretty, span, text, time};
-use crate::texts::Texts;
+use crate::read::{count, items, next, number, path_part, pretty, span, text, time};
 use crate::words::{State, has_ended, state, waits};
+use crate::zone::Reader;
 use starbridge_flow::value::Value;
+use std::collections::BTreeMap;
 
 /// So many bytes of an event are shown.
 const EVENT_BYTES: usize = 4 * 1024;
@@ -75,19 +76,21 @@ pub(super) struct Why {
     pub(super) text: String,
     pub(super) then: String,
     pub(super) act: String,
+    /// The list of those that failed alike.
+    pub(super) others: Option<String>,
 }
 
 /// So many steps are named that an execution waits for.
 const NAMED: usize = 5;
 
 /// What the steps of an execution wait for that has not ended.
-fn awaited(steps: &Value, t: &'static Texts) -> Vec<Why> {
+fn awaited(steps: &Value, t: Reader) -> Vec<Why> {
     let waiting = items(steps, "items").iter().filter_map(|step| {
         let waiting = step.get("waitingFor")?;
         let mut then = String::new();
         for (word, value, key) in [(t.since, waiting, "since"), (t.until, step, "waitsUntil")] {
             if time(value, key).is_some() {
-                then.push_str(&format!("{word} {} ", moment(value, key)));
+                then.push_str(&format!("{word} {} ", t.moment(value, key)));
             }
         }
         Some(Why {
@@ -102,13 +105,24 @@ fn awaited(steps: &Value, t: &'static Texts) -> Vec<Why> {
             text: waits(waiting, t),
             then,
             act: String::new(),
+            others: None,
         })
     });
     waiting.take(NAMED).collect()
 }
 
+/// The list of the executions of this flow that ended with the same error in the same step.
+fn alike(execution: &Value) -> String {
+    let pairs = ["flow", "error", "step"].map(|key| (key, text(execution, key)));
+    let pairs = pairs.iter().filter(|(_, value)| !value.is_empty());
+    let query: Vec<String> = pairs
+        .map(|(key, value)| format!("{key}={}", path_part(value)))
+        .collect();
+    format!("/executions?{}", query.join("&"))
+}
+
 /// All that is to be said first.
-pub(super) fn why(execution: &Value, steps: &Value, t: &'static Texts) -> Vec<Why> {
+pub(super) fn why(execution: &Value, steps: &Value, t: Reader) -> Vec<Why> {
     let mut all = Vec::new();
     let error = text(execution, "error");
     if !error.is_empty() {
@@ -120,6 +134,7 @@ pub(super) fn why(execution: &Value, steps: &Value, t: &'static Texts) -> Vec<Wh
             text: text(execution, "cause").to_owned(),
             then: String::new(),
             act: String::new(),
+            others: Some(alike(execution)),
         });
     }
     if let Some(undo) = execution.get("rollback") {
@@ -135,14 +150,15 @@ pub(super) fn why(execution: &Value, steps: &Value, t: &'static Texts) -> Vec<Wh
                 false => format!("{}: {}", t.left_to_undo, left.join(", ")),
             },
             act: String::new(),
+            others: None,
         });
     }
     if let Some(waiting) = execution.get("waitingFor") {
         let reason = text(waiting, "reason");
         let wants = matches!(reason, "broken" | "manual" | "paused");
-        let mut then = format!("{} {}", t.since, moment(waiting, "since"));
+        let mut then = format!("{} {}", t.since, t.moment(waiting, "since"));
         if time(waiting, "until").is_some() {
-            then.push_str(&format!(" {} {}", t.until, moment(waiting, "until")));
+            then.push_str(&format!(" {} {}", t.until, t.moment(waiting, "until")));
         }
         all.push(Why {
             class: if wants { "wants" } else { "note" },
@@ -152,6 +168,7 @@ pub(super) fn why(execution: &Value, steps: &Value, t: &'static Texts) -> Vec<Wh
             text: waits(waiting, t),
             then,
             act: text(waiting, "act").to_owned(),
+            others: None,
         });
     } else if !has_ended(text(execution, "status")) {
         all.extend(awaited(steps, t));
@@ -185,7 +202,8 @@ impl StepRow {
     fn of(item: &Value, view: &View<'_>, frame: &Frame) -> Self {
         let waiting = item.get("waitingFor");
         let child = text(item, "child");
-        let until = time(item, "waitsUntil").map(|_| format!(" ({} {})", frame.t().until, moment(item, "waitsUntil")));
+        let until = time(item, "waitsUntil")
+            .map(|_| format!(" ({} {})", frame.t().until, frame.t().moment(item, "waitsUntil")));
         let says = waiting.map_or_else(|| text(item, "cause").to_owned(), |waiting| waits(waiting, frame.t()));
         let event = number(item, "event").unwrap_or_default();
         Self {
@@ -204,7 +222,7 @@ impl StepRow {
                 .get("rollback")
                 .filter(|_| !text(item, "status").starts_with("roll"))
                 .map(|undo| state(text(undo, "status"), frame.t())),
-            entered: moment(item, "enteredTime"),
+            entered: frame.t().moment(item, "enteredTime"),
             took: span(time(item, "enteredTime"), time(item, "endedTime").or(Some(frame.now))),
         }
     }
@@ -236,14 +254,14 @@ pub(super) struct EventRow {
 }
 
 impl EventRow {
-    pub(super) fn all(page: &Value, view: &View<'_>) -> Vec<Self> {
+    pub(super) fn all(page: &Value, view: &View<'_>, t: Reader) -> Vec<Self> {
         let events = items(page, "items").iter();
-        let mut rows: Vec<Self> = events.map(|event| Self::of(event, view)).collect();
+        let mut rows: Vec<Self> = events.map(|event| Self::of(event, view, t)).collect();
         rows.sort_by_key(|row| row.id);
         rows
     }
 
-    fn of(event: &Value, view: &View<'_>) -> Self {
+    fn of(event: &Value, view: &View<'_>, t: Reader) -> Self {
         let details = event
             .get("detail")
             .and_then(Value::as_object)
@@ -263,7 +281,7 @@ impl EventRow {
             id,
             href: view.at_event(Some(id)),
             chosen: view.at == Some(id),
-            time: exact(event, "time"),
+            time: t.exact(event, "time"),
             kind: text(event, "type").to_owned(),
             step: text(event, "step").to_owned(),
             brief,
@@ -296,7 +314,7 @@ pub(super) fn event_links(
     page: &Value,
     view: &View<'_>,
     (failed, [step, kind]): (bool, [&str; 2]),
-    t: &'static Texts,
+    t: Reader,
 ) -> Vec<(String, &'static str)> {
     let ids = items(page, "items").iter().filter_map(|event| number(event, "id"));
     let first = ids.clone().min().unwrap_or(1);
@@ -332,6 +350,8 @@ pub(super) fn event_links(
 
 /// An execution that it started.
 pub(super) struct ChildRow {
+    /// How many executions are between it and the one of the page.
+    pub(super) depth: usize,
     pub(super) href: String,
     pub(super) name: String,
     pub(super) flow: String,
@@ -342,8 +362,33 @@ pub(super) struct ChildRow {
 }
 
 impl ChildRow {
-    pub(super) fn all(page: &Value, frame: &Frame) -> Vec<Self> {
-        let of = |item: &Value| Self {
+    /// The executions below this one, each after the one that started it.
+    pub(super) fn all(id: &str, page: &Value, frame: &Frame) -> Vec<Self> {
+        let mut below: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for item in items(page, "items") {
+            let parent = item.get("parent").map_or(id, |parent| text(parent, "execution"));
+            below.entry(parent).or_default().push(item);
+        }
+        let mut rows = Vec::new();
+        // INVARIANT: what is taken out of `below` is never put in again.
+        let mut open: Vec<(usize, &Value)> = below
+            .remove(id)
+            .unwrap_or_default()
+            .into_iter()
+            .rev()
+            .map(|item| (0, item))
+            .collect();
+        while let Some((depth, item)) = open.pop() {
+            rows.push(Self::of(item, depth, frame));
+            let children = below.remove(text(item, "id")).unwrap_or_default();
+            open.extend(children.into_iter().rev().map(|child| (depth + 1, child)));
+        }
+        rows
+    }
+
+    fn of(item: &Value, depth: usize, frame: &Frame) -> Self {
+        Self {
+            depth: depth.min(6),
             href: format!("/executions/{}", path_part(text(item, "id"))),
             name: text(item, "name").to_owned(),
             flow: text(item, "flow").to_owned(),
@@ -352,9 +397,8 @@ impl ChildRow {
                 Some(why) => waits(why, frame.t()),
                 None => text(item, "error").to_owned(),
             },
-            started: moment(item, "startedTime"),
+            started: frame.t().moment(item, "startedTime"),
             took: span(time(item, "startedTime"), time(item, "endedTime").or(Some(frame.now))),
-        };
-        items(page, "items").iter().map(of).collect()
+        }
     }
 }

@@ -4,8 +4,8 @@
 use super::parts::path;
 use super::view::View;
 use crate::read::{duration, is_set, items, number, span, text, time};
-use crate::texts::Texts;
 use crate::words::{State, state};
+use crate::zone::Reader;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 
@@ -20,6 +20,36 @@ const TIMES: i64 = 4;
 const LEAST: i64 = 1_500;
 /// At most so many stretches are squeezed.
 const MOST: usize = 6;
+/// At most so many times stand on the line, and they are so far apart.
+const TICKS: i64 = 6;
+const APART: i64 = 120;
+/// The distances between them, in milliseconds.
+const STEPS: [i64; 24] = [
+    1,
+    2,
+    5,
+    10,
+    20,
+    50,
+    100,
+    200,
+    500,
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    30_000,
+    60_000,
+    300_000,
+    600_000,
+    1_800_000,
+    3_600_000,
+    10_800_000,
+    21_600_000,
+    43_200_000,
+    86_400_000,
+    604_800_000,
+];
 
 /// A stretch of time on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +122,55 @@ impl Scale {
         piece.x + piece.width.saturating_mul(into) / (piece.to - piece.from).max(1)
     }
 
+    /// The times between which the line is even, each with its place. Those of a squeezed stretch stand closer together.
+    fn corners(&self) -> Vec<(i64, i64)> {
+        let mut corners: Vec<(i64, i64)> = Vec::new();
+        let (first, last) = (self.0.first(), self.0.last());
+        corners.extend(first.map(|first| (first.x, first.from)));
+        for piece in self.0.iter().filter(|piece| piece.squeezed) {
+            corners.extend([(piece.x, piece.from), (piece.x + piece.width, piece.to)]);
+        }
+        corners.extend(last.map(|last| (last.x + last.width, last.to)));
+        corners.dedup();
+        corners
+    }
+
+    /// Times that stand on the line, by clocks that are so far from UTC: some five, at even distances where nothing is squeezed.
+    fn ticks(&self, ahead: i64) -> (i64, Vec<(i64, i64)>) {
+        let whole: i64 = self
+            .0
+            .iter()
+            .filter(|piece| !piece.squeezed)
+            .map(|piece| piece.to - piece.from)
+            .sum();
+        let every = STEPS
+            .into_iter()
+            .find(|step| whole / step <= TICKS)
+            .unwrap_or(whole / TICKS + 1);
+        let mut ticks: Vec<(i64, i64)> = Vec::new();
+        let corners = self.corners();
+        // What stands on the line has room for its words, and so has the length of a squeezed stretch.
+        let mut free = 0;
+        for (one, next) in corners.iter().zip(corners.iter().skip(1)) {
+            let stretch = (one.1, next.1);
+            let is_squeezed = |piece: &Piece| piece.squeezed && (piece.from, piece.to) == stretch;
+            if self.0.iter().any(is_squeezed) {
+                free = one.0 + APART;
+                continue;
+            }
+            let first = (one.1 + ahead + every - 1).div_euclid(every);
+            let times = (first..).map(|number| number * every - ahead);
+            for time in times.take_while(|time| *time <= next.1) {
+                let x = self.x(Timestamp(time));
+                if (free..=next.0 - APART).contains(&x) {
+                    ticks.push((x, time));
+                    free = x + APART;
+                }
+            }
+        }
+        (every, ticks)
+    }
+
     /// The stretches that are squeezed: where, and how long they are.
     fn squeezed(&self) -> Vec<(i64, i64, String)> {
         let squeezed = self.0.iter().filter(|piece| piece.squeezed);
@@ -137,12 +216,20 @@ pub(super) struct Timeline {
     pub(super) lanes: Vec<Lane>,
     pub(super) squeezed: Vec<(i64, i64, String)>,
     pub(super) more: Option<String>,
+    /// Times on the line: where each stands, in hundredths of its width, and what it says.
+    pub(super) ticks: Vec<(String, String)>,
+    /// The lines under them.
+    pub(super) grid: String,
+    /// Where times stand, for a script with which a stretch is chosen: `place:time`, with spaces between.
+    pub(super) corners: String,
+    /// The way back to all of it, where a part is shown.
+    pub(super) whole: Option<String>,
     /// What the bars mean, of those that are there.
     pub(super) legend: Vec<(&'static str, &'static str)>,
 }
 
 /// What bars mean.
-fn legend(lanes: &[Lane], t: &'static Texts) -> Vec<(&'static str, &'static str)> {
+fn legend(lanes: &[Lane], t: Reader) -> Vec<(&'static str, &'static str)> {
     let all = [
         ("b-ok", t.succeeded),
         ("b-run", t.running),
@@ -160,7 +247,7 @@ fn legend(lanes: &[Lane], t: &'static Texts) -> Vec<(&'static str, &'static str)
 }
 
 impl Timeline {
-    pub(super) fn of(line: &Value, view: &View<'_>, now: Timestamp, t: &'static Texts) -> Self {
+    pub(super) fn of(line: &Value, view: &View<'_>, now: Timestamp, t: Reader) -> Self {
         let lanes = items(line, "items");
         let now = time(line, "to").unwrap_or(now);
         let mut times = vec![now.0];
@@ -175,13 +262,43 @@ impl Timeline {
         if lanes.is_empty() {
             times.clear();
         }
+        // Of a stretch, what was before and after is not on the line.
+        let within = |at: i64| {
+            let after = view.from.map_or(at, |from| at.max(from.0));
+            view.to.map_or(after, |to| after.min(to.0))
+        };
+        times.iter_mut().for_each(|at| *at = within(*at));
+        times.extend(
+            view.from
+                .or(view.to)
+                .into_iter()
+                .flat_map(|_| [view.from, view.to])
+                .flatten()
+                .map(|at| at.0),
+        );
         let scale = Scale::of(times);
         let whole = (time(line, "from").unwrap_or(now), now);
+        let (every, ticks) = scale.ticks(t.clocks.ahead(whole.0));
+        let form = if every < 1_000 {
+            "%H:%M:%S%.3f"
+        } else if every < 60_000 {
+            "%H:%M:%S"
+        } else if every < 86_400_000 {
+            "%m-%d %H:%M"
+        } else {
+            "%m-%d"
+        };
+        let part = |(x, at): &(i64, i64)| (format!("{}.{}", x / 10, x % 10), t.clocks.written(Timestamp(*at), form));
+        let corners = scale.corners().into_iter().map(|(x, at)| format!("{x}:{at}"));
         let lanes: Vec<Lane> = lanes
             .iter()
             .map(|lane| Lane::of(lane, view, &scale, whole, t))
             .collect();
         Self {
+            ticks: ticks.iter().map(part).collect(),
+            grid: ticks.iter().map(|(x, _)| format!("M{x} 0V16")).collect(),
+            corners: corners.collect::<Vec<_>>().join(" "),
+            whole: view.from.or(view.to).map(|_| view.within(None, None)),
             legend: legend(&lanes, t),
             lanes,
             squeezed: scale.squeezed(),
@@ -191,7 +308,7 @@ impl Timeline {
 }
 
 impl Lane {
-    fn of(lane: &Value, view: &View<'_>, scale: &Scale, whole: (Timestamp, Timestamp), t: &'static Texts) -> Self {
+    fn of(lane: &Value, view: &View<'_>, scale: &Scale, whole: (Timestamp, Timestamp), t: Reader) -> Self {
         let now = whole.1;
         let begin = time(lane, "enteredTime");
         let end = time(lane, "endedTime").or(Some(now));
@@ -264,7 +381,7 @@ fn bar(scale: &Scale, (from, to): (Timestamp, Timestamp), class: &'static str, h
 }
 
 /// The bars of an attempt or a pause. The height speaks, too: what failed is tall, what waits is thin.
-fn of_span(part: &Value, scale: &Scale, now: Timestamp, t: &'static Texts) -> Vec<Bar> {
+fn of_span(part: &Value, scale: &Scale, now: Timestamp, t: Reader) -> Vec<Bar> {
     let from = time(part, "startedTime").unwrap_or(now);
     let to = time(part, "endedTime").unwrap_or(now).max(from);
     let took = span(Some(from), Some(to));
@@ -348,6 +465,12 @@ mod tests {
     fn long_pauses_are_squeezed_and_say_how_long_they_are() {
         let hours = 2 * 3_600_000;
         let scale = Scale::of(vec![0, 300, 300 + hours, 800 + hours]);
+        // Between these the line is even, so a place on it is a time.
+        let corners = scale.corners();
+        assert_eq!(corners.len(), 4, "{corners:?}");
+        assert_eq!((corners[0], corners[3]), ((0, 0), (WIDTH, 800 + hours)));
+        assert_eq!((corners[1].1, corners[2].1), (300, 300 + hours));
+        assert_eq!(corners[2].0 - corners[1].0, SQUEEZED);
         assert_eq!(scale.squeezed().len(), 1);
         assert_eq!(scale.squeezed()[0].2, "2 h 0 min");
         // What is left has the rest of the line.
@@ -356,6 +479,20 @@ mod tests {
         // One stretch alone, and stretches alike, are shown as they are.
         assert!(Scale::of(vec![0, hours]).squeezed().is_empty());
         assert!(Scale::of(vec![0, hours, 2 * hours]).squeezed().is_empty());
+    }
+
+    #[test]
+    fn times_on_the_line_are_round_by_the_clocks_of_the_reader() {
+        let scale = Scale::of(vec![1_300, 11_700]);
+        let (every, ticks) = scale.ticks(0);
+        assert_eq!(every, 2_000);
+        let times: Vec<i64> = ticks.iter().map(|(_, time)| *time).collect();
+        assert_eq!(times, [2_000, 4_000, 6_000, 8_000, 10_000]);
+        assert_eq!(ticks[0].0, 67);
+        // A day begins when the clocks say so.
+        let day = 86_400_000;
+        let (every, ticks) = Scale::of(vec![0, 4 * day]).ticks(8 * 3_600_000);
+        assert_eq!((every, ticks[0].1), (day, day - 8 * 3_600_000));
     }
 
     #[test]

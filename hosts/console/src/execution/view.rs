@@ -1,7 +1,8 @@
 //! Which part of an execution is looked at: it stands in the address, so that a link leads there.
 
 use crate::read::path_part;
-use crate::texts::Texts;
+use crate::zone::Reader;
+use starbridge_flow::time::Timestamp;
 
 /// The tabs, in order.
 pub const TABS: [&str; 7] = ["timeline", "steps", "events", "data", "children", "definition", "raw"];
@@ -19,6 +20,10 @@ pub struct View<'a> {
     pub visit: Option<u64>,
     /// The attempt of it, from 1.
     pub attempt: Option<usize>,
+    /// Where the part of the time line begins that is shown; nothing: at the beginning.
+    pub from: Option<Timestamp>,
+    /// Where it ends; nothing: at the end.
+    pub to: Option<Timestamp>,
 }
 
 impl View<'_> {
@@ -30,6 +35,9 @@ impl View<'_> {
         parts.extend(self.at.map(|at| format!("at={at}")));
         parts.extend(self.visit.map(|visit| format!("visit={visit}")));
         parts.extend(self.attempt.map(|attempt| format!("attempt={attempt}")));
+        for (key, time) in [("from", self.from), ("to", self.to)] {
+            parts.extend(time.map(|time| format!("{key}={}", path_part(&time.to_string()))));
+        }
         match parts.is_empty() {
             true => format!("/executions/{}", path_part(self.id)),
             false => format!("/executions/{}?{}", path_part(self.id), parts.join("&")),
@@ -81,8 +89,14 @@ impl View<'_> {
         .href()
     }
 
+    /// The time line of this stretch.
+    pub(super) fn within(&self, from: Option<Timestamp>, to: Option<Timestamp>) -> String {
+        let tab = TABS[0];
+        Self { tab, from, to, ..*self }.href()
+    }
+
     /// The tabs: the address of each, its word, and whether it is open.
-    pub(super) fn tabs(&self, t: &'static Texts) -> Vec<(String, &'static str, bool)> {
+    pub(super) fn tabs(&self, t: Reader) -> Vec<(String, &'static str, bool)> {
         let words = [t.timeline, t.steps, t.events, t.data, t.children, t.definition, t.raw];
         let tabs = TABS.into_iter().zip(words);
         tabs.map(|(tab, word)| (View { tab, ..*self }.href(), word, tab == self.tab))

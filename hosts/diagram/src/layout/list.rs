@@ -140,6 +140,16 @@ impl Drawing<'_> {
     pub(super) fn face(&self, id: StepId, step: &Step, shape: Shape, rows: Rows) -> (Face, Vec<(i32, Exit)>) {
         let marks = self.status.map(|status| status.marks(id));
         let icon = Icon::of(&step.kind);
+        let face = Face {
+            icon: Some(icon),
+            status: marks.as_ref().map(|marks| marks.status),
+            taken: marks.as_ref().is_some_and(|marks| marks.visits > 0),
+            marks: rows.marks,
+            ..Face::plain(shape)
+        };
+        if self.compact {
+            return (face, rows.exits);
+        }
         let mut tip = vec![format!("{} {}", icon.word(), clean(&step.name))];
         if let StepKind::Task(task) = &step.kind {
             tip.push(labels::whole_resource(&task.call.resource));
@@ -152,27 +162,21 @@ impl Drawing<'_> {
             tip.push(errors + &target);
         }
         tip.extend(marks.as_ref().map(|marks| marks.words_in(self.words)));
-        let face = Face {
-            icon: Some(icon),
-            status: marks.as_ref().map(|marks| marks.status),
-            taken: marks.is_some_and(|marks| marks.visits > 0),
-            marks: rows.marks,
-            tip,
-            ..Face::plain(shape)
-        };
-        (face, rows.exits)
+        (Face { tip, ..face }, rows.exits)
     }
 
     /// The rows of a step's card, or of the head of its composite.
     pub(super) fn rows(&self, id: StepId, step: &Step) -> Vec<Row> {
         let mut rows = vec![Row::Name(Some(Icon::of(&step.kind)), clean(&step.name))];
-        rows.extend(labels::details(step, self.words).into_iter().map(|detail| {
-            let font = if detail.code { Font::Mono } else { Font::Small };
-            Row::Line(font, detail.text, 1)
-        }));
-        let badges = labels::badges(step, self.words);
-        if !badges.is_empty() {
-            rows.push(Row::Badges(badges));
+        if !self.compact {
+            rows.extend(labels::details(step, self.words).into_iter().map(|detail| {
+                let font = if detail.code { Font::Mono } else { Font::Small };
+                Row::Line(font, detail.text, 1)
+            }));
+            let badges = labels::badges(step, self.words);
+            if !badges.is_empty() {
+                rows.push(Row::Badges(badges));
+            }
         }
         if let Some(status) = self.status {
             let marks = status.marks(id);

@@ -27,7 +27,7 @@ fn layouts() -> impl Iterator<Item = (String, Layout)> {
         let flow = flow(seed, steps);
         (
             format!("seed {seed}, {steps} steps"),
-            layout(&flow, None, Words::English),
+            layout(&flow, None, Words::English, false),
         )
     })
 }
@@ -194,7 +194,10 @@ fn crosses(rect: Rect, stretch: Rect) -> bool {
 fn the_same_flow_gives_the_same_picture() {
     for seed in 0..20 {
         let (one, two) = (flow(seed, 40), flow(seed, 40));
-        assert_eq!(layout(&one, None, Words::English), layout(&two, None, Words::English));
+        assert_eq!(
+            layout(&one, None, Words::English, false),
+            layout(&two, None, Words::English, false)
+        );
         assert_eq!(crate::svg(&one, None), crate::svg(&two, None));
     }
 }
@@ -215,7 +218,7 @@ fn ways_run_close_to_the_boxes_they_pass() {
         task("mend", ""),
     );
     let checked = check(&Source::new("flow.json", text), &Limits::default());
-    let layout = layout(&checked.flow.unwrap(), None, Words::English);
+    let layout = layout(&checked.flow.unwrap(), None, Words::English, false);
     let catch = layout.lines.iter().find(|line| line.kind == LineKind::Catch).unwrap();
     let furthest = catch.points.iter().map(|(x, _)| *x).max().unwrap();
     let card = Rect::right(

@@ -79,7 +79,7 @@ impl Legend {
         self.height
     }
 
-    pub(super) fn draw(&self, drawing: &mut Drawing, (x, y): (i32, i32)) {
+    pub(super) fn draw(&self, drawing: &mut Drawing<'_>, (x, y): (i32, i32)) {
         for (dx, dy, entry) in &self.entries {
             let (x, y) = (x + dx, y + dy + ROW / 2 - 2);
             match entry {

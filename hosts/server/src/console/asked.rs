@@ -1,7 +1,9 @@
 //! The parameters of pages.
 
 use super::answer::Refusal;
+use super::page::ZONE_OF_LINK;
 use axum::extract::Query;
+use starbridge_console::Zone;
 use starbridge_node::problem::{Problem, quoted};
 
 /// The parameters of a page, as its address has them.
@@ -15,7 +17,12 @@ pub struct Asked {
 impl Asked {
     /// Refuses what the page does not know.
     pub fn of(given: Parameters, known: &[&str]) -> Result<Self, Refusal> {
-        let given: Vec<_> = given.0.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        let mut given: Vec<_> = given.0.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        let unknown = |(key, zone): &&(String, String)| key == ZONE_OF_LINK && Zone::parse(zone).is_none();
+        if let Some((_, zone)) = given.iter().find(unknown) {
+            return Err(no_zone(zone).into());
+        }
+        given.retain(|(key, _)| key != ZONE_OF_LINK);
         match given.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             None => Ok(Self { given }),
             Some((key, _)) => {
@@ -42,4 +49,13 @@ impl Asked {
         let given = given.map(|(key, value)| (key.as_str(), value.as_str()));
         given.chain(more.iter().copied()).collect()
     }
+}
+
+/// What is said of a time zone that there is not.
+pub fn no_zone(name: &str) -> Problem {
+    let detail = format!(
+        "there is no time zone {}: write `UTC`, or a name as `Asia/Shanghai`",
+        quoted(name)
+    );
+    Problem::bad(detail)
 }

@@ -6,17 +6,21 @@ use super::once::Claim;
 use super::session::{Visitor, cookie};
 use crate::App;
 use crate::scope::Scope;
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use starbridge_console::{Frame, Language, Theme};
+use starbridge_console::{Frame, Language, Theme, Zone};
 use starbridge_node::node::Operator;
 use std::convert::Infallible;
 
 /// The cookies of what a visitor chose.
 pub const LANGUAGE: &str = "starbridge-language";
 pub const THEME: &str = "starbridge-theme";
+pub const ZONE: &str = "starbridge-zone";
+
+/// The parameter that all pages have: a link that was copied names the zone of whoever sent it.
+pub const ZONE_OF_LINK: &str = "zone";
 
 /// A request for a page.
 pub struct Page {
@@ -73,12 +77,16 @@ pub fn frame(app: &App, visitor: &Visitor, headers: &HeaderMap, uri: &Uri) -> Fr
         .get(header::ACCEPT_LANGUAGE)
         .and_then(|value| value.to_str().ok());
     let chosen = cookie(headers, LANGUAGE).and_then(Language::parse);
-    let here = uri.path_and_query().map_or("/", |here| here.as_str());
+    let (here, sent) = without_zone(uri);
+    let of_link = sent.as_deref().and_then(Zone::parse);
+    let own = cookie(headers, ZONE).and_then(Zone::parse).unwrap_or_default();
     let sessions = app.sessions.as_ref();
     Frame {
         language: chosen.unwrap_or_else(|| Language::of_browser(accepted.unwrap_or_default())),
         theme: cookie(headers, THEME).and_then(Theme::parse).unwrap_or_default(),
-        here: if is_local(here) { here } else { "/" }.to_owned(),
+        zone: of_link.unwrap_or(own),
+        zone_of_link: of_link.is_some_and(|zone| zone != own),
+        here: if is_local(&here) { here } else { "/".to_owned() },
         who: visitor.name().map(ToString::to_string),
         scopes: SCOPES
             .into_iter()
@@ -88,4 +96,23 @@ pub fn frame(app: &App, visitor: &Visitor, headers: &HeaderMap, uri: &Uri) -> Fr
         forgery: sessions.map(|sessions| sessions.forgery(visitor)).unwrap_or_default(),
         now: app.node.now(),
     }
+}
+
+/// The address of a page without the zone that a link names, and that zone.
+fn without_zone(uri: &Uri) -> (String, Option<String>) {
+    let query = uri.query().unwrap_or_default();
+    let is_zone = |part: &&str| part.split('=').next() == Some(ZONE_OF_LINK);
+    let parts = query.split('&').filter(|part| !part.is_empty());
+    let zone = parts.clone().any(|part| is_zone(&part)).then(|| {
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
+        let pairs = pairs.map(|pairs| pairs.0).unwrap_or_default();
+        let zone = pairs.into_iter().find(|(key, _)| key == ZONE_OF_LINK);
+        zone.map_or_else(String::new, |(_, zone)| zone)
+    });
+    let others: Vec<&str> = parts.filter(|part| !is_zone(part)).collect();
+    let here = match others.is_empty() {
+        true => uri.path().to_owned(),
+        false => format!("{}?{}", uri.path(), others.join("&")),
+    };
+    (here, zone)
 }

@@ -5,7 +5,7 @@ use super::asked::{Asked, Parameters};
 use super::compress::takes_gzip;
 use super::inspected::inspected;
 use super::page::Page;
-use super::questions::{Waiting, waiting};
+use super::questions::waiting;
 use crate::App;
 use crate::answers::aside;
 use axum::body::Bytes;
@@ -14,9 +14,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_console::{
     ExecutionParts, FILTERS, FlowParts, Language, ListParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View,
-    address_of, asset,
+    address_of, asset, path_part,
 };
-use starbridge_diagram::{Words, svg_in_page};
+use starbridge_diagram::{InPage, Words, svg_in_page};
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
 use starbridge_node::node::{Node, filter_pairs};
@@ -63,7 +64,7 @@ pub async fn overview(page: Page) -> Response {
 /// `GET /executions`
 pub async fn executions(page: Page, query: Parameters) -> Response {
     let known: Vec<&str> = FILTERS.into_iter().chain(["cursor", "view", "done"]).collect();
-    let asked = match Asked::of(query, &known) {
+    let mut asked = match Asked::of(query, &known) {
         Ok(asked) => asked,
         Err(refusal) => return page.answer(Err(refusal)),
     };
@@ -71,8 +72,24 @@ pub async fn executions(page: Page, query: Parameters) -> Response {
         let view = page.ask.get("/v1/views/{name}", &[view], &[]).await;
         return page.lead(view.map(|view| address_of(&filter_of(&view))));
     }
+    by_clocks(&page, &mut asked);
     let made = listed(&page, &asked).await;
     page.answer(made)
+}
+
+/// The filters that are times.
+const TIMES: [&str; 4] = ["from", "to", "endedFrom", "endedTo"];
+
+/// Times of a filter as the API takes them: whoever writes one by hand means the clocks of the page.
+fn by_clocks(page: &Page, asked: &mut Asked) {
+    for (key, value) in &mut asked.given {
+        if TIMES.contains(&key.as_str())
+            && Timestamp::parse(value).is_none()
+            && let Some(time) = page.frame.zone.read(value)
+        {
+            *value = time.to_string();
+        }
+    }
 }
 
 async fn listed(page: &Page, asked: &Asked) -> Result<String, Refusal> {
@@ -112,7 +129,8 @@ pub async fn execution(page: Page, Path(id): Path<String>, query: Parameters) ->
 
 /// What an execution's page knows of in its address.
 const PLACES: &[&str] = &[
-    "tab", "at", "visit", "attempt", "lanes", "steps", "events", "failed", "step", "type", "item", "items", "done",
+    "tab", "at", "visit", "of", "attempt", "from", "to", "lanes", "steps", "events", "failed", "step", "type", "when",
+    "item", "items", "done",
 ];
 
 /// A number in the address of a page.
@@ -121,6 +139,15 @@ fn counted<T: FromStr>(asked: &Asked, key: &str, what: &str) -> Result<Option<T>
         None => Ok(None),
         Some(Ok(number)) => Ok(Some(number)),
         Some(Err(_)) => Err(Problem::bad(format!("`{key}` must be {what}")).into()),
+    }
+}
+
+/// A time in the address of a page.
+fn time(asked: &Asked, key: &str) -> Result<Option<Timestamp>, Refusal> {
+    match asked.get(key).map(Timestamp::parse) {
+        None => Ok(None),
+        Some(Some(time)) => Ok(Some(time)),
+        Some(None) => Err(Problem::bad(format!("`{key}` must be a time, as `2026-01-31T12:00:00Z`")).into()),
     }
 }
 
@@ -138,70 +165,109 @@ fn view<'a>(asked: &'a Asked, id: &'a str) -> Result<View<'a>, Refusal> {
         at: counted::<NonZero<u64>>(asked, "at", event)?.map(NonZero::get),
         visit: counted(asked, "visit", event)?,
         attempt: counted(asked, "attempt", "a number")?,
+        from: time(asked, "from")?,
+        to: time(asked, "to")?,
     })
+}
+
+/// What the open tab shows. What it does not show is null.
+#[derive(Default)]
+struct Open {
+    timeline: Value,
+    steps: Value,
+    events: Value,
+    children: Value,
+}
+
+impl Open {
+    async fn of(page: &Page, view: &View<'_>, asked: &Asked, execution: &Value, failed: bool) -> Result<Self, Refusal> {
+        let at = view.at.map(|at| ("at", at.to_string()));
+        let get = async |route: &'static str, query: Vec<(&'static str, String)>| {
+            let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
+            page.ask.get(route, &[view.id], &query).await
+        };
+        let cursor = |key: &str| ("cursor", asked.get(key).unwrap_or("0").to_owned());
+        let mut open = Self::default();
+        match view.tab {
+            "timeline" => {
+                let stretch = [("from", view.from), ("to", view.to)];
+                let stretch = stretch
+                    .into_iter()
+                    .filter_map(|(key, time)| Some((key, time?.to_string())));
+                let query = [("lanes", STEPS.to_owned()), cursor("lanes")];
+                let query = query.into_iter().chain(stretch).chain(at).collect();
+                open.timeline = get("/v1/executions/{id}/timeline", query).await?;
+            }
+            "steps" => {
+                let query = [("limit", STEPS.to_owned()), cursor("steps")];
+                let query = query.into_iter().chain(at).collect();
+                open.steps = get("/v1/executions/{id}/steps", query).await?;
+            }
+            "events" | "raw" => {
+                let query = of_events(page, asked, view, failed)?;
+                open.events = get("/v1/executions/{id}/history", query).await?;
+            }
+            "children" => {
+                open.children = below(page, view.id, execution).await?;
+            }
+            _ => {}
+        }
+        Ok(open)
+    }
+}
+
+/// All executions below one; only its own children, where the family is large.
+async fn below(page: &Page, id: &str, execution: &Value) -> Result<Value, Refusal> {
+    let root = execution.get("root").and_then(Value::as_str).unwrap_or(id);
+    let family = [("root", root), ("limit", STEPS)];
+    let family = page.ask.get("/v1/executions", &[], &family).await?;
+    if matches!(family.get("next"), None | Some(Value::Null)) {
+        return Ok(family);
+    }
+    let own = [("parent", id), ("limit", STEPS)];
+    page.ask.get("/v1/executions", &[], &own).await
 }
 
 async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refusal> {
     let asked = Asked::of(query, PLACES)?;
-    let ask = &page.ask;
-    let view = view(&asked, id)?;
+    let mut view = view(&asked, id)?;
+    if let Some(step) = asked.get("of").filter(|_| view.visit.is_none()) {
+        view.visit = visit_of(page, &view, step).await?;
+    }
+    let view = view;
     let execution = described(page, id, view.tab == "data").await?;
-    let at = view.at.map(|at| at.to_string());
-    let with_at = |mut query: Vec<(&'static str, String)>| {
-        query.extend(at.clone().map(|at| ("at", at)));
-        query
-    };
-    let get = async |route: &'static str, query: Vec<(&'static str, String)>| {
-        let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
-        ask.get(route, &[id], &query).await
-    };
-    let cursor = |key: &str| ("cursor", asked.get(key).unwrap_or("0").to_owned());
-    let only = |tab: &str| view.tab == tab;
-    let (mut timeline, mut steps, mut events, mut children) = (Value::Null, Value::Null, Value::Null, Value::Null);
-    if only("timeline") {
-        let query = vec![("lanes", STEPS.to_owned()), cursor("lanes")];
-        timeline = get("/v1/executions/{id}/timeline", with_at(query)).await?;
-    }
-    if only("steps") {
-        let query = vec![("limit", STEPS.to_owned()), cursor("steps")];
-        steps = get("/v1/executions/{id}/steps", with_at(query)).await?;
-    }
     let failed = asked.get("failed") == Some("true");
-    if only("events") || only("raw") {
-        events = get("/v1/executions/{id}/history", of_events(&asked, &view, failed)).await?;
-    }
-    if only("children") {
-        let query = [("parent", id), ("limit", EVENTS)];
-        children = ask.get("/v1/executions", &[], &query).await?;
-    }
+    let open = Open::of(page, &view, &asked, &execution, failed).await?;
     let inspected = inspected(page, &view, &asked, &execution).await?;
     let ended = execution.get("endedTime").is_some();
-    let Waiting { open, manual, awaiting } = waiting(page, id, &execution, ended).await?;
+    let waits = waiting(page, id, &execution, ended).await?;
     let of = id.to_owned();
     let (app, at, words) = (page.app.clone(), view.at, words(page));
-    let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at, words));
+    let chosen = inspected.visit.get("step").and_then(Value::as_str).map(str::to_owned);
+    let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at, (words, chosen)));
     let (graph, definition, end) = drawing.await??;
     let parts = ExecutionParts {
         view,
         end,
         execution: &execution,
-        timeline: &timeline,
-        steps: &steps,
-        events: &events,
+        timeline: &open.timeline,
+        steps: &open.steps,
+        events: &open.events,
         failed_only: failed,
         event_filter: [
             asked.get("step").unwrap_or_default(),
             asked.get("type").unwrap_or_default(),
         ],
+        events_when: asked.get("when").unwrap_or_default(),
         visit: &inspected.visit,
         iterations: &inspected.iterations,
         log: &inspected.log,
         source: &inspected.source,
         items_only: asked.get("items").unwrap_or_default(),
-        children: &children,
-        open: &open,
-        manual: &manual,
-        awaiting: &awaiting,
+        children: &open.children,
+        open: &waits.open,
+        manual: &waits.manual,
+        awaiting: &waits.awaiting,
         definition: &definition,
         graph: &graph,
         done: asked.get("done").unwrap_or_default(),
@@ -209,8 +275,26 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
     Ok(starbridge_console::execution(&page.frame, &parts))
 }
 
+/// The visit that is shown for a step of the graph: the last, or the last that failed.
+async fn visit_of(page: &Page, view: &View<'_>, step: &str) -> Result<Option<u64>, Refusal> {
+    let at = view.at.map(|at| at.to_string());
+    let mut query = vec![("step", step), ("limit", STEPS)];
+    query.extend(at.as_deref().map(|at| ("at", at)));
+    let rows = page.ask.get("/v1/executions/{id}/steps", &[view.id], &query).await?;
+    let rows = rows.get("items").and_then(Value::as_array);
+    let rows = rows.map_or(&[][..], |rows| rows.values());
+    let failed = |row: &&Value| row.get("status").and_then(Value::as_str) == Some("failed");
+    let row = rows.iter().rfind(failed).or_else(|| rows.last());
+    Ok(row.and_then(|row| row.get("event")?.as_number()?.as_u64()))
+}
+
 /// Which events are asked for: the latest, unless a place is named.
-fn of_events(asked: &Asked, view: &View<'_>, failed: bool) -> Vec<(&'static str, String)> {
+fn of_events(
+    page: &Page,
+    asked: &Asked,
+    view: &View<'_>,
+    failed: bool,
+) -> Result<Vec<(&'static str, String)>, Refusal> {
     let mut query = vec![("limit", EVENTS.to_owned())];
     if failed {
         query.push(("failed", "true".to_owned()));
@@ -221,13 +305,20 @@ fn of_events(asked: &Asked, view: &View<'_>, failed: bool) -> Vec<(&'static str,
         some.into_iter()
             .filter_map(|(key, value)| Some((key, value?.to_owned()))),
     );
+    let when = asked.get("when").map(|when| {
+        let time = Timestamp::parse(when).or_else(|| page.frame.zone.read(when));
+        time.ok_or_else(|| Problem::bad("`when` must be a time, as `2026-01-31 12:00:00`"))
+    });
+    let when = when.transpose()?;
+    let is_filtered = is_filtered || when.is_some();
+    query.extend(when.map(|when| ("at", when.to_string())));
     let around = view.at.map(|at| at.saturating_sub(AROUND).max(1).to_string());
     match asked.get("events").map(str::to_owned).or(around) {
         Some(from) => query.push(("from", from)),
         None if is_filtered => {}
         None => query.push(("order", "desc".to_owned())),
     }
-    query
+    Ok(query)
 }
 
 /// An execution, with its data if they are wanted and not too many.
@@ -260,7 +351,13 @@ fn words(page: &Page) -> Words {
 
 /// The picture of an execution after an event, its definition, and the number of its last event. A long history has no
 /// picture.
-fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>, words: Words) -> Result<(String, Value, u64), Problem> {
+fn drawn(
+    app: &App,
+    node: &Node,
+    id: &str,
+    at: Option<u64>,
+    (words, chosen): (Words, Option<String>),
+) -> Result<(String, Value, u64), Problem> {
     let last = node.last_event(id)?;
     let folded = match at.unwrap_or(last.0) {
         0..=DRAWN_EVENTS => Some(app.folds.get(node, id, at.map(EventId))?),
@@ -268,7 +365,15 @@ fn drawn(app: &App, node: &Node, id: &str, at: Option<u64>, words: Words) -> Res
     };
     let graph = folded.as_ref().map(|folded| {
         let status = folded.fold.marks.clone().finish();
-        svg_in_page(&folded.flow, Some(&status), words)
+        let here = at.map_or_else(String::new, |at| format!("&at={at}"));
+        let link = |step: &str| format!("?of={}{here}#visit", path_part(step));
+        let look = InPage {
+            words,
+            link: Some(&link),
+            chosen: chosen.as_deref(),
+            ..InPage::default()
+        };
+        svg_in_page(&folded.flow, Some(&status), &look)
     });
     let flow = match folded {
         Some(folded) => folded.flow,
@@ -312,7 +417,13 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
             .and_then(serde_json::Number::as_u64);
         let running = page.app.node.flows().running(&name, number.unwrap_or_default());
         let graph = running
-            .map(|flow| svg_in_page(&flow, None, words(&page)))
+            .map(|flow| {
+                let look = InPage {
+                    words: words(&page),
+                    ..InPage::default()
+                };
+                svg_in_page(&flow, None, &look)
+            })
             .unwrap_or_default();
         let parts = FlowParts {
             flow: &flow,
@@ -353,6 +464,30 @@ pub async fn queue(page: Page, Path(name): Path<String>, query: Parameters) -> R
             done: asked.get("done").unwrap_or_default(),
         };
         Ok(starbridge_console::queue(&page.frame, &parts))
+    };
+    let made: Result<String, Refusal> = made.await;
+    page.answer(made)
+}
+
+/// So many holders of a key are shown.
+const HOLDERS: usize = 50;
+
+/// `GET /keys/{pool}/{key}`
+pub async fn key(page: Page, Path((pool, key)): Path<(String, String)>) -> Response {
+    let made = async {
+        let key = page.ask.get("/v1/keys/{pool}/{key}", &[&pool, &key], &[]).await?;
+        let ids = key.get("holders").and_then(Value::as_array);
+        let mut holders = Vec::new();
+        for id in ids.map_or(&[][..], |ids| ids.values()).iter().take(HOLDERS) {
+            let id = id.as_str().unwrap_or_default();
+            let without = [("data", "none")];
+            match page.ask.get("/v1/executions/{id}", &[id], &without).await {
+                Ok(holder) => holders.push(holder),
+                Err(gone) if gone.code == "NoSuchExecution" => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Ok(starbridge_console::key(&page.frame, &key, &holders))
     };
     let made: Result<String, Refusal> = made.await;
     page.answer(made)

@@ -65,6 +65,7 @@ pub const ROUTES: &[Route] = &[
     page("/queues", READ, "The queues", || get(pages::queues)),
     page("/queues/{queue}", READ, "A queue", || get(pages::queue)),
     page("/keys", READ, "The concurrency keys", || get(pages::keys)),
+    page("/keys/{pool}/{key}", READ, "Who holds a key", || get(pages::key)),
     page("/schedules", READ, "The schedules", || get(pages::schedules)),
     page("/schedules/{name}", READ, "A schedule", || get(schedule_acts::schedule)),
     page("/find", READ, "Leads to what is called so", || get(find::find)),

@@ -1,8 +1,9 @@
 //! Signing in and out, and what a visitor chooses for themselves.
 
 use super::answer::{Refusal, html, is_local};
+use super::asked::no_zone;
 use super::form::{Fields, Form, SMALL_FORM_BYTES, forged, is_form};
-use super::page::{LANGUAGE, Page, THEME};
+use super::page::{LANGUAGE, Page, THEME, ZONE};
 use super::session::{Visitor, set_cookie};
 use crate::App;
 use crate::access::failed;
@@ -10,7 +11,7 @@ use axum::Extension;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use starbridge_console::{Language, Theme};
+use starbridge_console::{Language, Theme, Zone};
 use starbridge_node::callbacks::Client;
 use starbridge_node::http::body::receive_from_stranger;
 use starbridge_node::problem::Problem;
@@ -83,6 +84,17 @@ pub async fn settings(headers: HeaderMap, form: Form) -> Response {
     }
     if let Some(theme) = Theme::parse(form.fields.get("theme")) {
         cookies.push(cookie(THEME, theme.as_str()));
+    }
+    // A button names another zone than the field beside it.
+    let zone = match form.fields.get("otherZone") {
+        "" => form.fields.get("zone").trim(),
+        other => other,
+    };
+    if !zone.is_empty() {
+        match Zone::parse(zone) {
+            Some(zone) => cookies.push(cookie(ZONE, zone.name())),
+            None => return Refusal::from(no_zone(zone)).page(&form.page.frame),
+        }
     }
     let to = form.fields.get("to");
     leading(if is_local(to) { to } else { "/" }, &cookies)

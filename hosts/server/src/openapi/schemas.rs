@@ -399,6 +399,7 @@ fn queues() -> Schemas {
         ("workers!", number()),
         ("busyWorkers!", number()),
         ("ageSeconds!", or_null(number())),
+        ("minutes", list(shape(&[("time!", time()), ("waiting!", number())]))),
     ]);
     let dead = [
         ("queue!", text()),

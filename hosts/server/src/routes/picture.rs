@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use starbridge_diagram::{Status, Words, svg, svg_in_page};
+use starbridge_diagram::{InPage, Status, svg, svg_in_page};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
@@ -29,7 +29,8 @@ pub(super) const ROUTES: &[Route] = &[
             AT,
             (
                 "look",
-                "`alone` (usual): with its own colours, for a file; `page`: with classes only, for a page whose sheet has the colours",
+                "`alone` (usual): with its own colours, for a file; `page`: with classes only, for a page whose sheet has the colours; \
+                 `compact`: the same with the names, states and ways of steps only",
             ),
         ],
         body: None,
@@ -57,16 +58,18 @@ pub(super) const ROUTES: &[Route] = &[
 /// `GET /v1/executions/{id}/graph.svg`
 async fn graph(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
     let query = Query::of(query.0, &["at", "look"])?;
-    let in_page = match query.get("look") {
-        None | Some("alone") => false,
-        Some("page") => true,
+    let look = match query.get("look") {
+        None | Some("alone") => None,
+        Some(look @ ("page" | "compact")) => Some(look == "compact"),
         Some(other) => {
             let other = quoted(other);
-            return Err(Problem::bad(format!("`look` must be `alone` or `page`, not {other}")));
+            return Err(Problem::bad(format!(
+                "`look` must be `alone`, `page` or `compact`, not {other}"
+            )));
         }
     };
     let at = at(&query)?;
-    let svg = drawn(&app, id, at, in_page).await?;
+    let svg = drawn(&app, id, at, look).await?;
     let headers = [
         (header::CONTENT_TYPE, "image/svg+xml; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
@@ -87,14 +90,21 @@ async fn marks(State(app): State<App>, Path(id): Path<String>, query: Parameters
     marked(&app, id, at(&query)?).await
 }
 
-async fn drawn(app: &App, id: String, at: Option<EventId>, in_page: bool) -> Answer<String> {
+/// A picture alone, or as a part of a page, compact or not.
+async fn drawn(app: &App, id: String, at: Option<EventId>, in_page: Option<bool>) -> Answer<String> {
     let of = app.clone();
     let made = aside(&app.node, move |node| {
         let folded = of.folds.get(node, &id, at)?;
         let status = folded.fold.marks.clone().finish();
         Ok::<_, Problem>(match in_page {
-            true => svg_in_page(&folded.flow, Some(&status), Words::English),
-            false => svg(&folded.flow, Some(&status)),
+            Some(compact) => {
+                let look = InPage {
+                    compact,
+                    ..InPage::default()
+                };
+                svg_in_page(&folded.flow, Some(&status), &look)
+            }
+            None => svg(&folded.flow, Some(&status)),
         })
     });
     made.await?

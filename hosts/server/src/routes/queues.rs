@@ -74,7 +74,7 @@ pub(super) const ROUTES: &[Route] = &[
         method: "GET",
         path: QUEUE,
         scope: Some(Scope::Read),
-        summary: "A queue: what waits, and what is set",
+        summary: "A queue: what waits, how many waited at most in each minute of the last hour, and what is set",
         query: &[],
         body: None,
         answers: &[
@@ -232,7 +232,7 @@ pub async fn list(State(app): State<App>, Parameters(given): Parameters<Vec<(Str
         .last()
         .filter(|_| more)
         .map(|last| Value::from(last.view.name.clone()));
-    let items = shown.iter().map(|queue| shape(&app, queue)).collect();
+    let items = shown.iter().map(|queue| shape(&app, queue).into()).collect();
     app.answers.value(StatusCode::OK, shapes::page(items, next)).await
 }
 
@@ -244,7 +244,14 @@ pub async fn get(State(app): State<App>, Path(queue): Path<String>) -> Answer {
         let detail = format!("nothing is known of a queue `{name}`: it has no task, and nothing is set for it");
         Problem::missing("NoSuchQueue", detail)
     })?;
-    app.answers.value(StatusCode::OK, shape(&app, &found)).await
+    let mut shape = shape(&app, &found);
+    let minutes = app.node.queue_depths(&name).into_iter().map(|(begin, waiting)| {
+        let members = [("time", begin.to_string().into()), ("waiting", Value::from(waiting))];
+        let members = members.into_iter().map(|(key, value)| (Text::from(key), value));
+        Value::from(members.collect::<Object>())
+    });
+    shape.insert("minutes".into(), minutes.collect::<Vec<_>>().into());
+    app.answers.value(StatusCode::OK, shape.into()).await
 }
 
 /// `GET /v1/queues/hold`: the queue of that name.
@@ -276,7 +283,7 @@ pub async fn put(
     app.answers.value(StatusCode::OK, shape.into()).await
 }
 
-fn shape(app: &App, queue: &ShownQueue) -> Value {
+fn shape(app: &App, queue: &ShownQueue) -> Object {
     let ShownQueue { view, dead } = queue;
     let mut shape: Object = [
         ("name".into(), Value::from(view.name.clone())),
@@ -293,7 +300,7 @@ fn shape(app: &App, queue: &ShownQueue) -> Value {
     for (name, value) in view.settings.write().iter() {
         shape.insert(name.clone(), value.clone());
     }
-    shape.into()
+    shape
 }
 
 /// `GET /v1/queues/{queue}/dead`

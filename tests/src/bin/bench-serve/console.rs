@@ -23,8 +23,11 @@ const PART: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 3;
 const MOST: Duration = Duration::from_secs(600);
 
-/// All of it; what only a browser can tell is left out where `STARBRIDGE_CHROMEDRIVER` names no driver.
-pub async fn all(sizes: Sizes) -> Result<(), String> {
+/// What is measured, each for itself: a scene `console-list` has the first only.
+pub const PARTS: [&str; 5] = ["list", "history", "graph", "map", "streams"];
+
+/// These parts; what only a browser can tell is left out where `STARBRIDGE_CHROMEDRIVER` names no driver.
+pub async fn some(parts: &[&str], sizes: Sizes) -> Result<(), String> {
     let mut browser = match std::env::var_os("STARBRIDGE_CHROMEDRIVER") {
         Some(driver) => Some(Browser::start(&driver).await?),
         None => {
@@ -32,15 +35,27 @@ pub async fn all(sizes: Sizes) -> Result<(), String> {
             None
         }
     };
-    list(sizes, &mut browser).await?;
+    let has = |part: &str| parts.contains(&part);
+    if has("list") {
+        list(sizes, &mut browser).await?;
+    }
     let folder = folder()?;
     let server = Server::start(folder.path())?;
     // How often a page is asked for.
     let asked = sizes.of(20, 200);
-    history(&server, asked, &mut browser).await?;
-    graph(&server, asked / 4, &mut browser).await?;
-    map(&server).await?;
-    watchers(&server).await
+    if has("history") {
+        history(&server, asked, &mut browser).await?;
+    }
+    if has("graph") {
+        graph(&server, asked / 4, &mut browser).await?;
+    }
+    if has("map") {
+        map(&server).await?;
+    }
+    if has("streams") {
+        watchers(&server).await?;
+    }
+    Ok(())
 }
 
 /// A connection as a browser has it: answers are compressed.
@@ -255,6 +270,7 @@ async fn graph(server: &Server, asked: usize, browser: &mut Option<Browser>) -> 
 
 /// The map of a wide foreach.
 async fn map(server: &Server) -> Result<(), String> {
+    put(server, "long", each()).await?;
     let page = ended(server, "long", &json!({"items": (0..100_000).collect::<Vec<_>>()})).await?;
     println!("console, a foreach of 100,000");
     let mut pages = Pages::to(server.address).await?;

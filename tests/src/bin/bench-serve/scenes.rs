@@ -77,8 +77,12 @@ pub async fn run(wanted: &[String], sizes: Sizes) -> Result<(), String> {
     if is_wanted("bulk") {
         operating::bulk(sizes).await?;
     }
-    if is_wanted("console") {
-        console::all(sizes).await?;
+    let parts = console::PARTS.into_iter();
+    let parts: Vec<&str> = parts
+        .filter(|part| is_wanted("console") || is_wanted(&format!("console-{part}")))
+        .collect();
+    if !parts.is_empty() {
+        console::some(&parts, sizes).await?;
     }
     if is_wanted("why") {
         operating::why(sizes).await?;

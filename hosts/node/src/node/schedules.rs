@@ -29,7 +29,7 @@ const MAX_QUEUED_TRIGGERS: usize = 1_000;
 const PRIORITIES: u64 = 9;
 /// The longest time between two checks.
 const SWEEP: Millis = Millis(60_000);
-/// The same while triggers wait for earlier executions.
+/// The longest time between two checks while triggers wait for earlier executions.
 const QUEUED_SWEEP: Millis = Millis(1_000);
 
 /// A schedule, and how far it is handled.

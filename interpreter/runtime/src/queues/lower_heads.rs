@@ -36,7 +36,7 @@ impl LowerHeads {
         priority <= self.below && self.left != Some(0)
     }
 
-    /// Takes note of a task that only the store has.
+    /// Notes a task that only the store has.
     pub(super) fn note(&mut self, task: QueuedTask) {
         if task.priority >= self.below {
             return;
@@ -57,7 +57,7 @@ impl LowerHeads {
             .filter(move |(_, task)| seen.replace(task.priority) != Some(task.priority))
     }
 
-    /// Takes a task out, if it is one of these.
+    /// Removes a task, if it is one of these.
     pub(super) fn take(&mut self, position: &QueuePosition) -> Option<QueuedTask> {
         let task = self.tasks.remove(position)?;
         self.left = self.left.map(|left| left.saturating_sub(1));

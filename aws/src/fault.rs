@@ -89,7 +89,7 @@ const THROTTLED: [&str; 9] = [
 /// A call to AWS that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Its kind.
+    /// Why it failed, which says whether to try it again.
     pub kind: FaultKind,
     /// What happened, for people.
     pub cause: String,

@@ -60,7 +60,7 @@ const MAX_TRIES: u32 = 2;
 pub struct AwsSettings {
     /// An endpoint for all services, instead of their own.
     pub endpoint: Option<String>,
-    /// The region.
+    /// The region to call, such as `eu-central-1`.
     pub region: Option<String>,
     /// The id and the secret of an access key.
     pub access_key: Option<(String, Secret)>,

@@ -109,12 +109,12 @@ pub fn check(source: &Source, limits: &Limits) -> Checked {
     check_where(source, limits, None)
 }
 
-/// The same, with a check of the resources that are answered: a warning for each one that is not.
+/// [`check`] that asks whether each resource is answered, and warns of each one that is not.
 pub fn check_where(source: &Source, limits: &Limits, answers: Option<ResourceCheck<'_>>) -> Checked {
     check_knowing(source, limits, answers, None)
 }
 
-/// The same, with examples of the results of steps' resources: paths are checked against these,
+/// [`check_where`] with examples of the results of steps' resources: paths are checked against these,
 /// too.
 pub fn check_knowing(
     source: &Source,
@@ -125,7 +125,7 @@ pub fn check_knowing(
     check_as(source, limits, (answers, samples), false)
 }
 
-/// The same for a definition from a store. Executions run it, so everything that an earlier version
+/// [`check`] for a definition from a store. Executions run it, so everything that an earlier version
 /// accepted is accepted.
 pub fn check_stored(source: &Source, limits: &Limits) -> Checked {
     check_as(source, limits, (None, None), true)

@@ -2,6 +2,19 @@
 //!
 //! Nothing here runs a flow, reads a file, asks a clock or prints. Parsing never fails: every error
 //! in a text comes back as data.
+//!
+//! ```
+//! use starbridge_fdl::check;
+//! use starbridge_flow::limits::Limits;
+//! use starbridge_flow::syntax::Source;
+//!
+//! let definition = r#"{"version": "v1", "type": "flow", "steps": [{"type": "task", "name": "charge"}]}"#;
+//! let checked = check(&Source::new("flow.json", definition), &Limits::default());
+//!
+//! assert!(checked.flow.is_none()); // one error is enough
+//! let error = &checked.diagnostics[0];
+//! assert_eq!(error.message, "the task does not say what it calls");
+//! ```
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)

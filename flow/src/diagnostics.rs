@@ -39,7 +39,7 @@ pub trait DiagnosticCode: Copy {
 pub struct Diagnostic<C> {
     /// Which kind of problem.
     pub code: C,
-    /// The severity.
+    /// Whether it keeps the text from being used.
     pub severity: Severity,
     /// Lower case, no full stop, the user's words in backquotes.
     pub message: String,
@@ -71,7 +71,7 @@ pub struct Fix {
     pub title: String,
     /// The replaced place.
     pub span: Span,
-    /// The replacement.
+    /// The text to put in place of `span`; empty to delete it.
     pub replacement: String,
     /// Whether nothing else can be meant, so that the change needs no confirmation.
     pub sure: bool,
@@ -92,7 +92,7 @@ impl<C: DiagnosticCode> Diagnostic<C> {
         }
     }
 
-    /// The same with a language's code and the severity of that code.
+    /// Gives it a language's code, and the severity of that code.
     pub fn with_code<D: DiagnosticCode>(self, code: D) -> Diagnostic<D> {
         Diagnostic {
             code,
@@ -106,7 +106,7 @@ impl<C: DiagnosticCode> Diagnostic<C> {
         }
     }
 
-    /// The same with long quoted words cut.
+    /// Cuts long quoted words.
     #[must_use]
     pub fn quoting_shortly(mut self) -> Self {
         let short = |text: &mut String| {
@@ -121,14 +121,14 @@ impl<C: DiagnosticCode> Diagnostic<C> {
         self
     }
 
-    /// The same with help.
+    /// Adds what to do about it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same with one more label.
+    /// Adds a remark about another place.
     #[must_use]
     pub fn label(mut self, span: Span, message: impl Into<String>) -> Self {
         self.labels.push(Label {
@@ -138,19 +138,19 @@ impl<C: DiagnosticCode> Diagnostic<C> {
         self
     }
 
-    /// The same with a fix that needs no confirmation.
+    /// Adds a fix that needs no confirmation.
     #[must_use]
     pub fn fix(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
         self.fixed_by(title.into(), span, replacement.into(), true)
     }
 
-    /// The same with a fix that is only likely. It is shown, and people decide.
+    /// Adds a fix that is only likely. It is shown, and people decide.
     #[must_use]
     pub fn guess(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
         self.fixed_by(title.into(), span, replacement.into(), false)
     }
 
-    /// The same with a fix that needs no confirmation only if it is `sure`.
+    /// Adds a fix that needs no confirmation only if it is `sure`.
     #[must_use]
     pub fn fixed_by(mut self, title: String, span: Span, replacement: String, sure: bool) -> Self {
         self.fix = Some(Fix {

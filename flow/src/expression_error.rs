@@ -26,7 +26,7 @@ impl ExpressionError {
         }
     }
 
-    /// The same, for results that are passed up through many calls.
+    /// [`Self::new`] for results that are passed up through many calls.
     pub fn boxed(offset: usize, len: usize, message: impl Into<String>) -> Box<Self> {
         Box::new(Self::new(offset, len, message))
     }

@@ -13,7 +13,7 @@ pub struct Limits {
     pub step_data_bytes: usize,
     /// Bytes of a foreach's collection, of a parallel's or foreach's local, and of an execution's input.
     pub collection_bytes: usize,
-    /// Bytes of a definition.
+    /// The longest text of a definition, in bytes.
     pub definition_bytes: usize,
     /// Steps of a definition.
     pub steps: usize,
@@ -23,7 +23,7 @@ pub struct Limits {
     pub branches: usize,
     /// Items of a foreach's collection.
     pub foreach_items: usize,
-    /// Events of a history.
+    /// The most events in the history of an execution.
     pub history_events: u64,
     /// Bytes of data that an execution may hold at once, as compact JSON.
     pub execution_bytes: usize,

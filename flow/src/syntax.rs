@@ -37,7 +37,7 @@ pub enum NodeKind {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number.
+    /// An exact integer, or an IEEE double.
     Number(Number),
     /// A string, with escapes resolved.
     String(Text),
@@ -50,11 +50,11 @@ pub enum NodeKind {
 /// A member of an object in the source.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// The key.
+    /// With escapes resolved.
     pub key: Text,
     /// Where the key stands.
     pub key_span: Span,
-    /// The value.
+    /// What stands behind the colon.
     pub value: Node,
 }
 
@@ -78,7 +78,7 @@ pub fn parse(source: &Source) -> Parse {
     parse_within(source, Limits::default().definition_bytes)
 }
 
-/// The same for a source of at most this many bytes. A longer source is not read at all.
+/// [`parse`] for a source of at most this many bytes. A longer source is not read at all.
 pub fn parse_within(source: &Source, bytes: usize) -> Parse {
     let text = source.text();
     if text.len() > bytes {

@@ -100,7 +100,7 @@ fn short(millis: i64, timestamp: jiff::Timestamp) -> Option<[u8; 24]> {
     Some(text)
 }
 
-/// The same for times that the library's instants do not reach; a time before its first year is
+/// Writes times that the library's instants do not reach; a time before its first year is
 /// written as that year.
 fn beyond(millis: i64, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     let since = jiff::SignedDuration::from_millis(millis);

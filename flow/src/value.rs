@@ -33,9 +33,9 @@ pub enum Value {
     Bool(bool),
     /// An exact integer from −2⁶³ to 2⁶⁴−1, or an IEEE double.
     Number(Number),
-    /// A string.
+    /// Characters, shared by reference count.
     String(Text),
-    /// An array.
+    /// Items, shared by reference count.
     Array(Array),
     /// An object; its members keep their order.
     Object(Object),

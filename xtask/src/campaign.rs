@@ -23,7 +23,6 @@ pub const SLICES: [(&str, &[&str]); 11] = [
     ("holds", &["--count", "3000"]),
     ("cluster", &["--seconds", "20"]),
 ];
-/// All of them.
 pub const ALL: [&str; 12] = [
     "attack",
     "crashes",
@@ -80,7 +79,7 @@ pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     process::run(&mut campaigns)
 }
 
-/// The same, with as many open files as the system allows: an attacker needs a socket for each
+/// The command with as many open files as the system allows: an attacker needs a socket for each
 /// unknown client.
 fn with_many_files(command: &Command) -> Command {
     let mut raised = Command::new("sh");

@@ -54,7 +54,7 @@ pub fn targets() -> Vec<String> {
 ///
 /// # Errors
 ///
-/// The first target that crashed, or that the program can't be built.
+/// Names the first target that crashed, or says why the program can't be built.
 pub fn run(targets: &[String], seconds: u64) -> Result<(), String> {
     let mut build = cargo(&["build", "--workspace", "--all-features", "--example", PROGRAM]);
     let built = process::run(coverage::instrument(&mut build)?);
@@ -106,12 +106,12 @@ fn run_one(target: &str, seconds: u64) -> Result<(), String> {
     }
 }
 
-/// The folder for the inputs at which a target fell.
+/// The folder for inputs that crashed a target.
 fn artifacts(target: &str) -> PathBuf {
     process::root().join("fuzz/artifacts").join(target)
 }
 
-/// The folder for what runs have found.
+/// The folder for inputs that runs have found.
 fn folder() -> PathBuf {
     process::target().join("fuzz")
 }

@@ -131,7 +131,7 @@ fn build() -> Outcome {
         .into()
 }
 
-/// The same, while the services of other stages are installed. A stage whose service can't be had says so itself.
+/// Builds while the services of other stages are installed. A stage whose service can't be had says so itself.
 fn build_and_install() -> Outcome {
     std::thread::scope(|scope| {
         scope.spawn(services::install::everything);

@@ -9,7 +9,6 @@ use zip::{CompressionMethod, ZipWriter};
 
 /// The folder of the package and of its contents other than the program.
 const FOLDER: &str = "deploy";
-/// The package.
 const PACKAGE: &str = "bootstrap.zip";
 /// The required name of the function's program.
 const PROGRAM: &str = "bootstrap";

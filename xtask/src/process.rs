@@ -50,7 +50,7 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     verdict(command.status())
 }
 
-/// The same; `see` also gets each line of standard output.
+/// Runs a program to its end; `see` also gets each line of standard output.
 pub fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), String> {
     run_reading(command, |line| {
         println!("{line}");

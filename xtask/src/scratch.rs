@@ -51,7 +51,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Deletes what runs have left there that were killed.
+/// Deletes the folders of runs that were killed.
 fn clear(memory: &Path) {
     for entry in std::fs::read_dir(memory).into_iter().flatten().flatten() {
         let name = entry.file_name();

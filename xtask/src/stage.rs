@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 /// How a stage ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It passed.
     Passed,
     /// A check failed, for this reason.
     Failed(String),

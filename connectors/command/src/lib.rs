@@ -62,7 +62,7 @@ mod streams;
 mod supervisor;
 mod task;
 
-pub use settings::{CommandSettings, Heard, Printed, Programs, Supervisor};
+pub use settings::{CommandSettings, Printed, Programs, StderrReceiver, Supervisor};
 #[cfg(target_os = "linux")]
 pub use supervisor::supervise;
 

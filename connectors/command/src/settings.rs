@@ -24,7 +24,7 @@ pub struct CommandSettings {
     /// every program outlives this process if that is killed.
     pub supervisor: Option<Supervisor>,
     /// Receives the stderr of programs that succeed. The stderr of other programs is their cause.
-    pub heard: Option<Heard>,
+    pub heard: Option<StderrReceiver>,
 }
 
 /// The stderr of a program.
@@ -42,11 +42,11 @@ pub struct Printed<'a> {
 
 /// A receiver of programs' stderr.
 #[derive(Clone)]
-pub struct Heard(Arc<Told>);
+pub struct StderrReceiver(Arc<Receive>);
 
-type Told = dyn Fn(&Printed<'_>) + Send + Sync;
+type Receive = dyn Fn(&Printed<'_>) + Send + Sync;
 
-impl Heard {
+impl StderrReceiver {
     /// A receiver that calls this function.
     pub fn by(told: impl Fn(&Printed<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
@@ -64,9 +64,9 @@ impl Heard {
     }
 }
 
-impl std::fmt::Debug for Heard {
+impl std::fmt::Debug for StderrReceiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Heard")
+        f.write_str("StderrReceiver")
     }
 }
 

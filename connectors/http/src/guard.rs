@@ -57,7 +57,7 @@ impl Guard {
 }
 
 impl Guard {
-    /// The same, and the loopback may be called.
+    /// A guard that lets the loopback be called as well.
     #[must_use]
     pub fn with_loopback(mut self) -> Self {
         if let Self::PublicOnly { allow } = &mut self {

@@ -29,7 +29,7 @@ impl<'a> Cursor<'a> {
         Self::new(node, Key::Root)
     }
 
-    /// A step.
+    /// A cursor at a step of the outline.
     pub(super) fn step(node: &'a Node, outline: &'a Outline<'a>, id: StepId) -> Self {
         Self::new(node, Key::Step(outline, id))
     }
@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// All members.
+    /// The members with their keys, in the order of the text.
     pub(super) fn members<'b>(&'b self) -> impl Iterator<Item = (&'b str, Cursor<'b>)> {
         self.node.members().iter().map(move |member| {
             let cursor = Cursor {
@@ -67,7 +67,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// All items.
+    /// The items in their order; none if this is no list.
     pub(super) fn items<'b>(&'b self) -> impl Iterator<Item = Cursor<'b>> {
         self.node.items().iter().enumerate().map(move |(index, node)| Cursor {
             node,
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The same, or the object itself if it is given in place of a list.
+    /// The items of a list; an object that is given in its place counts as the only one.
     pub(super) fn entries<'b>(&'b self) -> impl Iterator<Item = Cursor<'b>> {
         let own: Cursor<'b> = *self;
         let alone = matches!(self.node.kind, NodeKind::Object(_)).then_some(own);

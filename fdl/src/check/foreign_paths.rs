@@ -21,7 +21,7 @@ const CONTEXT: [(&str, &str); 9] = [
     ("map.item.index", "$context.foreach.index"),
     ("execution.input", "$input"),
 ];
-/// The same of the variables of Conductor.
+/// Variables of Conductor, and the paths that are meant.
 const WORKFLOW: [(&str, &str); 3] = [
     ("workflow.workflowId", "$context.execution.id"),
     ("workflow.correlationId", "$context.execution.name"),

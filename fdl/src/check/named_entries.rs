@@ -25,7 +25,6 @@ pub(super) const BRANCHES: NamedEntries = NamedEntries {
     key: "name",
     fields: &["name", "steps", "dependsOn"],
 };
-/// The choices of a choice.
 pub(super) const CHOICES: NamedEntries = NamedEntries {
     called: "choices",
     key: "condition",

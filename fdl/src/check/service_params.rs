@@ -21,7 +21,7 @@ pub(super) struct Reads {
 /// What becomes of members that are not read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Others {
-    /// They are ignored.
+    /// The call is made without them.
     Ignored,
     /// They fail the call.
     Refused,

@@ -25,12 +25,12 @@ impl Checker<'_> {
         nearest_alone(word, candidates())
     }
 
-    /// The same among a few words.
+    /// The nearest of a few words.
     pub(super) fn near_word<'c>(&self, word: &str, words: &[&'c str]) -> Option<Nearest<'c>> {
         self.near(word, words.len(), || words.iter().copied())
     }
 
-    /// The same for a name that refers to another place. It is unknown which of the two is
+    /// Makes a suggestion uncertain: the name refers to another place, and either of the two may be
     /// misspelt.
     pub(super) fn perhaps(near: Nearest<'_>) -> Nearest<'_> {
         Nearest { alone: false, ..near }

@@ -5,12 +5,12 @@ use super::template::Template;
 use crate::graph::{Carried, Fault, FaultKind, Output, Pointer, Program, Scope};
 use crate::value::{Object, Text, Value};
 
-/// One mapping.
+/// An entry of `inputMapping` or `outputMapping`.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     /// The top-level key it sets.
     pub target: Text,
-    /// Its source.
+    /// Where the value comes from.
     pub source: MappingSource,
     /// Whether a missing value is a fault.
     pub required: bool,

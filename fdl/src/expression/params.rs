@@ -38,7 +38,7 @@ enum Param {
 pub struct ParamError {
     /// JSON pointer of the string, from the `serviceParams` value.
     pub pointer: String,
-    /// The error.
+    /// What is wrong with the path.
     pub error: ExpressionError,
 }
 
@@ -129,7 +129,7 @@ fn find_secrets(value: &Value, keys: &mut Vec<Text>, found: &mut Vec<SecretRefer
     }
 }
 
-/// The same for `keys`.
+/// Adds to `found` what the parameter at `keys` carries of the data at `place`.
 fn find_carried(param: &Param, place: &Pointer, keys: &mut Vec<Text>, found: &mut Vec<Pointer>) {
     let here = |rest: Pointer, keys: &[Text]| Pointer::of(keys.iter().cloned()).join(&rest);
     match param {

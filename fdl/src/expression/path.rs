@@ -5,7 +5,7 @@ use crate::graph::{Exhausted, Fault, Output, Program, Scope};
 use crate::path::Query;
 use crate::value::{Text, Value};
 
-/// The root of a path.
+/// The data in which a path begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathRoot {
     /// `$input`

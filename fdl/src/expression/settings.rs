@@ -44,7 +44,7 @@ pub enum RetryNumber {
 pub struct SettingPaths(pub Vec<(Setting, Query)>);
 
 impl RetryNumber {
-    /// All of them.
+    /// Every number of a policy that may be written as a path.
     pub const ALL: [Self; 5] = [
         Self::Interval,
         Self::MaxInterval,

@@ -26,7 +26,7 @@ where
     nearest_alone(word, candidates).map(|nearest| nearest.word)
 }
 
-/// The same, with whether no other candidate is equally near.
+/// The nearest candidate, and whether no other is equally near.
 pub fn nearest_alone<'a, C>(word: &str, candidates: C) -> Option<Nearest<'a>>
 where
     C: IntoIterator<Item = &'a str>,

@@ -43,7 +43,7 @@ pub struct FlowParts {
     pub on_timeout: OnTimeout,
     /// The schema of the execution's input.
     pub input_schema: Option<Schema>,
-    /// The schema of its output.
+    /// What the output must fit; anything if there is none.
     pub output_schema: Option<Schema>,
     /// The concurrency keys.
     pub concurrency: Vec<ConcurrencyKey>,
@@ -128,7 +128,7 @@ impl Flow {
         self.parts.lists.get(id.0 as usize)
     }
 
-    /// The step of that name.
+    /// Looks a step up; names are unique in a flow.
     pub fn step_named(&self, name: &str) -> Option<StepId> {
         self.names.get(name).copied()
     }

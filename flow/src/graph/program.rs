@@ -10,11 +10,11 @@ use std::fmt::Debug;
 pub enum Root<'a> {
     /// Nothing: no path finds anything in it.
     Nothing,
-    /// An object.
+    /// Keys lead into it.
     Object(&'a Object),
     /// An object laid over another. `From` makes the root of an overlay that may have nothing on top.
     Overlay(&'a Overlay),
-    /// An array.
+    /// Indices lead into it.
     Array(&'a Array),
     /// A text, number, boolean or null.
     Scalar(&'a Value),
@@ -125,7 +125,7 @@ pub struct Scope<'a> {
     pub input: Root<'a>,
     /// The variables in question; FDL's `$local`.
     pub variables: Root<'a>,
-    /// The context.
+    /// What the execution says of itself.
     pub context: &'a dyn Context,
     /// The time of the turn.
     pub now: Timestamp,

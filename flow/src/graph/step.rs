@@ -8,7 +8,7 @@ use crate::time::Millis;
 use crate::value::{Text, Value};
 use std::sync::Arc;
 
-/// One step.
+/// A node of the graph, with all that the machine needs to run it.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Its name, unique in the flow.
@@ -44,7 +44,7 @@ pub enum StepKind {
     Task(Box<Task>),
     /// Does nothing.
     Pass,
-    /// Waits.
+    /// Ends at a time, or after a while.
     Wait(Wait),
     /// Runs the first arm whose condition holds.
     Choice(Choice),
@@ -127,7 +127,7 @@ pub enum Source {
     Lookup(Arc<dyn Lookup>),
 }
 
-/// The default priority.
+/// In the middle of 0 (last) to 9 (first).
 pub const DEFAULT_PRIORITY: u8 = 5;
 /// The default number of foreach items that are worked on at once.
 pub const DEFAULT_CONCURRENCY: u64 = 100;
@@ -248,7 +248,7 @@ pub struct Rollback {
 /// How a task is undone.
 #[derive(Clone, Debug)]
 pub enum Undo {
-    /// A call.
+    /// A resource is called for it.
     Call(Call),
     /// The child flow that it started undoes itself.
     Child,
@@ -363,7 +363,7 @@ pub struct Arm {
 /// Branches that run in parallel.
 #[derive(Clone, Debug)]
 pub struct Parallel {
-    /// The branches.
+    /// In the order of the text, by which paths count them.
     pub branches: Vec<Branch>,
     /// How many must succeed.
     pub wait_for: WaitFor,
@@ -424,6 +424,6 @@ pub enum Tolerance {
 pub struct Fail {
     /// Its name.
     pub error: Option<Source>,
-    /// Its cause.
+    /// What people read of it.
     pub cause: Option<Source>,
 }

@@ -4,7 +4,7 @@ use super::Query;
 use super::segment::{Expression, Filter, Operand, Segment, Selector, Subquery};
 use crate::value::Text;
 
-/// One part of a path.
+/// A segment of a path, for those who look at paths without evaluating them.
 #[derive(Clone, Copy, Debug)]
 pub enum PathPart<'q> {
     /// The member of that name.

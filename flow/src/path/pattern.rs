@@ -52,7 +52,7 @@ impl Built {
         Ok(held)
     }
 
-    /// The same for an expression in the data. A text that is not an expression fits nothing (RFC
+    /// Whether a text fits an expression that comes from the data. A text that is not an expression fits nothing (RFC
     /// 9535, section 2.4.6).
     pub(super) fn matches_found(
         &self,

@@ -12,7 +12,7 @@ pub(super) enum Segment {
     Index(i64),
     /// The results of the selectors, one after the other, in each node.
     Children(Vec<Selector>),
-    /// The same in each node and in all nodes below it; a node comes before those below it.
+    /// The results of the selectors in each node and in all nodes below it; a node comes before those below it.
     Descendants(Vec<Selector>),
 }
 

@@ -34,7 +34,7 @@ struct Last<'s> {
     reached: Reached,
 }
 
-/// The same position in the source and in the value, where a character or escape begins.
+/// A position both in the source and in the value, where a character or escape begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reached {
     read: usize,

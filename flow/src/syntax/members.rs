@@ -41,7 +41,7 @@ fn searched(members: &[Member]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// The same for many members. Unlike hashing, sorting can't be made slow by chosen keys.
+/// The pairs of [`searched`], found by sorting. Unlike hashing, sorting can't be made slow by chosen keys.
 fn sorted(members: &[Member]) -> Vec<(usize, usize)> {
     let mut order: Vec<(&str, usize)> = members
         .iter()

@@ -54,14 +54,14 @@ impl Source {
         }
     }
 
-    /// The same in a given format.
+    /// Reads the text in this format, whatever its name says.
     #[must_use]
     pub fn with_format(mut self, format: Format) -> Self {
         self.format = format;
         self
     }
 
-    /// The name.
+    /// The path of the file, or what stands for one in diagnostics.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -71,7 +71,7 @@ impl Source {
         &self.text
     }
 
-    /// The format.
+    /// The format that the text is read in.
     pub fn format(&self) -> Format {
         self.format
     }

@@ -131,7 +131,7 @@ impl Overlay {
         self.exempt += bytes;
     }
 
-    /// The same with both merged into one object, so that it can be laid over again.
+    /// Merges both into one object, so that another can be laid over it.
     #[must_use]
     pub fn flattened(&self) -> Self {
         Self {

@@ -72,7 +72,7 @@ impl Value {
         Self::read_counted(text, limit, |_| true).map(|(value, _)| value)
     }
 
-    /// The same, with the bytes of memory that the value takes. For each further MiB the reader
+    /// Reads a value, and tells how many bytes of memory it takes. For each further MiB the reader
     /// asks whether there is room.
     ///
     /// # Errors

@@ -60,7 +60,7 @@ pub struct Client {
 /// The body of a request.
 #[derive(Clone)]
 pub enum Body<'a> {
-    /// Nothing.
+    /// The request has no body.
     Nothing,
     /// An object.
     Json(&'a Object),
@@ -71,7 +71,7 @@ pub enum Body<'a> {
 /// An answer of a server.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status.
+    /// The status code of HTTP.
     pub status: u16,
     /// The body.
     pub text: String,
@@ -203,7 +203,7 @@ impl Client {
         answer.ok()?.ok()
     }
 
-    /// The same, for commands that can do without it.
+    /// Reads an object for commands that can do without it: `None` if that fails.
     pub fn look(&self, path: &[&str], query: &[(&str, String)]) -> Option<Object> {
         self.aside(path, query).map(|answer| answer.object())
     }

@@ -61,7 +61,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Runs it.
+            /// Runs the command that was given.
             pub fn run(self, output: &Output) -> Result<(), Exit> {
                 match self {
                     $($($(#[$when])? Self::$variant(options) => $module::run(&options, *output),)*)*

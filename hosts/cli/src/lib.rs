@@ -1,6 +1,13 @@
 //! The command line: arguments to calls, results to stdout, everything else to stderr, outcomes to exit codes.
 //!
 //! Nothing here decides about flows.
+//!
+//! ```
+//! use std::process::ExitCode;
+//!
+//! let code = starbridge_cli::run(["starbridge", "explain", "FDL0102"].map(Into::into));
+//! assert_eq!(code, ExitCode::SUCCESS);
+//! ```
 
 mod acts;
 mod arguments;

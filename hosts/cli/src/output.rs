@@ -75,12 +75,12 @@ impl Output {
         self.fail_as(exit, exit.word(), message, help)
     }
 
-    /// The same for an error with its own code, by which programs can recognize it.
+    /// [`Self::fail`] with a code of the error's own, by which programs recognize it.
     pub fn fail_as(self, exit: Exit, code: &str, message: &str, help: Option<&str>) -> Exit {
         self.fail_with(exit, code, message, help, &Object::new())
     }
 
-    /// The same with more members for programs.
+    /// [`Self::fail_as`] with more members for programs.
     pub fn fail_with(self, exit: Exit, code: &str, message: &str, help: Option<&str>, more: &Object) -> Exit {
         if self.json {
             let error = JsonError {

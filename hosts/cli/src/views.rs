@@ -58,7 +58,7 @@ pub fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
     show_with(client, answer, |_| None)
 }
 
-/// The same, with the children for people.
+/// Prints an execution, unchanged or for people, then with what `children` makes of it.
 pub fn show_with(
     client: &Client,
     answer: &Answer,

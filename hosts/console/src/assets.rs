@@ -14,9 +14,7 @@ pub struct Asset {
     pub bytes: &'static [u8],
 }
 
-/// The sheet.
 pub(crate) const SHEET: &str = "console.css";
-/// The script.
 pub(crate) const SCRIPT: &str = "console.js";
 /// The script that hears of changes.
 pub(crate) const LIVE: &str = "live.js";

@@ -137,7 +137,7 @@ fn command(parts: &PreviewParts<'_>) -> String {
 /// What the page of a bulk job is made of: what the API answers.
 #[derive(Clone, Copy, Debug)]
 pub struct JobParts<'a> {
-    /// The job.
+    /// As `GET /v1/bulk/{id}` has it.
     pub job: &'a Value,
     /// A page of its items.
     pub items: &'a Value,

@@ -33,7 +33,7 @@ pub struct ExecutionParts<'a> {
     pub view: View<'a>,
     /// The latest event of the history.
     pub end: u64,
-    /// The execution.
+    /// As `GET /v1/executions/{id}` has it.
     pub execution: &'a Value,
     /// The time line.
     pub timeline: &'a Value,

@@ -20,7 +20,7 @@ const INPUT_BYTES: usize = 256 * 1024;
 pub enum FieldKind {
     /// A text as it is.
     Text,
-    /// A number.
+    /// Any number of JSON.
     Number,
     /// A number without a fraction.
     Whole,
@@ -28,7 +28,7 @@ pub enum FieldKind {
     Flag,
     /// One of these texts.
     OneOf(Vec<String>),
-    /// JSON.
+    /// Whatever parses as JSON.
     Json,
 }
 
@@ -151,7 +151,7 @@ struct Flow<'a> {
 pub struct FlowParts<'a> {
     /// The version that is shown, with its text.
     pub flow: &'a Value,
-    /// All versions.
+    /// As `GET /v1/flows/{name}/versions` has them.
     pub versions: &'a Value,
     /// The version that it is compared with; null where there is none.
     pub other: &'a Value,
@@ -165,7 +165,6 @@ pub struct FlowParts<'a> {
     pub done: &'a str,
 }
 
-/// The figures of a step.
 struct StepFigures {
     name: String,
     href: String,
@@ -286,7 +285,7 @@ pub struct CheckParts<'a> {
     pub before: &'a str,
     /// What the API says of it; null if it can't be put.
     pub checked: &'a Value,
-    /// Its diagnostics.
+    /// Errors and warnings, each with its place in the text.
     pub diagnostics: &'a Value,
 }
 

@@ -38,7 +38,7 @@ impl Theme {
 /// What all pages have around them: who looks, in which language, and where they are.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
-    /// The language.
+    /// Of all texts on the page.
     pub language: Language,
     /// The colours.
     pub theme: Theme,

@@ -23,9 +23,9 @@ pub struct OverviewParts<'a> {
     pub manual: &'a Value,
     /// Executions that failed lately.
     pub failed: &'a Value,
-    /// Queues.
+    /// As `GET /v1/queues` has them.
     pub queues: &'a Value,
-    /// Schedules.
+    /// As `GET /v1/schedules` has them.
     pub schedules: &'a Value,
 }
 

@@ -18,7 +18,7 @@ const INPUT_BYTES: usize = 4 * 1024;
 /// What the page of a queue is made of: what the API answers.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueParts<'a> {
-    /// The queue.
+    /// As `GET /v1/queues/{queue}` has it.
     pub queue: &'a Value,
     /// Its tasks that stand as the tab says, or its workers.
     pub list: &'a Value,

@@ -13,7 +13,6 @@ use askama::Template;
 use starbridge_flow::time::{Millis, Seconds};
 use starbridge_flow::value::{Object, Value};
 
-/// A cell.
 pub(crate) enum Cell {
     Text(String),
     Link(String, String),
@@ -184,7 +183,7 @@ pub fn flows(frame: &Frame, page: &Value, stats: &Value) -> String {
     })
 }
 
-/// The queues.
+/// A row for each queue.
 pub fn queues(frame: &Frame, page: &Value) -> String {
     let t = frame.t();
     let listed = Listed {
@@ -311,7 +310,7 @@ fn next_times(item: &Value, t: Reader) -> Cell {
     Cell::Lines(t.moment(item, "nextTime"), times.collect())
 }
 
-/// The schedules.
+/// A row for each schedule.
 pub fn schedules(frame: &Frame, page: &Value) -> String {
     let t = frame.t();
     let listed = Listed {

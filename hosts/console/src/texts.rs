@@ -3,10 +3,10 @@
 /// A language of the console.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// English.
+    /// `en`.
     #[default]
     English,
-    /// 简体中文.
+    /// `zh-Hans`: 简体中文.
     Chinese,
 }
 
@@ -26,7 +26,7 @@ impl Language {
         tags.filter_map(Self::parse).next().unwrap_or_default()
     }
 
-    /// Its tag.
+    /// As HTML and HTTP name it (BCP 47).
     pub fn tag(self) -> &'static str {
         match self {
             Self::English => "en",

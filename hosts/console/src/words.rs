@@ -12,7 +12,7 @@ pub(crate) struct State {
     pub(crate) class: &'static str,
     /// The name of the sign.
     pub(crate) sign: &'static str,
-    /// The word.
+    /// In English; texts translate it.
     pub(crate) word: &'static str,
 }
 

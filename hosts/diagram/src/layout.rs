@@ -38,7 +38,6 @@ pub(super) struct Rect {
 /// What a box stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// A step.
     Step(StepId),
     /// A branch of a parallel.
     Branch(StepId, u32),

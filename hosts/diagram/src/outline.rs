@@ -56,7 +56,6 @@ pub(super) enum EdgeKind {
     Depends,
 }
 
-/// An edge.
 #[derive(Clone, Debug)]
 pub(super) struct Edge {
     pub(super) from: End,

@@ -16,7 +16,7 @@ pub enum Status {
     /// It was not reached.
     #[default]
     NotReached,
-    /// It succeeded.
+    /// It ended without an error.
     Succeeded,
     /// It failed, and its error was caught.
     Caught,
@@ -24,7 +24,7 @@ pub enum Status {
     Cancelled,
     /// It was undone.
     RolledBack,
-    /// It failed.
+    /// It ended with an error that nothing caught.
     Failed,
     /// It could not be undone.
     UndoFailed,
@@ -181,7 +181,7 @@ impl FlowStatus {
         self.ending_in(Words::English)
     }
 
-    /// The same in a language.
+    /// [`Self::ending`] in a language.
     pub(super) fn ending_in(&self, words: Words) -> Option<String> {
         let ending = self.ending.as_ref()?;
         let mut said = words.say(ending.status).to_owned();
@@ -236,7 +236,7 @@ impl Marks {
         self.words_in(Words::English)
     }
 
-    /// The same in a language.
+    /// [`Self::words`] in a language.
     pub(super) fn words_in(&self, language: Words) -> String {
         let mut words = vec![if self.places.len() > 1 {
             let each = Self::FIRST.iter().filter_map(|status| {

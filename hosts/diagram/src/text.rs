@@ -54,7 +54,7 @@ const ASCII: [i32; 95] = [
     635, 635, 412, 521, 393, 634, 592, 818, 592, 592, 525, 637, 337, 637, 838,
 ];
 
-/// The same, bold.
+/// The widths of the same characters in bold.
 #[rustfmt::skip]
 const BOLD: [i32; 95] = [
     349, 457, 521, 838, 696, 1002, 873, 307, 458, 458, 523, 838, 380, 416, 380, 366,

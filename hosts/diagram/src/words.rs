@@ -3,10 +3,10 @@
 /// The language of the words in a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Words {
-    /// English.
+    /// The language of the API.
     #[default]
     English,
-    /// 简体中文.
+    /// Simplified Chinese (简体中文).
     Chinese,
 }
 

@@ -30,7 +30,6 @@ pub(crate) struct Api {
     pub(crate) has_tokens: bool,
 }
 
-/// A request to the API.
 pub(crate) struct ApiRequest {
     pub(crate) method: Method,
     pub(crate) uri: Uri,
@@ -70,7 +69,7 @@ impl Api {
         self.ask_traced(method, path, body, None).await
     }
 
-    /// The same in a trace. An invalid trace context is ignored, as in a header.
+    /// Asks the API as a part of a trace. An invalid trace context is ignored, as in a header.
     pub(crate) async fn ask_traced(
         &self,
         method: Method,

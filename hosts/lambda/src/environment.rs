@@ -36,7 +36,6 @@ pub(crate) struct Running {
     pub(crate) express: Option<Arc<Express>>,
 }
 
-/// One invocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Invocation {
     /// When everything must be handed over.

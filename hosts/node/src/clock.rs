@@ -4,7 +4,7 @@
 //! while it is suspended), even if the wall clock is set. It corrects the difference to the wall clock so slowly that
 //! no duration shows it. So it never goes back, and setting the wall clock makes no timer end early or late.
 //!
-//! For a node of a cluster the wall clock is that of the database, which it reads with each heartbeat and carries on by the time since
+//! For a node of a cluster the wall clock is that of the database. The node reads it with each heartbeat, and adds the time since
 //! the machine was started: all nodes go by one clock, whatever their machines show.
 
 #![allow(clippy::disallowed_methods, reason = "this is where the clock comes in")]
@@ -51,8 +51,8 @@ impl Clock for SystemClock {
 }
 
 impl SystemClock {
-    /// Takes the clock of a database for the wall clock: it showed so many microseconds since 1970 at some moment between the two
-    /// others. The first time the clock begins there, so no execution may be timed before; later it corrects the difference
+    /// Uses the clock of a database as the wall clock. It showed so many microseconds since 1970 at some moment between the two
+    /// others. The first call sets the clock, so no execution may be timed before; later calls correct the difference
     /// as any other.
     #[cfg(feature = "postgres")]
     pub(crate) fn follow(self, shown: i64, asked: Instant, answered: Instant) {
@@ -100,7 +100,7 @@ fn timestamp(since_1970: Nanos) -> Timestamp {
     Timestamp(i64::try_from(since_1970 / NANOS_PER_MILLI).unwrap_or(i64::MAX))
 }
 
-/// What is known of the clock of the database, for a node of a cluster.
+/// The clock of the database, for a node of a cluster.
 #[cfg(feature = "postgres")]
 static DATABASE: Mutex<DatabaseClock> = Mutex::new(DatabaseClock::unknown());
 /// How much it is ahead of the time since the machine was started, in nanoseconds; [`OWN`] if the machine's own clock counts.

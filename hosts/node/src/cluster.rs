@@ -14,7 +14,7 @@ pub const RESERVE_LINKS: usize = 64;
 /// A node, as this one sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownNode {
-    /// Its name.
+    /// As its configuration says, unique in the cluster.
     pub name: String,
     /// Where other nodes reach it.
     pub address: String,
@@ -41,7 +41,7 @@ impl ShownNode {
         self.drained.is_none() && self.is_lively()
     }
 
-    /// Whether it gave a sign of life just now.
+    /// Whether a heartbeat of it was seen just now.
     pub fn is_lively(&self) -> bool {
         self.silent <= LIVELY_BEATS
     }
@@ -50,7 +50,7 @@ impl ShownNode {
 /// The cluster, as a node sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// All nodes.
+    /// The owner, those that may take its place, and those that were seen lately.
     pub nodes: Vec<ShownNode>,
     /// The process that has the store, if one has it.
     pub owner: Option<String>,
@@ -95,7 +95,7 @@ pub struct ClusterCounters {
     pub takeovers: AtomicU64,
     /// How many milliseconds its last take-over took, from the decision until requests were answered.
     pub takeover_ms: AtomicU64,
-    /// For how many milliseconds requests waited when it last left the store to another node.
+    /// How many milliseconds requests waited when it last left the store to another node.
     pub handover_ms: AtomicU64,
     /// How many of its appends were refused because another one had the store.
     pub fenced: AtomicU64,

@@ -54,9 +54,9 @@ use std::time::Duration;
 pub struct Config {
     /// Connections and requests.
     pub server: ServerConfig,
-    /// The console.
+    /// Whether pages for a browser are served, and to whom.
     pub console: ConsoleConfig,
-    /// The store.
+    /// Where executions are kept.
     pub store: StoreConfig,
     /// Several nodes over one database.
     pub cluster: ClusterConfig,
@@ -70,7 +70,7 @@ pub struct Config {
     pub commands: CommandsConfig,
     /// The Redis of `redis:` streams.
     pub redis: RedisConfig,
-    /// Secrets.
+    /// Where secrets come from, and which flow may use which.
     pub secrets: SecretsConfig,
     /// The queue of SQS through which reports arrive.
     pub sqs: SqsConfig,
@@ -80,7 +80,7 @@ pub struct Config {
     pub audit: AuditConfig,
     /// How admission selects executions.
     pub admission: AdmissionConfig,
-    /// The log.
+    /// What is logged, and in which form.
     pub log: LogConfig,
     /// The interpreter as a function of AWS Lambda.
     pub lambda: LambdaConfig,

@@ -10,7 +10,7 @@ use starbridge_machine::{Event, EventId};
 
 /// Why it can't.
 #[derive(Debug)]
-pub(crate) enum Misfit {
+pub(crate) enum FitError {
     /// The history can't be read from this event on, or not by its own definition.
     Broken(EventId),
     /// The other definition would have done something else.
@@ -21,24 +21,24 @@ pub(crate) enum Misfit {
 /// would enter nothing again, which the redrive then reports itself. Before the first step that is
 /// entered again, both definitions must have done the same; the later events must be known to the
 /// new definition.
-pub(crate) fn fit(history: &ExportedHistory, flow: &Flow, limits: &Limits) -> Result<Option<Vec<Event>>, Misfit> {
-    let state = fold(history, None).map_err(Misfit::Broken)?;
+pub(crate) fn fit(history: &ExportedHistory, flow: &Flow, limits: &Limits) -> Result<Option<Vec<Event>>, FitError> {
+    let state = fold(history, None).map_err(FitError::Broken)?;
     let Some((from, steps)) = state.redriven_steps(&history.flow) else {
         return Ok(None);
     };
     let replayed = replay_before(history, flow, limits.clone(), from);
     if let Some(divergence) = replayed.divergence {
-        return Err(Misfit::Differs(Box::new(divergence)));
+        return Err(FitError::Differs(Box::new(divergence)));
     }
     let again = replayed.state.redriven_steps(flow);
     let again = again.map(|(_, steps)| names(flow, &steps)).unwrap_or_default();
     let wanted = names(&history.flow, &steps);
     if again != wanted {
-        return Err(Misfit::Differs(Box::new(other_steps(history, from, &wanted, &again))));
+        return Err(FitError::Differs(Box::new(other_steps(history, from, &wanted, &again))));
     }
     let events = history.events.iter().map(|event| {
         let written = write_event(&history.flow, event);
-        read_event(flow, &written.into()).map_err(|_| Misfit::Broken(event.id))
+        read_event(flow, &written.into()).map_err(|_| FitError::Broken(event.id))
     });
     events.collect::<Result<_, _>>().map(Some)
 }

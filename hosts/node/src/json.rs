@@ -16,12 +16,12 @@ pub fn describe_state(flow: &Flow, state: &State) -> Value {
     describe(state, describe_steps(flow, state).collect())
 }
 
-/// The data of open steps that is told of a state together, in bytes. An input that a thousand iterations share is in each of them.
+/// How many bytes of open steps' data a described state has. An input that a thousand iterations share counts in each of them.
 const STATE_BYTES: usize = 16 << 20;
-/// The open steps that are told of a state.
+/// How many open steps a described state has.
 const STATE_STEPS: usize = 20_000;
 
-/// The same with a bounded size: where steps or their data are too many, `stepsLeftOut` says how many steps are not told.
+/// [`describe_state`] with a bounded size: where steps or their data are too many, `stepsLeftOut` says how many steps are not told.
 pub fn describe_state_within_bounds(flow: &Flow, state: &State) -> Value {
     let mut bytes = 0;
     let fits = |step: &Value| {

@@ -13,7 +13,7 @@ pub const DURABILITY: &str = "durability";
 pub struct LeasedStore {
     /// The store itself.
     pub store: Arc<dyn Store>,
-    /// Its leases.
+    /// Where its leases and its histories are.
     pub leased: LeaseSettings,
     /// The part that keeps back appends of express executions.
     pub express: Arc<Express>,

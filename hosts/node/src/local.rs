@@ -59,7 +59,7 @@ pub struct LocalRun {
 /// An execution to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalStart {
-    /// A new one.
+    /// One that begins now, with this id.
     New(Text),
     /// One that began earlier and goes on.
     TakenUp(Text),
@@ -157,7 +157,7 @@ fn connectors(commands: Option<CommandSettings>, optional: &OptionalConnectors) 
 
 /// How many answers are taken before the calls that follow leave. While the run decides, functions
 /// work on the other calls.
-const TOGETHER: usize = 8;
+const ANSWERS_AT_ONCE: usize = 8;
 
 fn given_up() -> LocalError {
     LocalError::System("the run was given up in the middle".to_owned())
@@ -230,7 +230,7 @@ impl LocalRun {
             fast_forward: settings.fast_forward,
             // Without a store nothing is flushed.
             together: match &kept {
-                None => TOGETHER,
+                None => ANSWERS_AT_ONCE,
                 Some(_) => usual.together,
             },
             ..usual

@@ -44,7 +44,7 @@ pub use error::NodeError;
 pub use expanded::ExpandedEvents;
 pub use filter::{ExecutionFilter, Selection, filter_pairs};
 pub use flows::{CheckedFlow, PutError, PutFlow};
-pub use followers::{FollowError, Follower, Heard};
+pub use followers::{FollowError, Follower, FollowerMessage};
 pub use leased::LeaseSettings;
 pub use notifier_thread::ShownTarget;
 pub use operating::{DefinedForkRefusal, ForkRefusal, ResolvedStep, WantedFork};
@@ -87,9 +87,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-/// The settings of a node.
+/// What a node is made of, and its bounds.
 pub struct NodeSettings {
-    /// The store.
+    /// Where executions are kept, and what was appended is durable.
     pub store: Arc<dyn Store>,
     /// The same store for those who answer requests, where it is another handle: one that does not wait while the store is away.
     pub asked: Option<Arc<dyn Store>>,
@@ -132,7 +132,7 @@ pub struct NodeSettings {
     /// Set if executions are leased: the node then has only the executions it asks for, and only
     /// for a time.
     pub leased: Option<LeaseSettings>,
-    /// The clock.
+    /// The time of all threads; tests give one that they move.
     pub clock: Arc<dyn Clock>,
     /// Whether a start without a trace context gets a new one.
     pub begins_traces: bool,
@@ -474,7 +474,7 @@ impl Node {
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
-    /// Sends no more calls, and waits at most `patience` for those in flight; requests are answered as ever. Calls that are kept
+    /// Sends no more calls, and waits at most `patience` for those in flight; requests are still answered. Calls that are kept
     /// back are sent at the next start: [`Node::drain`] has to come next.
     ///
     /// # Errors
@@ -486,7 +486,8 @@ impl Node {
         noted
     }
 
-    /// Notes once that the node was told to stop: whoever kills it from now on means no execution. A node that failed ends by itself.
+    /// Notes once that the node was told to stop: a kill from now on says nothing about an execution. A node that failed ends
+    /// by itself.
     async fn note_stopping(&self) -> Result<(), NodeError> {
         if self.ended().borrow().is_some() || self.stopping.swap(true, Ordering::SeqCst) {
             return Ok(());
@@ -533,7 +534,7 @@ impl Node {
         self.owners.ended()
     }
 
-    /// The store.
+    /// The store that the node was started with.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }

@@ -12,7 +12,7 @@ pub const INLINE_BYTES: usize = 64 * 1024;
 
 static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(at_once())));
 
-/// Of work that only reads, as much is at the door of `ROOM` as there is room for. The rest waits here, so what changes something
+/// Work that only reads waits here, and only as much of it as there is room for waits for `ROOM`. So work that changes something
 /// waits for few readers, however many there are.
 static READERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(at_once()));
 
@@ -46,7 +46,7 @@ pub async fn work<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Se
     working.await.map_err(|_| NotDone)
 }
 
-/// The same for work that changes nothing: it lets other work pass.
+/// [`work`] for work that changes nothing: it lets other work pass.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub async fn read<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Se
     if bytes <= INLINE_BYTES {
         return Ok(work());
     }
-    // Given back when the work begins to wait no longer, whether or not a caller does.
+    // Given back when the work no longer waits, whether or not its caller still does.
     let _reader = READERS.acquire().await.map_err(|_| NotDone)?;
     self::work(bytes, work).await
 }

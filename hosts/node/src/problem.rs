@@ -65,7 +65,7 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ExecutionBusy", detail)
     }
 
-    /// Large executions take all the memory there is for them.
+    /// Large executions take all the memory they may have.
     pub fn no_room() -> Self {
         let detail = "large executions that run take all the memory there is for them (`runtime.hot_bytes`): try again when some of \
                       them have ended";
@@ -113,7 +113,7 @@ impl Problem {
         self
     }
 
-    /// The same with another detail.
+    /// Changes the detail, which `words` gets as it is.
     #[must_use]
     pub fn with_detail(mut self, words: impl FnOnce(&str) -> String) -> Self {
         self.detail = words(&self.detail);

@@ -2,4 +2,6 @@
 
 #[cfg(target_os = "linux")]
 pub use starbridge_connector_command::supervise;
-pub use starbridge_connector_command::{CommandConnector, CommandSettings, Heard, Printed, Programs, Supervisor};
+pub use starbridge_connector_command::{
+    CommandConnector, CommandSettings, Printed, Programs, StderrReceiver, Supervisor,
+};

@@ -80,15 +80,15 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
     replay_but(history, flow, limits, &decided_elsewhere(&history.events))
 }
 
-/// As [`replay`], but from this event on, events are only folded. So are the events that an earlier redrive did again,
-/// whatever decided them: only what still counts has to be the same.
+/// [`replay`], but from this event on, events are only folded. So are the events that an earlier redrive did again,
+/// whatever decided them: only events that still count have to be the same.
 pub fn replay_before(history: &ExportedHistory, flow: &Flow, limits: Limits, folded_from: EventId) -> Replayed {
     let mut folded = done_again(&history.events);
     folded.push(place_of(folded_from)..usize::MAX);
     replay_but(history, flow, limits, &folded)
 }
 
-/// As [`replay`], but events in these places are only folded.
+/// [`replay`], but events in these places are only folded.
 fn replay_but(history: &ExportedHistory, flow: &Flow, limits: Limits, folded: &[Range<usize>]) -> Replayed {
     let mut state = State::new(history.execution.clone(), Arc::new(limits));
     let mut turns = 0;

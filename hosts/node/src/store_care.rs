@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// How many executions are read, and marked, at once.
-const TOGETHER: usize = 500;
+const BATCH: usize = 500;
 /// Those that have begun and not ended.
 const BEGUN: [Status; 3] = [Status::Running, Status::Manual, Status::RollingBack];
 /// Those that have not begun.
@@ -22,11 +22,11 @@ const CAUSE: &str = "the store was restored: what this execution did after the b
 /// An execution that had begun in a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Its id.
+    /// As the backup has it.
     pub id: Text,
     /// The name of its flow.
     pub flow: Text,
-    /// Its name.
+    /// Unique among the executions of its flow.
     pub name: Text,
     /// When it began.
     pub started: Timestamp,
@@ -57,7 +57,7 @@ pub fn restored(place: Option<&Path>, config: &Config) -> Result<Care, String> {
     let of = |error: starbridge_ports::StoreError| error.to_string();
     let mut query = Query {
         statuses: BEGUN.to_vec(),
-        limit: TOGETHER,
+        limit: BATCH,
         ..Query::default()
     };
     let mut all = Vec::new();
@@ -79,7 +79,7 @@ pub fn restored(place: Option<&Path>, config: &Config) -> Result<Care, String> {
         since: crate::clock::SystemClock.now(),
         cause: CAUSE.into(),
     };
-    for some in all.chunks(TOGETHER) {
+    for some in all.chunks(BATCH) {
         let marks = some.iter().map(|one| (one.id.clone(), Mark::Broken(broken.clone())));
         store.mark(&marks.collect::<Vec<_>>(), None).map_err(of)?;
     }
@@ -102,12 +102,12 @@ fn empty_queues(store: &dyn Store) -> Result<(), String> {
         .into_iter()
         .map(|(task, _)| task)
         .collect();
-    for some in held.chunks(TOGETHER) {
+    for some in held.chunks(BATCH) {
         unqueue(store, some)?;
     }
     for depth in store.depths().map_err(of)? {
         loop {
-            let tasks = store.next_tasks(&depth.queue, TOGETHER).map_err(of)?;
+            let tasks = store.next_tasks(&depth.queue, BATCH).map_err(of)?;
             if tasks.is_empty() {
                 break;
             }
@@ -196,7 +196,7 @@ fn without_postgres(config: &Config) -> String {
 pub struct Prepared {
     /// The place, for people; without a password.
     pub shown: String,
-    /// The schema.
+    /// Where the tables are in the database.
     pub schema: String,
     /// The format that the store had; 0 if there was none.
     pub had: usize,

@@ -8,9 +8,9 @@ use std::path::Path;
 /// How many rows of a table were copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// The table.
+    /// Its name, the same in every kind of store.
     pub table: &'static str,
-    /// Its rows.
+    /// As many in the sink as in the source.
     pub rows: u64,
 }
 

@@ -61,7 +61,6 @@ pub(crate) fn new_traceparent() -> Text {
     Text::from(format!("00-{trace:032x}-{parent:016x}-01"))
 }
 
-/// A random key.
 pub(crate) fn random_key() -> Result<[u8; 32], String> {
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(|error| format!("the system gives no randomness: {error}"))?;

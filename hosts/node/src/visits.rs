@@ -51,13 +51,13 @@ const PLACE_BYTES: usize = 64;
 
 /// A step at its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Spot {
+struct StepPlace {
     path: StepPath,
     step: StepId,
 }
 
-/// What is inside a composite comes after one another.
-impl Ord for Spot {
+/// Places inside one composite stand together.
+impl Ord for StepPlace {
     fn cmp(&self, other: &Self) -> Ordering {
         let key = |item: &PathItem| (item.step, item.child);
         let (own, others) = (self.path.items().iter(), other.path.items().iter());
@@ -65,7 +65,7 @@ impl Ord for Spot {
     }
 }
 
-impl PartialOrd for Spot {
+impl PartialOrd for StepPlace {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -80,13 +80,13 @@ pub struct Visits {
     /// The states of composites' children, by the visit of the composite.
     children: SharedMap<u64, Children>,
     /// The latest visit of each step and place that has not been left.
-    open: SharedMap<Spot, u64>,
+    open: SharedMap<StepPlace, u64>,
     /// The visit of each call, because undoing names the call.
     calls: SharedMap<u64, u64>,
     /// At this many calls, those of visits that are not kept are forgotten.
     calls_room: usize,
     /// The visit that is being undone at each place.
-    undoing: SharedMap<Spot, u64>,
+    undoing: SharedMap<StepPlace, u64>,
     /// If set, only visits with this status at the end.
     wanted: Option<String>,
     /// Only visits entered after this event.
@@ -166,13 +166,13 @@ impl Visits {
             return;
         };
         let path = event.path.clone();
-        let spot = Spot { path, step };
+        let place = StepPlace { path, step };
         if event.rollback {
-            return self.see_undoing(&spot, event);
+            return self.see_undoing(&place, event);
         }
         self.reopen_around(&event.path);
         match &event.detail {
-            EventKind::StepEntered { .. } => return self.enter(flow, event, spot),
+            EventKind::StepEntered { .. } => return self.enter(flow, event, place),
             EventKind::BranchExited(exit) | EventKind::IterationExited(exit) => {
                 self.end_inside(&event.path, None, event.time);
                 return self.child_exited(event, step, exit);
@@ -182,32 +182,32 @@ impl Visits {
             }
             _ => {}
         }
-        self.see_row(&spot, event);
+        self.see_row(&place, event);
         if let EventKind::StepStarted { input: Some(input), .. } = &event.detail {
-            self.count_items(flow, &spot, step, input);
+            self.count_items(flow, &place, step, input);
         }
     }
 
     /// The number of items of a foreach whose attempt begins.
-    fn count_items(&mut self, flow: &Flow, spot: &Spot, step: StepId, input: &Value) {
+    fn count_items(&mut self, flow: &Flow, place: &StepPlace, step: StepId, input: &Value) {
         let Some(StepKind::Foreach(foreach)) = flow.step(step).map(|step| &step.kind) else {
             return;
         };
         let items = input
             .as_object()
             .map(|input| foreach.collection.find(Root::Object(input), &Budget::unlimited()));
-        if let (Some(Ok(Some(Value::Array(items)))), Some(number)) = (items, self.open_visit(spot)) {
+        if let (Some(Ok(Some(Value::Array(items)))), Some(number)) = (items, self.open_visit(place)) {
             let total = Some(items.len() as u64);
             self.children.change(number, |children| children.total = total);
         }
     }
 
     /// The visit at a place that has not been left, if it is kept.
-    fn open_visit(&self, spot: &Spot) -> Option<u64> {
-        self.open.get(spot).copied().filter(|number| self.has(*number))
+    fn open_visit(&self, place: &StepPlace) -> Option<u64> {
+        self.open.get(place).copied().filter(|number| self.has(*number))
     }
 
-    /// Whether the visit is kept. Only what is looked for by its status is dropped.
+    /// Whether the visit is kept. Only visits that a filter by status excludes are dropped.
     fn has(&self, number: u64) -> bool {
         self.wanted.is_none() || self.rows.get(number).is_some()
     }
@@ -226,29 +226,29 @@ impl Visits {
             Exit::Cancelled => ChildStatus::Cancelled,
         };
         let path = StepPath::from(around.to_vec());
-        if let Some(visit) = self.open_visit(&Spot { path, step }) {
+        if let Some(visit) = self.open_visit(&StepPlace { path, step }) {
             self.children
                 .change(visit, |children| children.set(number, status, event.id));
         }
     }
 
-    fn enter(&mut self, flow: &Flow, event: &Event, spot: Spot) {
-        if let Some(former) = self.open.get(&spot).copied() {
+    fn enter(&mut self, flow: &Flow, event: &Event, place: StepPlace) {
+        if let Some(former) = self.open.get(&place).copied() {
             self.give_up(former, event.time);
         }
         let number = event.id.0;
         if number <= self.after {
-            self.open.remove(&spot);
+            self.open.remove(&place);
             return;
         }
         if self.more || self.rows.len() >= self.room {
             self.more = true;
-            self.open.remove(&spot);
+            self.open.remove(&place);
             return;
         }
         self.seen = number;
-        self.rows.push(Row::entered(flow, event, spot.step, self.run));
-        self.open.insert(spot, number);
+        self.rows.push(Row::entered(flow, event, place.step, self.run));
+        self.open.insert(place, number);
     }
 
     fn give_up(&mut self, number: u64, time: Timestamp) {
@@ -260,8 +260,8 @@ impl Visits {
         }
     }
 
-    fn see_row(&mut self, spot: &Spot, event: &Event) {
-        let Some(number) = self.open.get(spot).copied() else {
+    fn see_row(&mut self, place: &StepPlace, event: &Event) {
+        let Some(number) = self.open.get(place).copied() else {
             return;
         };
         let Some(row) = self.rows.get_mut(number) else {
@@ -288,7 +288,7 @@ impl Visits {
                     self.rows.remove(number);
                     self.children.remove(&number);
                 }
-                self.open.remove(spot);
+                self.open.remove(place);
             }
             _ => {}
         }
@@ -304,14 +304,14 @@ impl Visits {
     }
 
     /// An event of undoing a visit: the first names the call that is undone.
-    fn see_undoing(&mut self, spot: &Spot, event: &Event) {
+    fn see_undoing(&mut self, place: &StepPlace, event: &Event) {
         if let EventKind::RollbackStarted { of } = &event.detail {
             match self.calls.get(&of.0).copied() {
-                Some(number) => self.undoing.insert(spot.clone(), number),
-                None => self.undoing.remove(spot),
+                Some(number) => self.undoing.insert(place.clone(), number),
+                None => self.undoing.remove(place),
             }
         }
-        let number = self.undoing.get(spot).copied();
+        let number = self.undoing.get(place).copied();
         if let Some(row) = number.and_then(|number| self.rows.get_mut(number)) {
             row.see_undoing(event);
         }
@@ -326,7 +326,7 @@ impl Visits {
         let run = self.run;
         for (depth, item) in path.items().iter().enumerate() {
             let path = StepPath::from(path.items().get(..depth).unwrap_or_default().to_vec());
-            let number = self.open.get(&Spot { path, step: item.step }).copied();
+            let number = self.open.get(&StepPlace { path, step: item.step }).copied();
             let left = |row: &Row| row.is_left_before(run);
             if let Some(row) = number.and_then(|number| self.rows.get_mut_if(number, left)) {
                 row.go_on(run);
@@ -334,22 +334,22 @@ impl Visits {
         }
     }
 
-    /// Everything open inside a place, or inside a step there, was given up.
+    /// Cancels everything that is open inside a place, or inside a step there.
     fn end_inside(&mut self, path: &StepPath, step: Option<StepId>, time: Timestamp) {
         let depth = path.items().len();
-        let first = Spot {
+        let first = StepPlace {
             path: match step {
                 Some(step) => path.inside(step, Child::Branch(0)),
                 None => path.clone(),
             },
             step: StepId(0),
         };
-        let is_inside = |spot: &Spot| {
-            let items = spot.path.items();
+        let is_inside = |place: &StepPlace| {
+            let items = place.path.items();
             items.starts_with(path.items())
                 && step.is_none_or(|step| items.get(depth).is_some_and(|item| item.step == step))
         };
-        let inside = self.open.from(&first).take_while(|(spot, _)| is_inside(spot));
+        let inside = self.open.from(&first).take_while(|(place, _)| is_inside(place));
         let inside: Vec<u64> = inside.map(|(_, number)| *number).collect();
         for number in inside {
             self.give_up(number, time);
@@ -376,7 +376,7 @@ impl Visits {
         self.rows.change_open(|row| row.postpone(flow, left));
     }
 
-    /// Makes what is over small. Copies made after that share it.
+    /// Packs visits that are over. Copies made after that share them.
     pub fn settle(&mut self) {
         self.rows.settle();
     }

@@ -89,7 +89,7 @@ impl Access {
         self.tokens.is_empty()
     }
 
-    /// All tokens.
+    /// As the configuration has them.
     #[cfg(feature = "console")]
     pub(crate) fn tokens(&self) -> &[Token] {
         &self.tokens

@@ -151,7 +151,7 @@ impl Room {
     ) -> Answer {
         self.hold(self.share.bytes().max(bytes))?;
         match status {
-            // What began is told of as soon as it began.
+            // An execution that began is told of at once.
             StatusCode::CREATED => offload::work(bytes, move || self.finish(status, make)).await?,
             _ => offload::read(bytes, move || self.finish(status, make)).await?,
         }

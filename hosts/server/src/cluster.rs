@@ -16,7 +16,7 @@ pub use reach::{Tried, try_others};
 pub use role::{Answering, Peer, Role};
 pub use words::{Heard, Teller, Word, tell_others};
 
-use crate::under_way::UnderWay;
+use crate::open_requests::OpenRequests;
 use crate::{DESCRIPTION, Drain, Server, ServerSettings, app, outboxes};
 use asking::Front;
 use axum::Router;
@@ -32,14 +32,14 @@ use tokio::task::JoinHandle;
 
 /// The parts of a node that outlive its stays as the owner.
 #[derive(Clone)]
-pub struct Post {
+pub struct ClusterNode {
     role: watch::Sender<Role>,
     settings: ServerSettings,
     drain: Drain,
     cluster: Arc<Cluster>,
 }
 
-impl Post {
+impl ClusterNode {
     /// From now on this is what the node is.
     pub fn is_now(&self, role: Role) {
         self.role.send_replace(role);
@@ -61,14 +61,14 @@ impl Post {
         taking
     }
 
-    /// From now on the node owns nothing. Waits until what it was asked before is answered, but for what only waits itself, for
-    /// so long at most: what comes now waits for the next owner.
+    /// From now on the node owns nothing. Waits until earlier requests are answered, apart from those that only wait for
+    /// something, for this long at most. New requests wait for the next owner.
     pub async fn retire(&self, patience: Duration) -> LastAnswers {
         let Role::Owner(answering) = self.role.send_replace(Role::Nobody) else {
-            return LastAnswers(UnderWay::default());
+            return LastAnswers(OpenRequests::default());
         };
-        answering.under_way.settled(patience).await;
-        LastAnswers(answering.under_way)
+        answering.open_requests.settled(patience).await;
+        LastAnswers(answering.open_requests)
     }
 
     /// What the node is.
@@ -78,17 +78,17 @@ impl Post {
 }
 
 /// What an owner was asked, and has not answered yet.
-pub struct LastAnswers(UnderWay);
+pub struct LastAnswers(OpenRequests);
 
 impl LastAnswers {
-    /// Waits until everything is answered, for so long at most.
+    /// Waits until everything is answered, for this long at most.
     pub async fn given(&self, patience: Duration) {
         self.0.answered(patience).await;
     }
 }
 
 impl Server {
-    /// Answers requests as a node of a cluster until `end` comes. Others reach it at `links`, over so many at once. What they say
+    /// Answers requests as a node of a cluster until `end` comes. Others reach it at `links`, over this many at once. What they say
     /// to the node itself goes to `words`.
     pub fn stand(
         self,
@@ -97,9 +97,9 @@ impl Server {
         links: (TcpListener, usize),
         words: mpsc::UnboundedSender<Heard>,
         end: oneshot::Receiver<()>,
-    ) -> (Post, impl Future<Output = ()> + Send + 'static) {
+    ) -> (ClusterNode, impl Future<Output = ()> + Send + 'static) {
         let (role, now) = watch::channel(Role::Nobody);
-        let post = Post {
+        let cluster_node = ClusterNode {
             role,
             settings: self.settings.clone(),
             drain: Drain(self.draining.clone()),
@@ -123,6 +123,6 @@ impl Server {
                 () = linked => {}
             }
         };
-        (post, serving)
+        (cluster_node, serving)
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const CACHE_BYTES: usize = 64 << 20;
 /// The memory of a fold that is kept, with its copies, in bytes. A larger one is made again for each page.
 const FOLD_BYTES: usize = CACHE_BYTES / 2;
-/// The largest number of visits of a fold. Later ones are looked up in the store.
+/// The largest number of visits of a fold. Later visits are read from the store.
 const MOST_VISITS: usize = 2_000_000;
 /// The number of events after which a copy is kept, from which an earlier event can be reached.
 const SNAPSHOT_EVENTS: u64 = 4_096;
@@ -35,9 +35,9 @@ pub struct Fold {
 /// A fold, with its flow and position.
 #[derive(Clone)]
 pub struct Folded {
-    /// The fold.
+    /// What the history comes to, up to the event `fold.last`.
     pub fold: Arc<Fold>,
-    /// The flow.
+    /// The version that the execution runs.
     pub flow: Arc<Flow>,
     /// The latest event of the history.
     pub end: EventId,
@@ -74,7 +74,7 @@ impl Fold {
         self.last = event.id;
     }
 
-    /// Its memory without what was counted before, in bytes.
+    /// The memory of what was not counted before, in bytes.
     fn bytes(&self, counted: &mut Counted) -> usize {
         let visits = self.visits.bytes(counted);
         #[cfg(feature = "console")]
@@ -146,7 +146,7 @@ impl Kept {
         }
     }
 
-    /// Weighs it after new events.
+    /// Counts its memory after new events.
     fn weigh(&mut self) {
         Arc::make_mut(&mut self.latest).visits.settle();
         if self.copies.len() != self.counted {
@@ -173,7 +173,7 @@ impl Kept {
         self.sum();
     }
 
-    /// The latest state that is kept and not after an event.
+    /// The latest kept state that is not after an event.
     fn before(&self, event: EventId) -> Option<Arc<Fold>> {
         let copy = self.copies.range(..=event.0).next_back().map(|(_, copy)| copy);
         let asked = self.asked.iter().filter(|asked| asked.last <= event);
@@ -188,7 +188,7 @@ struct Place {
 }
 
 #[derive(Default)]
-struct Shelf {
+struct Cache {
     places: HashMap<Text, (Arc<Place>, Held)>,
     /// Counts the reads, to find the entry that was read last.
     reads: u64,
@@ -202,7 +202,7 @@ struct Held {
 
 /// The folds that are kept.
 #[derive(Default)]
-pub struct Folds(Mutex<Shelf>);
+pub struct Folds(Mutex<Cache>);
 
 impl Folds {
     /// The fold of an execution's history up to the event `at`, or to its end.
@@ -248,30 +248,30 @@ impl Folds {
     }
 
     fn place(&self, id: &str) -> Arc<Place> {
-        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (place, _) = shelf.places.entry(Text::from(id)).or_default();
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (place, _) = cache.places.entry(Text::from(id)).or_default();
         Arc::clone(place)
     }
 
     /// Records the memory of a history, and drops those that were not read for the longest time.
     fn held(&self, id: &str, bytes: usize) {
-        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.reads += 1;
-        let read = shelf.reads;
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.reads += 1;
+        let read = cache.reads;
         match bytes {
-            0 => drop(shelf.places.remove(id)),
+            0 => drop(cache.places.remove(id)),
             bytes => {
-                if let Some((_, held)) = shelf.places.get_mut(id) {
+                if let Some((_, held)) = cache.places.get_mut(id) {
                     *held = Held { bytes, read };
                 }
             }
         }
-        while shelf.places.values().map(|(_, held)| held.bytes).sum::<usize>() > CACHE_BYTES {
-            let oldest = shelf.places.iter().min_by_key(|(_, (_, held))| held.read);
+        while cache.places.values().map(|(_, held)| held.bytes).sum::<usize>() > CACHE_BYTES {
+            let oldest = cache.places.iter().min_by_key(|(_, (_, held))| held.read);
             let Some(oldest) = oldest.map(|(id, _)| id.clone()) else {
                 return;
             };
-            shelf.places.remove(&oldest);
+            cache.places.remove(&oldest);
         }
     }
 }

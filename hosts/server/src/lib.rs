@@ -38,6 +38,11 @@ pub mod cluster;
 #[cfg(feature = "console")]
 mod console;
 mod folds;
+#[cfg_attr(
+    not(feature = "cluster"),
+    allow(dead_code, reason = "only an owner of a cluster waits for them")
+)]
+mod open_requests;
 mod openapi;
 mod outboxes;
 mod reports;
@@ -45,11 +50,6 @@ mod router;
 mod routes;
 mod scope;
 mod shapes;
-#[cfg_attr(
-    not(feature = "cluster"),
-    allow(dead_code, reason = "only an owner of a cluster waits for them")
-)]
-mod under_way;
 
 pub use access::{Access, TokenHash, access_of};
 pub use answers::AnswerSettings;
@@ -97,13 +97,13 @@ pub struct ServerSettings {
     pub bodies: BodySettings,
     /// Limits for answers.
     pub answers: AnswerSettings,
-    /// What is told of the program and its configuration.
+    /// What a server says about the program and its configuration.
     pub built: Built,
     /// Whether the console's pages are served. Without the feature `console` they never are.
     pub console: bool,
 }
 
-/// What a server tells of its program and its configuration.
+/// What a server says about its program and its configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Built {
     /// The features that the program was built with.
@@ -308,8 +308,8 @@ impl FromRequest<App> for Sent {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Answer<Self> {
-        // A sender may take its time.
-        let _waiting = under_way::waits();
+        // A sender may be slow.
+        let _waiting = open_requests::waits();
         receive(request.into_body(), app.largest_body, &app.bodies, Sender::Known).await
     }
 }

@@ -197,12 +197,12 @@ async fn finish(app: &App, outbox: &Taken, rows: Vec<OutboxRow>, turn: &mut Turn
             Outcome::Refused(problem) => refused.push((row, problem)),
         }
     }
-    put_aside(outbox, refused).await?;
+    refuse(outbox, refused).await?;
     Ok(done)
 }
 
-/// Keeps rows that can't be carried out aside, and says so.
-async fn put_aside(outbox: &Taken, rows: Vec<(OutboxRow, Problem)>) -> Result<(), OutboxError> {
+/// Marks rows that can't be carried out as refused, and logs it.
+async fn refuse(outbox: &Taken, rows: Vec<(OutboxRow, Problem)>) -> Result<(), OutboxError> {
     if rows.is_empty() {
         return Ok(());
     }

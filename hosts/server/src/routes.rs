@@ -48,7 +48,7 @@ use crate::scope::Scope;
 use axum::routing::{delete, get, patch, post, put};
 use route::PAGE;
 
-/// All routes.
+/// The table of which the router and the OpenAPI document are made.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
     let areas = [
         queues::ROUTES,

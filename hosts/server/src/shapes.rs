@@ -42,7 +42,7 @@ pub fn orphan(begun: &Snapshot) -> Value {
     }
 }
 
-/// An execution.
+/// The JSON of an execution with its data.
 pub fn execution(begun: &Snapshot) -> Value {
     let mut shape = record(&begun.execution, &begun.record);
     shape.insert("input".into(), begun.input.clone());

@@ -12,7 +12,7 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_machine::{EventId, Signal};
 use std::collections::BTreeMap;
 
-/// A test file.
+/// A file of `starbridge test`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "a test file: an object")]
 pub struct TestFile {
@@ -36,7 +36,7 @@ pub struct TestFile {
 pub enum FlowSource {
     /// The path of a file.
     Path(String),
-    /// A definition.
+    /// Written in the test file.
     Definition(Object),
 }
 
@@ -78,7 +78,7 @@ pub struct LimitsGiven {
     evaluation_steps: Option<usize>,
 }
 
-/// One case.
+/// A run with mocks, and what must come of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "a case: an object")]
 pub struct Case {
@@ -96,7 +96,7 @@ pub struct Case {
     /// Labels of the execution.
     #[serde(default)]
     pub labels: Option<Object>,
-    /// The name of the execution.
+    /// It is in the context of the execution.
     #[serde(default)]
     pub execution_name: Option<String>,
     /// The answers of resources, by step.

@@ -15,7 +15,7 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64,
     Fraction::deserialize(deserializer).map(|Fraction(span)| span)
 }
 
-/// The same where it may be left out.
+/// A number of seconds, where it may be left out.
 pub(super) fn maybe_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     Ok(Option::deserialize(deserializer)?.map(|Fraction(span)| span))
 }

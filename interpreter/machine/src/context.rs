@@ -2,8 +2,8 @@
 
 use crate::effect::Reference;
 use crate::event::{Child, EventId, Failure, StepPath};
-use crate::state::State;
-use starbridge_flow::graph::{CONTEXT_MEMBERS, Context};
+use crate::state::{Frame, State};
+use starbridge_flow::graph::{CONTEXT_MEMBERS, Context, Step};
 use starbridge_flow::value::{Object, Text, Value};
 
 /// The `$context` of one program.
@@ -26,6 +26,23 @@ pub(crate) struct StepView<'a> {
     pub(crate) retry_value: Option<Value>,
     /// The failure that is being undone.
     pub(crate) failure: Option<Failure>,
+}
+
+impl<'a> StepView<'a> {
+    /// A step for programs that run before its first attempt; `entered` is the event that begins the visit.
+    pub(crate) fn before_attempts(step: &Step, frame: &'a Frame, entered: EventId, visit: u32) -> Self {
+        Self {
+            name: step.name.clone(),
+            path: &frame.path,
+            entered,
+            visit,
+            attempt: 1,
+            call: None,
+            polls: None,
+            retry_value: None,
+            failure: None,
+        }
+    }
 }
 
 fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Value> {

@@ -189,7 +189,7 @@ pub struct WaitedFor {
 pub struct WaitedKey {
     /// The pool: the name of the flow, unless the flow names another one.
     pub pool: Text,
-    /// The key.
+    /// The name within the pool.
     pub key: Text,
 }
 
@@ -362,7 +362,7 @@ words! {
         WaitForMet = "WaitForMet",
         /// The execution was stopped.
         Stopped = "Stopped",
-        /// The execution timed out.
+        /// The time of the whole execution was over.
         ExecutionTimedOut = "ExecutionTimedOut",
         /// A rollback failed, which ends the execution.
         RollbackFailed = "RollbackFailed",
@@ -503,7 +503,7 @@ pub enum EventKind {
     ExecutionStopped { failure: Failure, by: Option<Text> },
     /// † The execution timed out. `drain`: calls that are out may still end.
     ExecutionTimedOut { drain: bool },
-    /// The execution succeeded.
+    /// It ended with this output.
     ExecutionSucceeded { output: Value },
     /// The execution failed. `step` is where the error arose.
     ExecutionFailed { failure: Failure, step: Option<StepId> },

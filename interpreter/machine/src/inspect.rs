@@ -41,7 +41,7 @@ words! {
 /// A step that was entered and has not exited.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenStep {
-    /// The step.
+    /// Its number in the flow.
     pub step: StepId,
     /// The composites around it.
     pub path: StepPath,
@@ -62,7 +62,7 @@ pub struct OpenStep {
 pub struct ManualRequest {
     /// The number of its `ManualRequested` event.
     pub event: EventId,
-    /// The step.
+    /// Its number in the flow.
     pub step: StepId,
     /// Where it stands: its iteration and branch.
     pub path: StepPath,
@@ -86,7 +86,7 @@ pub struct FailedRollback {
 pub struct FailedCall {
     /// The number of its `TaskScheduled` event.
     pub call: EventId,
-    /// The step.
+    /// The number of the step that called.
     pub step: StepId,
     /// The composites around it.
     pub path: StepPath,
@@ -254,7 +254,7 @@ impl State {
         self.each_open_step().collect()
     }
 
-    /// The same, each made when it is asked for: the inputs of many can be much larger than the state.
+    /// The open steps, each made when it is asked for: the inputs of many can be much larger than the state.
     pub fn each_open_step(&self) -> impl Iterator<Item = OpenStep> {
         let ids = self.frames.ids().into_iter();
         ids.filter_map(|id| self.frame(id)).filter_map(open_step)

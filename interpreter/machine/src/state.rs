@@ -64,7 +64,7 @@ pub enum Status {
     TimedOut,
     /// An operator stopped it.
     Stopped,
-    /// A rollback failed.
+    /// An undo of its rollback failed: it can be redriven, or go on without that undo.
     RollbackFailed,
     /// It had succeeded, and was rolled back afterwards.
     RolledBack,

@@ -42,7 +42,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The same turn, which ends after this many events instead of at its bounds.
+    /// Lets the turn end after this many events instead of at its bounds.
     pub(crate) fn cut_after(self, events: usize) -> Self {
         Self {
             cut_after: Some(events),

@@ -30,14 +30,14 @@ pub const MET_EVENT: EventId = EventId(u32::MAX as u64 - 1);
 pub struct PoolKey {
     /// The pool: the name of the flow, unless the flow names another one.
     pub pool: Text,
-    /// The key.
+    /// The name within the pool.
     pub key: Text,
 }
 
 /// A key that an execution needs a slot of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeededKey {
-    /// The key.
+    /// In JSON its members stand beside the limit.
     #[serde(flatten)]
     pub key: PoolKey,
     /// Its limit as the definition gives it. It holds unless an operator has set another one.
@@ -170,7 +170,7 @@ impl Waiter {
         }
     }
 
-    /// Its age.
+    /// The order in which waiters of one priority are let in.
     pub fn age(&self) -> WaiterAge {
         WaiterAge {
             requested: self.ask.requested,
@@ -182,7 +182,7 @@ impl Waiter {
 /// What is kept of a key, apart from who holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptKey {
-    /// The key.
+    /// Unique among those that are kept.
     pub key: PoolKey,
     /// The limit that the definition of the flow gave last.
     pub defined: Option<u64>,
@@ -196,7 +196,7 @@ pub struct KeptKey {
     pub stale: bool,
 }
 
-/// A pause of a key.
+/// An operator's order to admit nobody through a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyPause {
     /// Who asked for it.
@@ -250,7 +250,7 @@ pub enum AdmissionChange {
     TakeSlots {
         /// The id of the execution.
         execution: Text,
-        /// The keys.
+        /// Those that its flow asks for.
         keys: Vec<PoolKey>,
     },
     /// An execution holds no slots any more.

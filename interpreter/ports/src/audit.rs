@@ -55,20 +55,20 @@ pub const LOCAL_OPERATOR: &str = "local";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AuditKind {
-    /// An execution.
+    /// By its id.
     #[default]
     Execution,
-    /// A flow.
+    /// By its name.
     Flow,
-    /// A queue.
+    /// By its name, as resources have it.
     Queue,
-    /// A schedule.
+    /// By its name.
     Schedule,
     /// A concurrency key: its pool, `/`, and the key.
     Key,
     /// A bulk job.
     Bulk,
-    /// A view.
+    /// By its name.
     View,
     /// A node of a cluster.
     Node,

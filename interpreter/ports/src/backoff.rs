@@ -77,7 +77,7 @@ impl Failures {
         self.backoff.longest_after(self.count)
     }
 
-    /// The same with jitter. `chance` is a random number, as for [`Backoff::pause_after`].
+    /// Counts one more failure and returns the pause after it, with jitter. `chance` is a random number, as for [`Backoff::pause_after`].
     pub fn next_spread(&mut self, chance: u64) -> Duration {
         self.count = self.count.saturating_add(1);
         self.backoff.pause_after(self.count, chance)

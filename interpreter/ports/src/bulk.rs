@@ -21,7 +21,7 @@ pub struct BulkJob {
     pub by: Text,
     /// When it was requested.
     pub created: Timestamp,
-    /// How far it is.
+    /// How far it has come, or how it ended.
     pub state: BulkState,
     /// How many items it has so far.
     pub items: u64,
@@ -67,7 +67,7 @@ pub enum BulkState {
 pub struct OpenJob {
     /// The id of the job.
     pub id: Text,
-    /// How far it is.
+    /// Collecting or running.
     pub state: BulkState,
     /// The largest number of items handled in a second.
     pub rate: Option<u32>,
@@ -171,7 +171,7 @@ impl BulkResult {
 /// Which items to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BulkItems {
-    /// All.
+    /// Whatever became of them.
     #[default]
     All,
     /// Those without a result.

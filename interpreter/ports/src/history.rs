@@ -107,12 +107,12 @@ pub enum RequestChange {
 /// Which dead tasks of an execution are no longer listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeadTasksCleared {
-    /// None.
+    /// They stay listed.
     #[default]
     None,
     /// Those of these calls.
     Calls(Vec<EventId>),
-    /// All.
+    /// The list is emptied.
     All,
 }
 
@@ -133,6 +133,16 @@ impl Append {
     /// Whether an append of admission has nothing in it.
     pub fn changes_nothing_of_admission(&self) -> bool {
         self.admission.is_empty() && self.sent.is_empty() && self.received.is_empty() && self.audit.is_empty()
+    }
+
+    /// Whether its turn, if it has one, begins after the expected event, and the history then has at most `most` events. A store
+    /// refuses any other append as a conflict.
+    pub fn continues(&self, most: u64) -> bool {
+        self.turn.as_ref().is_none_or(|turn| {
+            turn.events > 0
+                && turn.first == self.expected.next()
+                && self.expected.0.saturating_add(u64::from(turn.events)) <= most
+        })
     }
 
     /// Whether it is the start of an execution that is not there yet.
@@ -290,6 +300,11 @@ pub fn code_of(status: Status) -> usize {
     STATUS_CODES.iter().position(|&known| known == status).unwrap_or(0)
 }
 
+/// Whether an execution with this status code has ended.
+pub fn is_ended_code(code: usize) -> bool {
+    STATUS_CODES.get(code).is_some_and(|status| status.is_ended())
+}
+
 impl ExecutionRecord {
     /// Completes the record of a start: an execution without a name gets its id as name, and empty labels are
     /// dropped.
@@ -363,7 +378,7 @@ pub struct FailedUndo {
     pub step: Text,
     /// The name of the error with which undoing it failed.
     pub error: Text,
-    /// Its cause.
+    /// What people read of the error.
     pub cause: Text,
     /// The steps that are left to be undone, in the order of undoing. The first one is the step
     /// that could not be undone.

@@ -95,7 +95,7 @@ pub struct KeptRedrive {
     /// The kind of undoing, if it is not a redrive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<KeptUndo>,
-    /// The place that it was given while it waits.
+    /// The place that an operator gave it while it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<KeptPlace>,
 }

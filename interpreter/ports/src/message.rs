@@ -100,7 +100,7 @@ pub enum MessageBody {
     Admit,
     /// From admission to an execution that asked: it does not begin.
     Decline {
-        /// The reason.
+        /// Why it can never begin.
         reason: DeclineReason,
     },
     /// From admission to an execution: admission wants to know when it ends.
@@ -129,9 +129,9 @@ pub enum MessageBody {
     /// From an execution to admission: it was started under a name that another execution waits
     /// for.
     Appeared {
-        /// Its flow.
+        /// The flow of the execution that was started.
         flow: Text,
-        /// Its name.
+        /// The name that is waited for.
         name: Text,
     },
 }

@@ -45,7 +45,7 @@ pub struct OutboxRights {
 }
 
 impl OutboxRights {
-    /// All actions.
+    /// What a row may ask for.
     pub const ACTIONS: [&str; 4] = ["start", "succeed", "fail", "stop"];
 }
 
@@ -59,7 +59,7 @@ impl Default for OutboxRights {
     }
 }
 
-/// A row of an outbox.
+/// A request that was committed together with somebody's own changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxRow {
     /// The row's own id. It is the id of the execution that it starts.

@@ -109,7 +109,7 @@ pub fn read_idempotency<P: AsMut<SharedParams>>(params: &mut P, value: &Value) -
     Ok(())
 }
 
-/// Whether a message has the input, as far as the shared members say: a body of its own takes its place, and a GET has none.
+/// Whether a message contains the input, according to the shared members: a `body` replaces it, and a GET has none.
 pub fn sends_input(params: Option<&Value>) -> bool {
     let Some(params) = params else { return true };
     let bare = |word: &str| word.eq_ignore_ascii_case("get") || word.eq_ignore_ascii_case("head");

@@ -91,7 +91,7 @@ pub struct DeadTask {
 pub struct Depth {
     /// The queue's name.
     pub queue: Text,
-    /// The priority.
+    /// 0 to 9; the highest is given out first.
     pub priority: u8,
     /// How many tasks no worker holds.
     pub waiting: u64,

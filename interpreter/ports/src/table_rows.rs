@@ -11,9 +11,9 @@ pub enum Cell {
     Null,
     /// A number, a time in milliseconds since 1970, or 0 and 1 for a flag.
     Number(i64),
-    /// A text.
+    /// UTF-8.
     Text(String),
-    /// Bytes.
+    /// As they are, without an encoding.
     Bytes(Vec<u8>),
 }
 
@@ -35,9 +35,9 @@ pub enum CellKind {
 /// A table: its name, and its columns in the order in which a row has them.
 #[derive(Debug)]
 pub struct Table {
-    /// The name.
+    /// Every kind of store has it under this name.
     pub name: &'static str,
-    /// The columns.
+    /// Each with what its cells hold, in the order of a row.
     pub columns: &'static [(&'static str, CellKind)],
 }
 

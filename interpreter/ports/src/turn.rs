@@ -87,7 +87,7 @@ impl TurnPage {
         }
     }
 
-    /// The same, with at most [`TURN_PAGE_BYTES`] of text.
+    /// Bounds the page to [`TURN_PAGE_BYTES`] of text.
     #[must_use]
     pub fn bounded(self) -> Self {
         Self {

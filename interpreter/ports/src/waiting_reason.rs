@@ -35,7 +35,7 @@ reasons! {
     Key = 3 "key"
     /// Its flow has reached its limit of running executions.
     FlowLimit = 4 "flowLimit"
-    /// Its flow is paused.
+    /// An operator paused its flow: none of its executions begins.
     FlowPaused = 5 "flowPaused"
     /// Admission has not decided yet whether it may begin.
     Admission = 6 "admission"

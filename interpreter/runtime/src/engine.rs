@@ -70,7 +70,7 @@ pub struct EngineDeps {
     pub leases: Option<Arc<dyn ExecutionLeases>>,
 }
 
-/// Settings of an engine.
+/// Bounds of an engine: how much it holds, and how much at once.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSettings {
     /// Skip waits and retry delays: while no call is out, time jumps to the next timer.
@@ -147,7 +147,7 @@ pub struct Engine {
     to_take_up: VecDeque<Text>,
     /// Set when the engine sends no more calls: they are left to the next start.
     keeps_calls: bool,
-    /// Who is told when no call is out any more.
+    /// The receivers to tell when no call is out any more.
     last_calls: Option<LastCalls>,
     /// Set when the engine takes no more commands: the time until which it waits for calls in flight.
     draining: Option<Timestamp>,

@@ -312,7 +312,7 @@ fn forms(value: &str) -> impl Iterator<Item = String> {
     all.into_iter().filter(|form| form.chars().count() >= MIN_SECRET_CHARS)
 }
 
-/// The value in a part of a URL (<https://url.spec.whatwg.org/#percent-encoded-bytes>): `also` are the letters that are encoded in
+/// The value in a part of a URL (<https://url.spec.whatwg.org/#percent-encoded-bytes>). `also` has the letters that are encoded in
 /// this part, beside those that are in all. Line breaks and tabs vanish.
 fn in_url(value: &str, also: &str, is_path: bool) -> String {
     let mut text = String::new();

@@ -222,7 +222,7 @@ pub enum Outgoing {
     Ended {
         /// The id of the execution.
         execution: Text,
-        /// Its status.
+        /// One that says how.
         status: Status,
     },
     /// A message for another execution of this shard. The shard delivers it itself.

@@ -19,7 +19,7 @@ pub fn each_stored_event(
     each_stored_event_between(store, flow, execution, (EventId(1), EventId(u64::MAX)), see)
 }
 
-/// Does the same from one event to another, and reads little more than those.
+/// Reads the events from one number to another, and little more than those.
 ///
 /// # Errors
 ///

@@ -2,7 +2,7 @@
 
 use crate::DynamoStore;
 use crate::head::Attached;
-use crate::session::{Entry, following, is_consistent};
+use crate::session::{Entry, following};
 use crate::side_writes::{SideWrites, message_key};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Append, Refusal, RequestChange, StoreError};
@@ -64,7 +64,7 @@ impl DynamoStore {
             let why = "only starts are kept here until they are carried out";
             return Err(StoreError::Unavailable(why.to_owned()));
         }
-        if !is_consistent(first) {
+        if !first.continues(u64::MAX) {
             return Ok((0, Some(Refusal::Conflict)));
         }
         if first.deleted {

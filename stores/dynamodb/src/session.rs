@@ -80,17 +80,11 @@ impl Deref for Entry<'_> {
 pub(crate) fn following(last: EventId, appends: &[Entry<'_>]) -> usize {
     let mut last = last;
     let fits = |append: &&Entry<'_>| {
-        let fits = append.expected == last && is_consistent(append);
+        let fits = append.expected == last && append.continues(u64::MAX);
         if let (true, Some(turn)) = (fits, &append.turn) {
             last = turn.last();
         }
         fits
     };
     appends.iter().take_while(fits).count()
-}
-
-/// Whether the turn of an append begins at the number that the append expects.
-pub(crate) fn is_consistent(append: &Append) -> bool {
-    let turn = append.turn.as_ref();
-    turn.is_none_or(|turn| turn.events > 0 && turn.first == append.expected.next())
 }

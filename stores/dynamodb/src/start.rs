@@ -7,7 +7,7 @@ use crate::item::{Item, Key, key_of, keys, number, text, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload::{self, WRITE};
 use crate::record;
-use crate::session::{Entry, Session, following, is_consistent};
+use crate::session::{Entry, Session, following};
 use crate::side_writes::inbox_op;
 use crate::table::{self, FLOWS, HEAD};
 use crate::write::{Addition, rests};
@@ -40,7 +40,7 @@ impl DynamoStore {
         let Some((first, later)) = appends.split_first() else {
             return Ok((0, None));
         };
-        if !is_consistent(first) {
+        if !first.continues(u64::MAX) {
             return Ok((0, Some(Refusal::Conflict)));
         }
         let base = first.record.clone().unwrap_or_default().at_start(execution);

@@ -34,7 +34,7 @@ impl Kept {
             return (!execution.is_some_and(fits)).then_some(Refusal::Conflict);
         }
         let turn = append.turn.as_ref();
-        if turn.is_some_and(|turn| turn.events == 0 || turn.first != append.expected.next()) {
+        if !append.continues(u64::MAX) {
             return Some(Refusal::Conflict);
         }
         let taken = |execution: &Execution, keyed: bool| Refusal::Exists {

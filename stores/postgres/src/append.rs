@@ -13,7 +13,7 @@ use crate::write::Work;
 use rustc_hash::{FxHashMap, FxHashSet};
 use starbridge_flow::value::Text;
 use starbridge_ports::{
-    Append, AuditEntry, ExecutionRecord, Mark, Refusal, RequestChange, STATUS_CODES, Turn, code_of,
+    Append, AuditEntry, ExecutionRecord, Mark, Refusal, RequestChange, STATUS_CODES, Turn, code_of, is_ended_code,
 };
 use std::borrow::Cow;
 
@@ -90,7 +90,7 @@ pub(crate) async fn append(work: &mut Work<'_>, batch: &[Append]) -> Result<Vec<
     #[expect(clippy::iter_over_hash_type, reason = "their order does not matter")]
     for (id, head) in heads {
         // Those that ended are left out, since they are rarely written again.
-        match head.filter(|head| !has_ended(head)) {
+        match head.filter(|head| !is_ended_code(head.status)) {
             Some(head) => work.heads.put(id, head),
             None => work.heads.forget(id),
         }
@@ -204,17 +204,6 @@ fn name_of<'a>(append: &'a Append, record: &'a ExecutionRecord) -> &'a str {
     }
 }
 
-fn has_ended(head: &Head) -> bool {
-    STATUS_CODES.get(head.status).is_some_and(|status| status.is_ended())
-}
-
-/// Whether the turn continues the history, and the store can hold it.
-fn follows(append: &Append, turn: &Turn) -> bool {
-    turn.first == append.expected.next()
-        && turn.events > 0
-        && append.expected.0.saturating_add(u64::from(turn.events)) <= MAX_EVENTS
-}
-
 impl<'a> Plan<'a, '_> {
     fn head(&self, id: &Text) -> Option<Head> {
         self.heads.get(id).copied().flatten()
@@ -226,12 +215,12 @@ impl<'a> Plan<'a, '_> {
             self.beside_executions(append);
             return None;
         }
-        if append.turn.as_ref().is_some_and(|turn| !follows(append, turn)) {
+        if !append.continues(MAX_EVENTS) {
             return Some(Refusal::Conflict);
         }
         let head = self.head(&append.execution);
         if append.deleted {
-            let fits = |head: &Head| head.last == append.expected.0 && has_ended(head);
+            let fits = |head: &Head| head.last == append.expected.0 && is_ended_code(head.status);
             let Some(head) = head.filter(fits) else {
                 return Some(Refusal::Conflict);
             };

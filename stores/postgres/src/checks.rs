@@ -34,7 +34,7 @@ const ASKED: &str = "select current_setting('server_version_num')::integer, curr
 const STANDBYS: &str = "select current_setting('synchronous_standby_names') = '',
     (select count(*) from pg_catalog.pg_stat_replication) > 0";
 
-/// What to do about a pooler that gives each transaction another session.
+/// Help for a pooler that gives each transaction another session.
 const POOLED: &str = "a pooler in between gives each transaction another session, and a store needs its own: connect \
      to the database itself, or let the pooler keep sessions (`pool_mode = session`)";
 
@@ -55,7 +55,7 @@ fn are_kept(first: &[String], second: &[String]) -> bool {
     same(first) && same(second) && first.first() != second.first()
 }
 
-/// Warnings; an error if the database is not fit. `other` is a second connection: a pooler is seen only from two.
+/// Warnings; an error if the database is not fit. `other` is a second connection: one connection alone does not show a pooler.
 pub(crate) async fn check(
     session: &Session,
     other: Option<&Session>,

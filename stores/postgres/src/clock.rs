@@ -1,8 +1,8 @@
-//! The clock of the database, as somebody sees it who asks over a network.
+//! The clock of the database, as a client over a network sees it.
 
 use std::time::Instant;
 
-/// The time there, in microseconds since 1970. To be read while a statement runs, not at the begin of its transaction.
+/// The time of the database, in microseconds since 1970, while the statement runs and not at the beginning of its transaction.
 pub(crate) const NOW: &str = "(extract(epoch from clock_timestamp()) * 1000000)::bigint";
 
 /// What the clock of the database showed at some moment between two others of this machine.
@@ -17,7 +17,7 @@ pub struct ClockReading {
 }
 
 impl ClockReading {
-    /// What a query brought back just now.
+    /// Reads the answer of a query that was just sent.
     pub(crate) fn new(asked: Instant, shown: i64) -> Self {
         Self {
             shown,

@@ -1,7 +1,7 @@
-//! What a stay leaves behind for the next one, so that it need not be counted again.
+//! The counts that a stay leaves behind, so that the next stay need not count again.
 //!
-//! It stands on the shelf as long as nobody has the store. Whoever takes the store takes it away, and believes it only if the stay
-//! before its own is the one that wrote it: everything that came after makes it worthless.
+//! They are in the store as long as no node has it. The next owner removes them, and believes them only if the stay
+//! before its own wrote them: any later stay may have changed them.
 
 use crate::fault::Failure;
 use crate::session::Session;
@@ -12,7 +12,7 @@ pub(crate) type Counts = [i64; STATUS_CODES.len()];
 
 const KIND: &str = "left";
 
-/// Leaves the counts behind, in the last statement of a stay that nobody has ended.
+/// Stores the counts, in the last statement of a stay that ends by itself.
 pub(crate) async fn leave(
     session: &Session,
     (incarnation, process): (i64, &str),
@@ -28,7 +28,7 @@ pub(crate) async fn leave(
     Ok(())
 }
 
-/// Takes away what the stay before left behind. It comes before anything is changed by the new one.
+/// Removes what the previous stay left behind, before the new stay changes anything.
 pub(crate) async fn take(session: &Session) -> Result<Option<Counts>, Failure> {
     let takes = "delete from shelf where kind = $1 and name = '' returning convert_from(text, 'UTF8')";
     let Some(row) = session.first(takes, &[&KIND]).await? else {
@@ -43,7 +43,7 @@ pub(crate) async fn take(session: &Session) -> Result<Option<Counts>, Failure> {
     Ok(counts_in(text, &mark(row.get(0), row.get(1))))
 }
 
-/// No two stays have the same, also not in copies of a database.
+/// Different for each stay, even in copies of a database.
 fn mark(incarnation: i64, process: &str) -> String {
     format!("{incarnation} {process}")
 }
@@ -77,7 +77,7 @@ mod tests {
         for other in [mark(1, "uuid"), mark(13, "uuid"), mark(12, "other"), mark(12, "uui")] {
             assert_eq!(counts_in(&text, &other), None, "{other}");
         }
-        // A later version may know more statuses, and what nobody wrote is not believed.
+        // A later version may know more statuses; anything else was not written by a node, and is not believed.
         assert_eq!(counts_in("1 p: 3", "1 p").map(|counts| counts[0]), Some(3));
         assert_eq!(counts_in("1 p: 3 x", "1 p"), None);
         assert_eq!(counts_in("1 p: -3", "1 p"), None);

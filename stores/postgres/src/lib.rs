@@ -5,8 +5,21 @@
 //! `migrations/` and in the page on operating it.
 //!
 //! Two kinds of handles use a store. One that is patient waits while the database is away, and knows afterwards what became of
-//! what it wrote: whoever runs executions has that one. One that is not gets an error at once: whoever answers requests has
-//! that one.
+//! what it wrote: executions are run with that one. One that is not gets an error at once: requests are answered with that one.
+//!
+//! Open it with [`PostgresStore::open`], and call it through the traits of `starbridge-ports`, in the order that
+//! [`starbridge_ports::History`] gives. Settings are checked before anything is sent, so this example runs without PostgreSQL:
+//!
+//! ```
+//! use starbridge_postgres::{PostgresSettings, PostgresStore};
+//!
+//! let settings = PostgresSettings {
+//!     url: "postgres://flows@db.example".to_owned(),
+//!     ..PostgresSettings::default()
+//! };
+//! let refused = PostgresStore::open(&settings).err().unwrap();
+//! assert!(refused.to_string().contains("names no database"), "{refused}");
+//! ```
 #![warn(clippy::missing_errors_doc)]
 
 mod admission;

@@ -18,7 +18,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
-/// After this silence a connection is asked whether it still is one.
+/// After this silence a connection is checked.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Between two such questions.
 const BETWEEN: Duration = Duration::from_secs(2);

@@ -26,7 +26,7 @@ pub const DRAINS: &str = "drain";
 /// A node, as another one sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenMember {
-    /// Its name.
+    /// As its configuration says, unique in the cluster.
     pub name: String,
     /// Where others reach it.
     pub address: String,
@@ -80,7 +80,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Does all that can be done before the store is free, so that taking it is a matter of milliseconds.
+    /// Does everything that can be done before the store is free, so that taking it takes milliseconds.
     ///
     /// # Errors
     ///

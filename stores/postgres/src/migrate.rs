@@ -21,7 +21,6 @@ const MIGRATIONS: [&str; 3] = [
 pub(crate) enum Found {
     /// No schema, or one without tables; those of an outbox may be in it.
     Nothing,
-    /// A store.
     Store,
     /// Tables of somebody else.
     Foreign,

@@ -161,7 +161,7 @@ impl PostgresOutbox {
         done
     }
 
-    /// Does something with the tables, unless somebody's code would run with it.
+    /// Uses the tables, unless that would run code of their owner.
     async fn fitting<T>(
         &self,
         connected: &Connected,

@@ -30,7 +30,7 @@ impl Readers {
         }
     }
 
-    /// Opens so many connections, for the next ones who ask.
+    /// Opens this many connections ahead of their use.
     pub(crate) fn warm(&self, count: usize) -> Result<(), Failure> {
         for _ in 0..count.min(self.most) {
             let session = self.link.connect()?;

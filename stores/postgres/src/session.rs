@@ -63,7 +63,7 @@ impl Session {
         self.client.batch_execute(sql).await
     }
 
-    /// The process of the server that answers this connection now. Nothing is prepared for the question.
+    /// The process of the server that answers this connection now, asked without a prepared statement.
     pub(crate) async fn backend(&self) -> Result<String, Error> {
         let answers = self.client.simple_query("select pg_backend_pid()").await?;
         let pid = answers.iter().find_map(|answer| match answer {

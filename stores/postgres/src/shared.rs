@@ -170,7 +170,7 @@ impl Shared {
             let schema = self.link.schema().to_owned();
             self.link.briefly(async move {
                 if let Some((seat, counts)) = leaves {
-                    // If this fails, the next one counts by itself.
+                    // If this fails, the next owner counts by itself.
                     let _ = left::leave(&session, (seat.incarnation, &seat.process), &counts).await;
                 }
                 session_lock::give_back(&session, &schema).await;

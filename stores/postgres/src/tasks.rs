@@ -129,12 +129,12 @@ pub(crate) fn send_dead<'s>(sent: &mut Vec<Sent<'s>>, kind: DeadChange, changes:
                 .iter()
                 .filter_map(|(call, dead)| Some((*call, (*dead)?)))
                 .collect();
-            sent.push(bury(&dead));
+            sent.push(insert_dead(&dead));
         }
     }
 }
 
-fn bury<'s>(dead: &[(Call, &'s DeadTask)]) -> Sent<'s> {
+fn insert_dead<'s>(dead: &[(Call, &'s DeadTask)]) -> Sent<'s> {
     let only: Vec<&'s DeadTask> = dead.iter().map(|(_, dead)| *dead).collect();
     let text = |of: fn(&'s DeadTask) -> &'s str| -> Owned<'s> {
         Box::new(only.iter().map(|dead| Str(of(dead))).collect::<Vec<Str<'s>>>())

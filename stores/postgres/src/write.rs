@@ -132,7 +132,7 @@ impl Writer {
         self.counts
     }
 
-    /// What the next stay need not find out again, if it is certain.
+    /// What the next stay need not count again, if it is certain.
     pub(crate) fn leaves(&self) -> Option<(Seat, Counts)> {
         let is_certain = self.broken.is_none() && self.unsettled.is_none();
         is_certain.then(|| (self.seat.clone(), self.counts))

@@ -13,8 +13,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
-    Append, AttemptLog, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES,
-    Turn, code_of,
+    Append, AttemptLog, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, Turn, code_of,
+    is_ended_code,
 };
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
@@ -40,12 +40,12 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
         beside_executions(work, append)?;
         return Ok(None);
     }
-    if append.turn.as_ref().is_some_and(|turn| !follows(append, turn)) {
+    if !append.continues(MAX_EVENTS) {
         return Ok(Some(Refusal::Conflict));
     }
     let head = head_of(work.heads, work.connection, &append.execution)?;
     if append.deleted {
-        let fits = |head: &Head| head.last == append.expected.0 && has_ended(head);
+        let fits = |head: &Head| head.last == append.expected.0 && is_ended_code(head.status);
         let Some(head) = head.filter(fits) else {
             return Ok(Some(Refusal::Conflict));
         };
@@ -100,17 +100,6 @@ fn add_logs(connection: &Connection, head: Head, logs: &[AttemptLog]) -> rusqlit
             .execute(params![head.number, log.event.0, STDERR, log.text])?;
     }
     Ok(())
-}
-
-fn has_ended(head: &Head) -> bool {
-    STATUS_CODES.get(head.status).is_some_and(|status| status.is_ended())
-}
-
-/// Whether the turn continues the history, and the store can hold it.
-fn follows(append: &Append, turn: &Turn) -> bool {
-    turn.first == append.expected.next()
-        && turn.events > 0
-        && append.expected.0.saturating_add(u64::from(turn.events)) <= MAX_EVENTS
 }
 
 /// INVARIANT: asked only if a head says that there is an execution. If there is none, the append would be lost

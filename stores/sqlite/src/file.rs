@@ -36,7 +36,7 @@ pub(crate) fn identity(_: &Metadata) -> Identity {
     None
 }
 
-/// How often a lock that is being given back is tried again, and the time between.
+/// How often a lock that is being released is tried again, and the pause between.
 const TRIES: u32 = 100;
 const BETWEEN: Duration = Duration::from_millis(10);
 

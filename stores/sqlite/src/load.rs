@@ -211,21 +211,12 @@ pub(crate) fn turns(
     } else {
         "SELECT place, events, time, text FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place"
     };
-    let mut page = TurnPage::new(from, events, backwards).bounded();
-    let mut found = Vec::new();
     let Some(number) = number_of(connection, execution)? else {
-        return Ok(found);
+        return Ok(Vec::new());
     };
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(places(connection, number, from, backwards)?)?;
-    while let Some(row) = rows.next()? {
-        let turn = turn(row)?;
-        if !page.takes(&turn.head()) {
-            break;
-        }
-        found.push(turn);
-    }
-    Ok(found)
+    let places = places(connection, number, from, backwards)?;
+    let page = TurnPage::new(from, events, backwards).bounded();
+    taken(connection, sql, places, page, turn, Turn::head)
 }
 
 /// The length of a text stands in front of it: the text is not read.
@@ -241,19 +232,32 @@ pub(crate) fn turn_heads(
     } else {
         "SELECT place, events, time, octet_length(text) FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place"
     };
-    let mut page = TurnPage::new(from, events, backwards);
-    let mut found = Vec::new();
     let Some(number) = number_of(connection, execution)? else {
-        return Ok(found);
+        return Ok(Vec::new());
     };
+    let places = places(connection, number, from, backwards)?;
+    let page = TurnPage::new(from, events, backwards);
+    taken(connection, sql, places, page, turn_head, |head| *head)
+}
+
+/// The rows between two places, up to the first one that the page does not take.
+fn taken<T>(
+    connection: &Connection,
+    sql: &str,
+    places: [i64; 2],
+    mut page: TurnPage,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    head: impl Fn(&T) -> TurnHead,
+) -> rusqlite::Result<Vec<T>> {
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(places(connection, number, from, backwards)?)?;
+    let mut rows = statement.query(places)?;
+    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let head = turn_head(row)?;
-        if !page.takes(&head) {
+        let one = read(row)?;
+        if !page.takes(&head(&one)) {
             break;
         }
-        found.push(head);
+        found.push(one);
     }
     Ok(found)
 }

@@ -155,7 +155,7 @@ fn delete_turns(connection: &Connection, rows: Vec<i64>) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// The same numbers as runs without gaps, each with its first and last number.
+/// Groups numbers into runs without gaps, each with its first and last number.
 fn runs(mut numbers: Vec<i64>) -> Vec<(i64, i64)> {
     numbers.sort_unstable();
     let mut runs: Vec<(i64, i64)> = Vec::new();

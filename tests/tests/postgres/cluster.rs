@@ -213,7 +213,7 @@ fn a_node_that_is_told_to_stop_hands_over() {
     eprintln!("slowest request while the owner left: {} ms", slowest.as_millis());
 }
 
-/// Each node in turn ends and is started again. Whoever asks another one may ask once more.
+/// Each node in turn ends and is started again. A client of another node may have to ask once more.
 #[test]
 fn a_rolling_restart_loses_no_request_that_is_sent_again() {
     let stand = Stand::start();
@@ -390,7 +390,7 @@ fn a_drained_owner_hands_over_and_no_request_fails() {
     assert_eq!(a.ask("POST", "/v1/cluster/nodes/nobody/drain", "{}").0, 404);
 }
 
-/// Whoever drains all nodes one after the other is not to send the work to and fro.
+/// Draining all nodes one after the other must not move the work to and fro.
 #[test]
 fn the_store_is_not_handed_to_a_node_that_was_drained() {
     let stand = Stand::start();
@@ -443,7 +443,7 @@ fn a_node_that_others_do_not_reach_is_told_at_once() {
     );
 }
 
-/// What makes a program see another time, a library that is loaded before it.
+/// The library that shows another time to a program that it is loaded into.
 const FAKETIME: &str = "STARBRIDGE_FAKETIME";
 
 /// Whether this moment of a history is within ten minutes of now, as the database tells it.

@@ -91,7 +91,7 @@ fn what_a_stay_has_counted_is_believed_by_the_next_one_only() {
     store.append(&[start("e")]).unwrap();
     let counted = store.counts().unwrap();
     drop(store);
-    // A number that is told apart from one that was counted anew.
+    // A number that counting again would not give.
     let (mark, _) = left()
         .split_once(':')
         .map(|(mark, all)| (mark.to_owned(), all.to_owned()))
@@ -100,14 +100,14 @@ fn what_a_stay_has_counted_is_believed_by_the_next_one_only() {
     let store = open();
     let all: u64 = store.counts().unwrap().iter().map(|(_, count)| count).sum();
     assert_eq!((all, left().as_str()), (7, ""));
-    // Whoever is killed leaves nothing behind, so the next one counts.
+    // A killed stay leaves nothing behind, so the next one counts.
     std::mem::forget(store);
     let backends = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'starbridge%'";
     stand.sql(backends);
     let store = until(|| PostgresStore::open(&settings).ok());
     assert_eq!(store.counts().unwrap(), counted);
     drop(store);
-    // What is said of another stay is worth nothing.
+    // Counts of another stay are not believed.
     leave(&format!("{mark}: 7"));
     assert_eq!(open().counts().unwrap(), counted);
 }

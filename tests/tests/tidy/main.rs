@@ -5,6 +5,7 @@
 mod circles;
 mod data;
 mod dependencies;
+mod doc_comments;
 mod documents;
 mod files;
 mod generated;

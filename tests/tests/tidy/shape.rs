@@ -63,6 +63,22 @@ fn every_crate_says_first_what_it_is() {
 }
 
 #[test]
+fn every_library_shows_an_example_on_its_front_page() {
+    let is_own = |path: &str| !["tests/", "fuzz/"].iter().any(|start| path.starts_with(start));
+    let libraries: Vec<_> = files::rust()
+        .into_iter()
+        .filter(|file| file.path.ends_with("src/lib.rs") && is_own(&file.path))
+        .collect();
+    assert!(libraries.len() > 20, "only {} libraries are found", libraries.len());
+    let wrong: Vec<String> = libraries
+        .iter()
+        .filter(|file| !file.text().contains("\n//! ```\n"))
+        .map(|file| format!("{}: an example that runs shows how to use the crate", file.path))
+        .collect();
+    nothing_wrong(&wrong);
+}
+
+#[test]
 fn nothing_is_left_to_do() {
     const CODE: [&str; 4] = ["todo!", "unimplemented!", "dbg!", "#[ignore"];
     let comments = ["TODO", "FIXME"].map(|word| format!("{word}:"));

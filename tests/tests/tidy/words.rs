@@ -56,7 +56,7 @@ fn a_newcomer_finds_ten_rules_by_the_map_and_one_word() {
 }
 
 /// A word without its ending, so that `lease`, `leases`, `leased` and `leasing` are one.
-fn stem(word: &str) -> String {
+pub fn stem(word: &str) -> String {
     let endings = ["ies", "ing", "ed", "es", "s", "y", "e", "d"];
     let short = endings
         .iter()
@@ -65,7 +65,7 @@ fn stem(word: &str) -> String {
 }
 
 /// The words of a name in camel case, in lower case.
-fn words_of(name: &str) -> Vec<String> {
+pub fn words_of(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for letter in name.chars() {
         if letter.is_uppercase() || words.is_empty() {

@@ -65,7 +65,7 @@ pub(in crate::check) struct Holder {
 }
 
 impl Data {
-    /// The same with an object laid over it.
+    /// This data with an object laid over it.
     pub(in crate::check) fn under(&self, over: &Rc<Members>) -> Self {
         if over.is_nothing() {
             return self.clone();

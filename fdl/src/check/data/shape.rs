@@ -206,7 +206,7 @@ impl Shape {
         })
     }
 
-    /// A list.
+    /// A list with such items, and where the text says so.
     pub(in crate::check) fn list(items: Items, said: Option<Span>) -> Self {
         Self::of(Known {
             items,
@@ -228,14 +228,14 @@ impl Shape {
         self.doubted
     }
 
-    /// The same, or anything else.
+    /// The value may also be anything else: nothing is certain of it any more.
     #[must_use]
     pub(in crate::check) fn doubted(mut self) -> Self {
         self.doubted = self.known.is_some();
         self
     }
 
-    /// The same, doubted if `doubt` says so.
+    /// [`Self::doubted`] if `doubt` says so.
     #[must_use]
     pub(in crate::check) fn doubted_if(self, doubt: bool) -> Self {
         if doubt { self.doubted() } else { self }

@@ -54,7 +54,7 @@ pub(super) fn likely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Op
     best.map(|(_, name)| name)
 }
 
-/// The same if other names may exist too. Only a name that is hardly a word of its own counts as
+/// The name that was meant, where other names may exist too. Only a name that is hardly a word of its own counts as
 /// misspelt: the same letters except for case and signs, or, in longer words, one letter too many
 /// or too few, or two swapped letters, inside the word.
 pub(super) fn surely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {

@@ -146,7 +146,7 @@ impl DataCheck<'_, '_> {
         self.warn_of_value(cursor, shape, kinds, |_| true, needed);
     }
 
-    /// The same, also if no possible value is useful.
+    /// Warns if a value is of no use by its kind, or because `fits` holds for none of its possible values.
     pub(super) fn warn_of_value(
         &self,
         cursor: &Cursor<'_>,

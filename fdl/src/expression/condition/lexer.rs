@@ -218,7 +218,7 @@ fn word(rest: &str) -> &str {
     rest.get(..len).unwrap_or_default()
 }
 
-/// The same with `.`: text that was meant as a number.
+/// The letters, digits, `_` and `.` at the start: text that was meant as a number.
 fn number_like(rest: &str) -> &str {
     let len = rest
         .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')))

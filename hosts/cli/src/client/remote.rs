@@ -60,7 +60,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Its address.
+    /// The address as the user gave it, for messages.
     pub fn address(&self) -> &str {
         self.servers.now().map_or("", |url| url.as_str().trim_end_matches('/'))
     }

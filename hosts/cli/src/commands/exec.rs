@@ -25,7 +25,7 @@ use starbridge_node::http::callback_listener::{CallbackListener, CallbackSetting
 use starbridge_node::local::{LocalError, LocalRun, LocalSettings, LocalStart};
 use starbridge_node::notify::failed_undo;
 use starbridge_node::optional_connectors::OptionalConnectors;
-use starbridge_node::programs::{CommandSettings, Heard, Printed};
+use starbridge_node::programs::{CommandSettings, Printed, StderrReceiver};
 use starbridge_node::replay::Divergence;
 use starbridge_node::stores::open_store;
 use starbridge_node::supported_resources::SupportedResources;
@@ -295,7 +295,7 @@ fn commands(options: &Options, watch: &Arc<Mutex<Watch>>) -> CommandSettings {
     };
     CommandSettings {
         supervisor: own_supervisor(),
-        heard: options.verbose.then(|| Heard::by(heard)),
+        heard: options.verbose.then(|| StderrReceiver::by(heard)),
         ..CommandSettings::in_folder(folder)
     }
 }

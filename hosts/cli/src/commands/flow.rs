@@ -116,7 +116,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 /// What becomes of a definition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Put {
-    /// It is checked, and not kept.
+    /// It is checked and not stored.
     Check,
     /// It is put.
     Plain,

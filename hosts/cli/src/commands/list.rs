@@ -74,7 +74,7 @@ fn show_counts(client: &Client, output: Output) -> Result<(), Exit> {
 fn row(execution: &Object) -> Vec<String> {
     let id = plain(execution, "id");
     let name = plain(execution, "name");
-    // A redrive that waits to be admitted has the old error still.
+    // A redrive that waits to be admitted still has the old error.
     let waits_to_go_on = matches!(text(execution, "status"), Some("Queued" | "Blocked"));
     let why = match waits_to_go_on {
         true => waiting(execution).or_else(|| error_of(execution)),

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
 use crate::supervisor::{keep_to_itself, own_supervisor, told};
 use clap::Args;
-use starbridge_node::programs::{CommandConnector, CommandSettings, Heard};
+use starbridge_node::programs::{CommandConnector, CommandSettings, StderrReceiver};
 use starbridge_node::system::reason;
 use std::path::Path;
 use std::time::Duration;
@@ -72,9 +72,9 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let programs = CommandConnector::new(CommandSettings {
         inherited: names.filter(|name| !name.starts_with(OWN)).collect(),
         supervisor: own_supervisor(),
-        heard: options
-            .verbose
-            .then(|| Heard::by(move |printed| told(printed.program, printed.text).for_each(|line| output.note(&line)))),
+        heard: options.verbose.then(|| {
+            StderrReceiver::by(move |printed| told(printed.program, printed.text).for_each(|line| output.note(&line)))
+        }),
         ..CommandSettings::in_folder(folder)
     });
     client.block_on(async { WorkerLoop::new(options, &client, programs)?.work().await })

@@ -172,7 +172,7 @@ impl Browser {
         self.post("/actions", actions).await;
     }
 
-    /// Presses a key while another is held.
+    /// Presses a key while another one is down.
     pub async fn chord(&self, held: &str, key: &str) {
         let step = |kind: &str, value: &str| json!({"type": kind, "value": value});
         let steps = [
@@ -257,7 +257,7 @@ impl Browser {
             .await;
     }
 
-    /// Waits until the address has this part: whoever loads the page again before that leaves where they were led.
+    /// Waits until the address has this part. A page that is loaded again before that is not the one that the form leads to.
     pub async fn comes_to(&self, part: &str) {
         let script = format!("return location.href.includes({})", json!(part));
         self.until(part, || async { self.run(&script).await == true }).await;

@@ -241,7 +241,6 @@ pub(super) fn path(item: &Value) -> String {
     words.collect::<Vec<_>>().join(" / ")
 }
 
-/// An event.
 pub(super) struct EventRow {
     pub(super) id: u64,
     pub(super) time: String,

@@ -173,7 +173,7 @@ impl Fold {
         }
     }
 
-    /// Ends a visit. When it was entered, and the arm that its choice took.
+    /// Ends a visit. Returns when it was entered, and the arm that its choice took.
     fn exited(
         &mut self,
         step: StepId,
@@ -233,7 +233,7 @@ impl Fold {
         *self.status.ways.entry(way).or_default() += 1;
     }
 
-    /// What the events so far say. Of the places of a step, the most important status is the step's.
+    /// The statuses after the events so far. A step has the most important status of its places.
     pub(super) fn finish(mut self) -> FlowStatus {
         for (number, marks) in (0..).zip(&mut self.status.steps) {
             let step = StepId(number);

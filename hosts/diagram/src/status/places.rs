@@ -1,4 +1,4 @@
-//! The status of each step at each of its places. A place where nothing goes on takes four bytes.
+//! The status of each step at each of its places. A place where nothing is open takes four bytes.
 
 use super::Status;
 use starbridge_flow::graph::StepId;
@@ -18,14 +18,14 @@ pub(super) struct StepPlace {
     pub(super) status: Status,
     pub(super) error: Option<Text>,
     pub(super) waits: Option<&'static str>,
-    /// When the list came to it.
+    /// When it was entered.
     pub(super) entered: Option<Timestamp>,
     /// The arm that its choice took last.
     pub(super) arm: Option<Option<u32>>,
 }
 
 impl StepPlace {
-    /// Whether nothing but its status and error is to be remembered.
+    /// Whether only its status and error must be remembered.
     fn is_settled(&self) -> bool {
         !self.status.is_active() && self.waits.is_none() && self.entered.is_none() && self.arm.is_none()
     }
@@ -47,7 +47,7 @@ type ColumnKey = (StepId, Around);
 /// The states of all places. A copy shares the parts of columns that do not change afterwards.
 #[derive(Clone, Default)]
 pub(super) struct Places {
-    /// The places where something goes on.
+    /// The places where something is open.
     moving: BTreeMap<(Around, StepId), StepPlace>,
     columns: BTreeMap<ColumnKey, Column>,
     /// The names of errors: settled places have their numbers.
@@ -183,7 +183,7 @@ impl Places {
         counts.any(|((_, own), count)| *own == status && *count > 0)
     }
 
-    /// In how many places a step has each status.
+    /// The number of places at which a step has each status.
     pub(super) fn statuses(&self, step: StepId) -> BTreeMap<Status, u64> {
         let own = self.counts.range((step, Status::NotReached)..=(step, Status::Running));
         let own = own.filter(|(_, count)| **count > 0);

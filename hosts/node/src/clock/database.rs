@@ -1,8 +1,8 @@
-//! The clock of a database, as far as a node knows it that asks over a network.
+//! The clock of a database, as precisely as a node can know it over a network.
 
 use std::time::Duration;
 
-/// By so many nanoseconds the machine's own clock may differ before that is logged.
+/// How many nanoseconds the machine's own clock may differ before that is logged.
 const LOGGED: i64 = 1_000_000_000;
 
 /// What is known of it. All times are nanoseconds.
@@ -21,9 +21,9 @@ impl DatabaseClock {
         }
     }
 
-    /// It showed `shown` at some moment between two others of the time since the start. Returns how much it is ahead.
+    /// Notes that it showed `shown` at some moment between two others of the time since the start. Returns how much it is ahead.
     ///
-    /// What was known before stays where the answer does not contradict it, so a slow answer changes nothing.
+    /// Earlier knowledge is kept where the answer does not contradict it, so a slow answer changes nothing.
     pub(super) fn read(&mut self, shown: i64, asked: i64, answered: i64) -> i64 {
         let (least, most) = (
             shown.saturating_sub(answered),
@@ -40,11 +40,11 @@ impl DatabaseClock {
         self.ahead.is_some()
     }
 
-    /// How far `machine`, the time that the machine shows, is from `database`, once when that has become much.
+    /// How far `machine`, the time that the machine shows, is from `database`: returned once, when the difference has become large.
     pub(super) fn notice(&mut self, machine: i64, database: i64) -> Option<Duration> {
         let off = machine.saturating_sub(database).saturating_abs();
         let new = off >= LOGGED && !self.logged;
-        // It must become much smaller before it can count as much again.
+        // It must become much smaller before it can count as large again.
         self.logged = off >= LOGGED || (self.logged && off > LOGGED / 2);
         new.then(|| Duration::from_nanos(off.unsigned_abs()))
     }

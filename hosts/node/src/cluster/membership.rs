@@ -28,7 +28,7 @@ const RELUCTANT_BEATS: u32 = 10;
 const PEEK: Duration = Duration::from_millis(50);
 /// So often a node looks like that at most.
 const PEEKS: u32 = 100;
-/// For so many heartbeats a node stays ready for a store that its owner is about to leave.
+/// How many heartbeats a node stays ready for a store that its owner is about to leave.
 const READY_BEATS: u32 = 12;
 /// How long an address gets to refuse a connection.
 const PROBE: Duration = Duration::from_millis(300);
@@ -39,7 +39,7 @@ pub enum Event {
     Seen(View),
     /// The store is this node's: begin.
     Taken(Opened, Instant),
-    /// The store was to be this node's, and is not.
+    /// This node was to take the store, and could not.
     NotTaken,
     /// The store is not this node's any more, and why.
     Lost(String),
@@ -112,7 +112,7 @@ impl Membership {
         Ok((Self { orders, thread }, heard))
     }
 
-    /// The store was given back. `drained`: others are to take it. What is returned is told when the database knows it.
+    /// The store was given back. `drained`: others are to take it. The receiver is told when the database knows it.
     pub fn released(&self, drained: bool) -> oneshot::Receiver<()> {
         let (done, over) = oneshot::channel();
         // A thread that has ended needs no word.
@@ -130,7 +130,7 @@ impl Membership {
         let _ = self.orders.send(Order::Take);
     }
 
-    /// Leaves.
+    /// Gives up the store, if this node has it, and waits until the thread of the membership has ended.
     pub fn leave(mut self) {
         let _ = self.orders.send(Order::Leave);
         if let Some(thread) = self.thread.take() {
@@ -189,7 +189,7 @@ impl Thread {
                 Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(order) => {
                     self.carry_out(order);
-                    // Whoever waits for a free store looks soon.
+                    // A node that waits for a free store looks again soon.
                     if self.readied.is_some() {
                         next = next.min(Instant::now() + PEEK);
                     }
@@ -217,10 +217,10 @@ impl Thread {
                 }
                 self.free = 0;
                 self.reluctant = if drained { RELUCTANT_BEATS } else { 0 };
-                // Nobody may wait for it.
+                // The receiver may have gone.
                 let _ = done.send(());
             }
-            // It has the store, or takes it just now. Whoever hears `Leave` has ended.
+            // It has the store, or is taking it. A thread that got `Leave` has ended.
             Order::Take | Order::Leave => {}
         }
     }
@@ -244,7 +244,7 @@ impl Thread {
             Ok(claim) if matches!(self.state, State::Stands) => {
                 self.readied = Some((claim, READY_BEATS));
                 self.peeks = 0;
-                // Otherwise it is let go again after a while.
+                // Otherwise it is dropped after a while.
                 let _ = done.send(());
             }
             Ok(_) => {}

@@ -3,7 +3,7 @@
 use super::Config;
 
 impl Config {
-    /// The whole configuration as TOML, without passwords, without what stands for tokens, and without what addresses have
+    /// The whole configuration as TOML, without passwords, hashes of tokens, and the parts of addresses
     /// before their host and after their path.
     pub fn to_toml_for_others(&self) -> String {
         let mut shown = self.clone();

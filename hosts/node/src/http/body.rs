@@ -331,7 +331,7 @@ impl Pace {
 ///
 /// # Errors
 ///
-/// The same as those of [`receive`].
+/// Those of [`receive`].
 pub async fn receive_from_stranger(request: Request, limit: usize, bodies: &Arc<Bodies>) -> Answer<(Parts, Sent)> {
     let (parts, body) = request.into_parts();
     let watch = parts.extensions.get::<Arc<Watch>>().cloned();

@@ -32,7 +32,7 @@ impl Body {
         Ok(Self { members, known })
     }
 
-    /// All members.
+    /// The object that was sent. It has no members but known ones.
     pub fn members(&self) -> &Object {
         &self.members
     }

@@ -2,7 +2,7 @@
 
 use super::{LocalError, LocalRun, LocalStart, redriven_with};
 use crate::export::ExportedHistory;
-use crate::fit::{Misfit, fit};
+use crate::fit::{FitError, fit};
 use crate::flow_loading;
 use crate::node::{NodeError, token_keys};
 use starbridge_flow::graph::Flow;
@@ -209,8 +209,8 @@ impl LocalRun {
         let events = match fit(&history, &given, &kept.limits) {
             Ok(Some(events)) => events,
             Ok(None) => return Ok(None),
-            Err(Misfit::Broken(at)) => return Err(LocalError::NotRedriven(Rejection::Broken { at })),
-            Err(Misfit::Differs(divergence)) => {
+            Err(FitError::Broken(at)) => return Err(LocalError::NotRedriven(Rejection::Broken { at })),
+            Err(FitError::Differs(divergence)) => {
                 return Err(LocalError::DoesNotFit {
                     name: record.name.to_string(),
                     divergence,

@@ -28,7 +28,7 @@ impl SharedAdmission {
         writer: &Writer,
         owners: Vec<mpsc::Sender<Command>>,
     ) -> Result<AdmissionEngine, StoreError> {
-        let mut owners: Vec<Told> = owners.into_iter().map(Told::new).collect();
+        let mut owners: Vec<OwnerBacklog> = owners.into_iter().map(OwnerBacklog::new).collect();
         let deliver: Deliver = Box::new(move |message| {
             let which = owner_index(&message.id.to, owners.len());
             owners.get_mut(which)?.deliver(message)
@@ -43,8 +43,8 @@ impl SharedAdmission {
 /// between, however many executions are admitted at once.
 const WAVE: usize = 256;
 
-/// What an owner was told.
-struct Told {
+/// An owner, and the messages that it was sent and may not have made durable yet.
+struct OwnerBacklog {
     owner: mpsc::Sender<Command>,
     /// Messages since it was last asked.
     sent: usize,
@@ -52,7 +52,7 @@ struct Told {
     taken: Option<oneshot::Receiver<Reply>>,
 }
 
-impl Told {
+impl OwnerBacklog {
     fn new(owner: mpsc::Sender<Command>) -> Self {
         Self {
             owner,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     /// How many of a thousand messages the owner is sent.
-    fn sent(told: &mut Told) -> usize {
+    fn sent(told: &mut OwnerBacklog) -> usize {
         (0..1_000)
             .filter(|number| told.deliver(message(*number)).is_none())
             .count()
@@ -122,13 +122,13 @@ mod tests {
     #[test]
     fn an_owner_gets_more_once_what_it_took_is_durable() {
         let (owner, mut inbox) = mpsc::channel(4_096);
-        let mut told = Told::new(owner);
+        let mut told = OwnerBacklog::new(owner);
         assert_eq!(sent(&mut told), WAVE);
         assert_eq!(sent(&mut told), 0);
         for _ in 0..WAVE {
             assert!(matches!(inbox.try_recv(), Ok(Command::Deliver(_))));
         }
-        // It has taken them, and has not written yet.
+        // It has taken them, and has not written anything yet.
         let Ok(Command::AwaitDurable { reply, .. }) = inbox.try_recv() else {
             panic!("it is not asked");
         };
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn an_owner_that_has_no_room_or_has_ended_blocks_nothing() {
         let (owner, mut inbox) = mpsc::channel(WAVE);
-        let mut told = Told::new(owner);
+        let mut told = OwnerBacklog::new(owner);
         assert_eq!(sent(&mut told), WAVE);
         assert!(inbox.try_recv().is_ok());
         assert_eq!(sent(&mut told), 0);

@@ -361,7 +361,7 @@ impl Node {
         }
     }
 
-    /// Goes on with a bulk job until it is collected, suspended or over. Returns its id.
+    /// Continues a bulk job until it is collected, suspended or over. Returns its id.
     async fn run_bulk(self: Arc<Self>, id: Text) -> Text {
         let (node, of) = (self.clone(), id.clone());
         let worked = tokio::spawn(async move { node.go_on_with_bulk(&of).await });

@@ -15,7 +15,7 @@ const EXPANDED_BYTES: usize = 16 << 20;
 /// Expanded events in the requested order, and their size.
 #[derive(Debug, Default)]
 pub struct ExpandedEvents {
-    /// The events.
+    /// As the API shows them.
     pub events: Vec<Object>,
     /// How many bytes they have as JSON.
     pub bytes: usize,

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub struct ExecutionFilter {
     /// The name of their flow.
     pub flow: Option<Text>,
-    /// Their status is one of these.
+    /// The statuses that they may have; any if there is none.
     pub status: Vec<Text>,
     /// Why they do not go on.
     pub reason: Option<Text>,

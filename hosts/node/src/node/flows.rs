@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 /// A definition that was stored.
 #[derive(Debug)]
 pub struct PutFlow {
-    /// Its version.
+    /// Counted from 1 for each name; an equal definition keeps its version.
     pub version: u64,
     /// Whether the version is new.
     pub new: bool,
@@ -45,7 +45,7 @@ pub enum PutError {
     Bad {
         /// The text of the definition.
         source: Box<Source>,
-        /// The diagnostics.
+        /// At least one of them is an error.
         diagnostics: Vec<Diagnostic>,
     },
     /// The definition needs something that this node does not have.

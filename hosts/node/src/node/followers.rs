@@ -37,7 +37,7 @@ pub enum FollowError {
 
 /// The next message to a follower.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum FollowerMessage {
     /// Further events as `text/event-stream`: their numbers and their JSON.
     Events(Bytes),
     /// There is nothing new.
@@ -98,23 +98,23 @@ impl Follower {
         read.map_or(0, |chunk| chunk.from(self.next).len())
     }
 
-    /// Waits for the next events. Returns [`Heard::Nothing`] often enough to keep the connection
+    /// Waits for the next events. Returns [`FollowerMessage::Nothing`] often enough to keep the connection
     /// open.
     ///
     /// # Errors
     ///
     /// [`QueryError`] if the store fails or the execution was deleted.
-    pub async fn heard(&mut self) -> QueryResult<Heard> {
+    pub async fn next_message(&mut self) -> QueryResult<FollowerMessage> {
         loop {
             let read = self.read.take();
             if let Some(chunk) = read.or_else(|| self.watch.at_hand(self.next)) {
                 return Ok(self.take(&chunk));
             }
             match self.edge().filter(|edge| edge.next <= self.next) {
-                Some(edge) if edge.ended => return Ok(Heard::Ended),
+                Some(edge) if edge.ended => return Ok(FollowerMessage::Ended),
                 Some(_) => {
                     if tokio::time::timeout(SWEEP, self.watch.changed()).await.is_err() {
-                        return Ok(Heard::Nothing);
+                        return Ok(FollowerMessage::Nothing);
                     }
                 }
                 None => {
@@ -126,10 +126,10 @@ impl Follower {
         }
     }
 
-    fn take(&mut self, chunk: &Chunk) -> Heard {
+    fn take(&mut self, chunk: &Chunk) -> FollowerMessage {
         let events = chunk.from(self.next);
         self.next = chunk.next();
-        Heard::Events(events)
+        FollowerMessage::Events(events)
     }
 
     /// Reads the next events for all followers. `None` if another follower has read them meanwhile,

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 /// How executions are leased to a node.
 #[derive(Clone)]
 pub struct LeaseSettings {
-    /// The leases.
+    /// Where leases are taken and given back.
     pub leases: Arc<dyn ExecutionLeases>,
     /// The store of histories: the one with the leases, or a wrapper of it.
     pub history: Arc<dyn History>,

@@ -4,7 +4,9 @@ use super::threads::{End, note, runtime, spawn, unless_it_panics};
 use super::{Node, NodeError, NodeSettings};
 use crate::notify::{Notice, Notifier, NotifierDeps, NotifierSettings, StoredNotices, Target};
 use starbridge_connector_http::HttpConnector;
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
+use starbridge_machine::EventId;
 use starbridge_machine::history::type_name;
 use starbridge_ports::{KeptNotice, Store, StoreError};
 use starbridge_runtime::{Connectors, Outgoing, Shard, StatusChange, StepEvent};
@@ -134,38 +136,35 @@ impl NotifierThread {
 
 /// The notices about a change, one for each target that wants it.
 fn notices(notifier: &Notifier, change: &StatusChange<'_>) -> Vec<KeptNotice> {
-    let mut wanting = notifier.wanting(change.record.status).peekable();
-    if wanting.peek().is_none() {
-        return Vec::new();
-    }
-    let text = Value::from(Notice::of(change).message()).to_json();
-    let notice = |target: &str| KeptNotice {
-        target: Text::from(target),
-        event: change.event,
-        time: change.time,
-        text: text.clone(),
-    };
-    wanting.map(notice).collect()
+    let wanting = notifier.wanting(change.record.status);
+    addressed(wanting, (change.event, change.time), || Some(Notice::of(change)))
 }
 
-/// The same about an event of a step.
+/// The notices about an event of a step, one for each target that wants it.
 fn step_notices(notifier: &Notifier, told: &StepEvent<'_>) -> Vec<KeptNotice> {
     let event = told.event;
-    let mut wanting = notifier.wanting_event(type_name(&event.detail)).peekable();
-    if wanting.peek().is_none() {
-        return Vec::new();
-    }
-    let Some(notice) = Notice::of_step(told) else {
+    let wanting = notifier.wanting_event(type_name(&event.detail));
+    addressed(wanting, (event.id, event.time), || Notice::of_step(told))
+}
+
+/// One notice for each of these targets. It is made once, and only if there are any.
+fn addressed<'n>(
+    targets: impl Iterator<Item = &'n str>,
+    (event, time): (EventId, Timestamp),
+    notice: impl FnOnce() -> Option<Notice>,
+) -> Vec<KeptNotice> {
+    let mut targets = targets.peekable();
+    let Some(notice) = targets.peek().and_then(|_| notice()) else {
         return Vec::new();
     };
     let text = Value::from(notice.message()).to_json();
     let notice = |target: &str| KeptNotice {
         target: Text::from(target),
-        event: event.id,
-        time: event.time,
+        event,
+        time,
         text: text.clone(),
     };
-    wanting.map(notice).collect()
+    targets.map(notice).collect()
 }
 
 fn forget_others(store: &dyn Store, targets: &[Target]) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Two definitions give a pool different limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// The pool.
+    /// Both definitions name it.
     pub pool: Text,
     /// The limit of the definition that was not stored.
     pub limit: u64,

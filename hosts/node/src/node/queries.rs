@@ -12,7 +12,7 @@ use starbridge_ports::{ExecutionRecord, Query, Store, StoreError, Turn, TurnHead
 use starbridge_runtime::{Snapshot, each_stored_event, each_stored_event_between, kept_input, read_stored};
 use std::sync::Arc;
 
-/// The result of a query.
+/// What a query answers, or why it can't.
 pub type QueryResult<T> = Result<T, QueryError>;
 
 /// Why a query has no result.
@@ -384,7 +384,7 @@ impl Node {
     }
 
     /// The state of an execution at the end of the turn with that event, or the last turn: status, input, local and
-    /// open steps, as many as [`describe_state_within_bounds`] tells.
+    /// open steps, as many as [`describe_state_within_bounds`] shows.
     ///
     /// # Errors
     ///
@@ -439,7 +439,7 @@ impl Node {
         self.each_event_between(id, (EventId(1), EventId(u64::MAX)), see)
     }
 
-    /// Does the same from one event to another, and reads little more than those.
+    /// Reads the events from one number to another, and little more than those.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub const OF_ADMISSION: [WaitingReason; 5] = [
 /// A reason that comes from admission or a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FineReason {
-    /// The reason.
+    /// One that no record has.
     pub reason: WaitingReason,
     /// The key, the flow, the queue, or the execution.
     pub of: Option<Text>,

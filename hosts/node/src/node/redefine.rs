@@ -4,7 +4,7 @@ use super::operating::ForkRefusal;
 use super::queries::QueryError;
 use super::{Node, NotTaken};
 use crate::export::ExportedHistory;
-use crate::fit::{Misfit, fit};
+use crate::fit::{FitError, fit};
 use crate::replay::fold;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EditedInput, EventId, NewDefinition, Signal};
@@ -77,8 +77,8 @@ impl Node {
         let events = match fit(&history, &flow, &self.limits) {
             Ok(Some(events)) => events,
             Ok(None) => return Ok(Redrive::Same(redrive(None), version)),
-            Err(Misfit::Broken(at)) => return Err(QueryError::NoSuchEvent(at).into()),
-            Err(Misfit::Differs(divergence)) => return Err(ForkRefusal::DoesNotFit(divergence)),
+            Err(FitError::Broken(at)) => return Err(QueryError::NoSuchEvent(at).into()),
+            Err(FitError::Differs(divergence)) => return Err(ForkRefusal::DoesNotFit(divergence)),
         };
         let definition = NewDefinition {
             version,

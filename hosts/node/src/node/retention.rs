@@ -18,7 +18,7 @@ const PAUSE_SHARE: u32 = 8;
 const AUDIT_PAUSE: Duration = Duration::from_millis(50);
 /// How long to wait if nothing is left to delete.
 const IDLE_PAUSE: Duration = Duration::from_secs(60);
-/// The same right after a deletion, doubled each time after that: executions that pile up meanwhile
+/// How long to wait right after a deletion, doubled each time after that: executions that pile up meanwhile
 /// take no longer to delete than the wait.
 const FIRST_IDLE_PAUSE: Duration = Duration::from_millis(250);
 

@@ -19,7 +19,7 @@ use starbridge_runtime::{Outgoing, Shard};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use steps::{LastSteps, OwnSteps, Shelf};
+use steps::{EarlierSteps, LastSteps, OwnSteps};
 
 /// How many minutes are kept, the one that is passing among them.
 const MINUTES: i64 = 60;
@@ -295,7 +295,7 @@ pub struct Stats {
     since: Timestamp,
     owners: Arc<Mutex<Vec<OwnStats>>>,
     day: Arc<Mutex<Day>>,
-    shelf: Arc<Mutex<Shelf>>,
+    earlier: Arc<Mutex<EarlierSteps>>,
 }
 
 /// The kinds under which a store has the quarters of the last day, and the steps of each flow.
@@ -321,7 +321,7 @@ impl Stats {
             since,
             owners: Arc::default(),
             day: Arc::new(Mutex::new(Day::new(since))),
-            shelf: Arc::default(),
+            earlier: Arc::default(),
         }
     }
 
@@ -366,14 +366,14 @@ impl Stats {
             .last((self.since, now), flow, |quarter| self.quarter(quarter))
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn earlier(&self) -> MutexGuard<'_, EarlierSteps> {
+        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of the attempts of a flow's steps, or of all flows'.
     fn attempts(&self, flow: Option<&str>) -> LastSteps {
         let mut sum = LastSteps::default();
-        self.shelf().add_to(flow, &mut sum);
+        self.earlier().add_to(flow, &mut sum);
         for owner in self.owners().clone() {
             owner.lock().steps.add_to(flow, &mut sum);
         }
@@ -389,7 +389,7 @@ impl Stats {
     pub(super) fn take_up(&self, store: &(impl KeyValue + ?Sized)) -> Result<(), StoreError> {
         let stored = store.list_values(STORED)?;
         self.day.lock().unwrap_or_else(PoisonError::into_inner).take_up(&stored);
-        self.shelf().take_up(&store.list_values(STORED_STEPS)?);
+        self.earlier().take_up(&store.list_values(STORED_STEPS)?);
         Ok(())
     }
 
@@ -401,10 +401,10 @@ impl Stats {
             self.day(now).is_stored(&one);
         }
         let attempts = self.attempts(None);
-        let wanted = self.shelf().to_store(attempts, now);
+        let wanted = self.earlier().to_store(attempts, now);
         for one in wanted {
             write(store, STORED_STEPS, &one)?;
-            self.shelf().is_stored(&one);
+            self.earlier().is_stored(&one);
         }
         Ok(())
     }

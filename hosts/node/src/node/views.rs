@@ -19,7 +19,7 @@ const FILTER_BYTES: usize = 16 * 1024;
 /// The most memory that reading a stored view may take.
 const READ_BYTES: usize = 1 << 20;
 
-/// The name of a view.
+/// Has no control characters, and no space at either end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewName(Text);
 
@@ -41,10 +41,10 @@ impl ViewName {
     }
 }
 
-/// A view.
+/// A filter of the list of executions that has a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavedView {
-    /// The name.
+    /// Unique among the views of a store.
     pub name: Text,
     /// Which executions it shows.
     pub filter: Object,

@@ -14,13 +14,13 @@ use tokio::task::JoinSet;
 /// Call [`Notifier::new`], then poll [`Notifier::run`] for as long as notices must be delivered.
 /// [`Notifier::wake`] signals a new one.
 pub struct Notifier {
-    outlets: Vec<Arc<TargetWorker>>,
+    workers: Vec<Arc<TargetWorker>>,
 }
 
 impl Notifier {
     /// A notifier for these targets.
     pub fn new(targets: Vec<Target>, deps: &NotifierDeps, settings: &NotifierSettings) -> Self {
-        let outlets = targets.into_iter().map(|target| {
+        let workers = targets.into_iter().map(|target| {
             Arc::new(TargetWorker {
                 target,
                 deps: deps.clone(),
@@ -32,23 +32,23 @@ impl Notifier {
             })
         });
         Self {
-            outlets: outlets.collect(),
+            workers: workers.collect(),
         }
     }
 
     /// The names of the targets that want a change to this status.
     pub fn wanting(&self, status: Status) -> impl Iterator<Item = &str> {
-        let wanting = self.outlets.iter().filter(move |outlet| outlet.target.wants(status));
-        wanting.map(|outlet| outlet.target.name.as_str())
+        let wanting = self.workers.iter().filter(move |worker| worker.target.wants(status));
+        wanting.map(|worker| worker.target.name.as_str())
     }
 
     /// The names of the targets that want an event of a step of this type.
     pub fn wanting_event<'n>(&'n self, event: &'n str) -> impl Iterator<Item = &'n str> {
         let wanting = self
-            .outlets
+            .workers
             .iter()
-            .filter(move |outlet| outlet.target.wants_event(event));
-        wanting.map(|outlet| outlet.target.name.as_str())
+            .filter(move |worker| worker.target.wants_event(event));
+        wanting.map(|worker| worker.target.name.as_str())
     }
 
     /// Whether a target wants events of steps.
@@ -60,22 +60,22 @@ impl Notifier {
 
     /// Signals that there is a new notice.
     pub fn wake(&self) {
-        for outlet in &self.outlets {
-            outlet.wake.notify_one();
+        for worker in &self.workers {
+            worker.wake.notify_one();
         }
     }
 
     /// The targets with the counts of their deliveries.
     pub fn counters(&self) -> impl Iterator<Item = (&str, &DeliveryCounters)> {
-        self.outlets
+        self.workers
             .iter()
-            .map(|outlet| (outlet.target.name.as_str(), &outlet.told))
+            .map(|worker| (worker.target.name.as_str(), &worker.told))
     }
 
     /// Delivers notices for as long as the future is polled. It calls the store in between, so it needs a thread of
     /// its own.
     pub async fn run(&self) {
-        let mut running: JoinSet<()> = self.outlets.iter().map(|outlet| outlet.clone().run()).collect();
+        let mut running: JoinSet<()> = self.workers.iter().map(|worker| worker.clone().run()).collect();
         while let Some(ended) = running.join_next().await {
             if let Err(error) = ended {
                 tracing::error!(%error, "a target's notifications are told no more");

@@ -15,7 +15,7 @@ pub struct NotifierDeps {
     pub connectors: Connectors,
     /// The secrets that sign webhooks.
     pub secrets: Arc<dyn Secrets>,
-    /// The clock.
+    /// The time by which deliveries are tried again.
     pub clock: Arc<dyn Clock>,
 }
 

@@ -29,7 +29,7 @@ type NoticePosition = (Text, Text, EventId);
 /// When to deliver a notice again, and how often delivery failed; `None`: never.
 type NextTry = Option<(Timestamp, u32)>;
 
-/// The notices of a store.
+/// Reads notices from a store and deletes those that were delivered.
 pub struct StoredNotices {
     store: Arc<dyn Notices>,
     /// Whether something may have been appended since the store was last read.

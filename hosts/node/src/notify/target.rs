@@ -25,7 +25,7 @@ pub struct TargetConfig {
     pub secret: String,
 }
 
-/// A target.
+/// Where notices go, and which ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The name of the target.

@@ -112,11 +112,11 @@ impl TargetWorker {
                 given_up += 1;
                 continue;
             }
-            let (outlet, sent) = (self.clone(), pending.clone());
+            let (worker, sent) = (self.clone(), pending.clone());
             let task = out.spawn(async move {
-                let time = outlet.settings.timeout;
-                let tried = deliver(&outlet.deps, &outlet.target, &sent.notice, sent.failures, time).await;
-                outlet.take_pace(tried.is_ok()).await;
+                let time = worker.settings.timeout;
+                let tried = deliver(&worker.deps, &worker.target, &sent.notice, sent.failures, time).await;
+                worker.take_pace(tried.is_ok()).await;
                 tried
             });
             flying.insert(task.id(), pending);

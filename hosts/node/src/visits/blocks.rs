@@ -35,7 +35,7 @@ struct Packed {
     bytes: Box<[u8]>,
 }
 
-/// What the rows of a block have in common: readers pass over blocks that have nothing for them.
+/// What the rows of a block have in common, so that readers can skip blocks that have nothing for them.
 #[derive(Debug)]
 pub struct Outline {
     first: u64,
@@ -83,7 +83,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Its rows.
+    /// The visits in it, in the order in which their steps were entered.
     pub fn rows(&self) -> Cow<'a, [Arc<Row>]> {
         self.own.rows(self.names)
     }

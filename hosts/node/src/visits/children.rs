@@ -27,9 +27,9 @@ pub enum ChildStatus {
     None,
     /// It has begun.
     Running,
-    /// It is done.
+    /// It ended without an error.
     Done,
-    /// It failed.
+    /// It ended with an error.
     Failed,
     /// It was cancelled.
     Cancelled,
@@ -92,7 +92,7 @@ impl Children {
         })
     }
 
-    /// Those that go on are cancelled.
+    /// Cancels the children that have begun and not ended.
     pub(super) fn give_up(&mut self) {
         let runs = |child: &u64| child & 7 == ChildStatus::Running as u64;
         for part in self.parts.values_mut().filter(|part| part.iter().any(runs)) {

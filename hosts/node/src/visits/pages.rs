@@ -22,7 +22,7 @@ pub struct VisitFilter {
     pub after: u64,
 }
 
-/// The same, with the flow's numbers in place of names. `None` stands for everything.
+/// A [`VisitFilter`] with the flow's numbers in place of names. `None` stands for everything.
 struct Wanted {
     status: Option<u8>,
     step: Option<StepId>,
@@ -31,7 +31,7 @@ struct Wanted {
 }
 
 impl VisitFilter {
-    /// Reads the names. `None` if no row is wanted, because the flow does not have such names.
+    /// Looks the names up. `None` if the flow does not have them, so that no row can be wanted.
     fn read(&self, flow: &Flow) -> Option<Wanted> {
         let status = |wanted: &String| Status::ALL.iter().position(|status| status.as_str() == wanted);
         Some(Wanted {
@@ -51,7 +51,7 @@ impl VisitFilter {
         })
     }
 
-    /// Those of some rows that are wanted.
+    /// The rows that are wanted.
     pub fn of(&self, flow: &Flow, mut rows: Vec<Row>) -> Vec<Row> {
         match self.read(flow) {
             Some(wanted) => rows.retain(|row| wanted.has(row)),
@@ -114,7 +114,7 @@ impl Visits {
         self.rows.each()
     }
 
-    /// The rows in blocks, from the one on that may have rows entered after an event.
+    /// The rows in blocks, from the first block that may have rows entered after an event.
     pub fn blocks_after(&self, event: u64) -> impl Iterator<Item = Block<'_>> {
         self.rows.after(event)
     }
@@ -158,7 +158,7 @@ impl Visits {
         (rows, None)
     }
 
-    /// Its approximate memory without what was counted before, in bytes.
+    /// The approximate memory of what was not counted before, in bytes.
     pub fn bytes(&self, counted: &mut Counted) -> usize {
         let children = self.children.iter().map(|(_, children)| children.bytes(counted));
         children.sum::<usize>()

@@ -238,7 +238,6 @@ impl Row {
         size_of::<Self>() + size_of_val(self.spans.all()) + failures + failure(&self.failure) + 160
     }
 
-    /// Its status.
     pub(super) fn own_status(&self) -> Status {
         self.status
     }
@@ -378,7 +377,7 @@ impl Row {
         }
     }
 
-    /// Whether it does not go on, although that run continues something inside it.
+    /// Whether it stays as it is, although that run continues something inside it.
     pub(super) fn is_left_before(&self, run: u32) -> bool {
         self.run < run && matches!(self.status, Status::Cancelled | Status::Failed)
     }

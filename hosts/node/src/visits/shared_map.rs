@@ -9,7 +9,7 @@ const PART: usize = 64;
 /// The parts that were counted before, by address: what several copies share counts once.
 pub type Counted = HashSet<usize>;
 
-/// A sorted map of parts, each of which is copied when it changes and a copy of the map has it, too.
+/// A sorted map of parts. A part is copied when it changes while a copy of the map shares it.
 #[derive(Clone, Debug)]
 pub(super) struct SharedMap<K, V> {
     /// None is empty.
@@ -50,7 +50,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         Arc::make_mut(part).get_mut(at).map(|(_, value)| value)
     }
 
-    /// Changes the value of a key, or the usual one if it has none.
+    /// Changes the value of a key; without one, changes the default value.
     pub(super) fn change(&mut self, key: K, change: impl FnOnce(&mut V))
     where
         V: Default,
@@ -83,7 +83,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
                 return;
             }
             Err(at) if at == own.len() && at >= PART && is_last => {
-                // What grows at its end has full parts.
+                // A map that only grows at its end has full parts.
                 self.parts.push(Arc::new(vec![(key, value)]));
             }
             Err(at) => {
@@ -113,7 +113,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         self.len -= 1;
     }
 
-    /// Keeps the entries of which this is true.
+    /// Keeps the entries for which this holds.
     pub(super) fn retain(&mut self, stays: impl Fn(&K, &V) -> bool) {
         for part in &mut self.parts {
             if !part.iter().all(|(key, value)| stays(key, value)) {

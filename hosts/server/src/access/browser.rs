@@ -51,8 +51,10 @@ enum Origin<'a> {
     None,
     /// One that can't be named: `null`, several, or not an origin.
     Other,
-    /// This one.
-    Of { scheme: Scheme, authority: Authority<'a> },
+    Of {
+        scheme: Scheme,
+        authority: Authority<'a>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

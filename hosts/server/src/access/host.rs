@@ -73,7 +73,7 @@ impl<'a> Authority<'a> {
         self.port.unwrap_or(usual)
     }
 
-    /// The host.
+    /// Without the port.
     pub fn host(&self) -> &'a str {
         self.host
     }

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 const CONNECT: Duration = Duration::from_secs(2);
 /// Between two tries of an owner that does not answer.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How long the answer of a former owner is still waited for: whoever leaves the store answers first.
+/// How long to wait for the answer of a former owner: a node answers before it leaves the store.
 const LAST_ANSWER: Duration = Duration::from_millis(500);
 /// How many links to the owner are kept for the next request, and how long.
 const SPARE_LINKS: usize = RESERVE_LINKS / 2;

@@ -35,7 +35,7 @@ const QUIET: Duration = Duration::from_secs(60);
 const REFUSAL: Duration = Duration::from_secs(1);
 const MAX_LINGER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Answers other nodes, over so many links at once. What they say to this node itself goes to `words`.
+/// Answers other nodes, over this many links at once. What they say to this node itself goes to `words`.
 pub(super) async fn serve(
     (listener, most): (TcpListener, usize),
     identity: Arc<Identity>,
@@ -431,7 +431,7 @@ mod tests {
             });
             assert_eq!(told, is_done, "{word:?}");
         }
-        // Who has left the cluster says nothing any more, also over a link that is open still.
+        // A node that has left the cluster has no say, even over a link that is still open.
         sees(&stand.cluster, Vec::new());
         assert!(!teller.tell(Word::Take, LONG).await);
         assert!(stand.words.try_recv().is_err());

@@ -94,7 +94,7 @@ impl Identity {
             .dangerous()
             .with_custom_certificate_verifier(pins)
             .with_client_auth_cert(vec![self.certificate.clone()], self.key())?;
-        // A session that goes on is good for the client before the server has said its last word: in a crowd its link would be
+        // A resumed session is complete for the client before it is for the server: if there are too many links, this one would be
         // closed together with a request.
         config.resumption = Resumption::disabled();
         Ok(config)

@@ -1,6 +1,6 @@
 //! What a node is just now, and what goes over a link.
 
-use crate::under_way::UnderWay;
+use crate::open_requests::OpenRequests;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderName, Request, Response};
@@ -18,9 +18,9 @@ pub(super) const LINK_FULL: HeaderName = HeaderName::from_static("starbridge-lin
 /// The owner, as another node reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its name.
+    /// Unique in the cluster.
     pub name: String,
-    /// Its address.
+    /// Where other nodes reach it.
     pub address: String,
     /// The SHA-256 of its certificate.
     pub certificate: String,
@@ -55,17 +55,17 @@ impl Role {
     }
 }
 
-/// What answers for an owner, and the requests that it has not answered.
+/// The service that answers for an owner, and the requests that it has not answered.
 #[derive(Clone)]
 pub struct Answering {
     router: Router,
-    pub(super) under_way: UnderWay,
+    pub(super) open_requests: OpenRequests,
 }
 
 impl Answering {
     pub(super) fn new(router: Router) -> Self {
-        let under_way = UnderWay::default();
-        Self { router, under_way }
+        let open_requests = OpenRequests::default();
+        Self { router, open_requests }
     }
 
     /// The answer to a request.
@@ -75,7 +75,9 @@ impl Answering {
         B::Error: Into<axum::BoxError>,
     {
         let service = TowerToHyperService::new(self.router);
-        let answered = self.under_way.during(hyper::service::Service::call(&service, request));
+        let answered = self
+            .open_requests
+            .during(hyper::service::Service::call(&service, request));
         let answered: Result<Response<Body>, Infallible> = answered.await;
         match answered {
             Ok(answered) => answered,

@@ -1,6 +1,6 @@
 //! What nodes tell each other over the link beside requests: who is to have the store next, and who has it now.
 //!
-//! A word is only a hint. Who has the store is decided in the database, and a node that gets no word finds out by its heartbeats.
+//! A word is only a hint. The database decides which node has the store, and a node that gets no word finds out by its heartbeats.
 
 use super::asking::client;
 use super::pins::Identity;
@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 /// The header that has a word.
 pub(super) const WORD: HeaderName = HeaderName::from_static("starbridge-link-word");
-/// How long a node may take to do what it was told.
+/// How long a node may take to do what a word asks for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a node tells another one.
@@ -47,25 +47,25 @@ pub struct Heard {
     pub word: Word,
     /// Who said it.
     pub from: Peer,
-    /// It is told when that is done. Without a word it is told that it is not.
+    /// Answered when that is done; dropped if it is not.
     pub done: oneshot::Sender<()>,
 }
 
-/// A way to tell a node something, for several words.
+/// A connection to a node, for several words.
 pub struct Teller {
     client: reqwest::Client,
     url: String,
 }
 
 impl Teller {
-    /// The way to that node. `None` if none can be made.
+    /// Connects to that node. `None` if that fails.
     pub fn to(identity: &Identity, node: &ShownNode) -> Option<Self> {
         let client = client(identity, &node.certificate)?;
         let url = format!("https://{}/", node.address);
         Some(Self { client, url })
     }
 
-    /// Tells it. Returns whether it did what it was told, within that time.
+    /// Sends a word. Returns whether the node did what it asks for, within that time.
     pub async fn tell(&self, word: Word, patience: Duration) -> bool {
         let told = self.client.post(&self.url).header(WORD, word.name());
         let told = told.timeout(patience).send().await;
@@ -73,7 +73,7 @@ impl Teller {
     }
 }
 
-/// Tells all other nodes that this one has the store. Who does not hear it finds out by itself.
+/// Tells all other nodes that this one has the store. A node that is not reached finds out by itself.
 pub async fn tell_others(identity: Arc<Identity>, cluster: Arc<Cluster>) {
     let mut told = tokio::task::JoinSet::new();
     for other in cluster.others().into_iter().filter(ShownNode::is_lively) {
@@ -88,7 +88,7 @@ pub async fn tell_others(identity: Arc<Identity>, cluster: Arc<Cluster>) {
     told.join_all().await;
 }
 
-/// Hands on what the node with this certificate said, and answers when it is done.
+/// Passes on the word of the node with this certificate, and answers when it is done.
 pub(super) async fn answer(
     name: &HeaderValue,
     certificate: Option<&str>,
@@ -105,7 +105,7 @@ pub(super) async fn answer(
     if let (Some(word), Some(from)) = (word, from) {
         let (done, told) = oneshot::channel();
         let from = Peer::of(&from);
-        // If nobody listens any more, nothing is done.
+        // If there is no receiver any more, nothing is done.
         let _ = words.send(Heard { word, from, done });
         if let Ok(Ok(())) = tokio::time::timeout(PATIENCE, told).await {
             *answered.status_mut() = StatusCode::NO_CONTENT;

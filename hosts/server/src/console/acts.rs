@@ -85,8 +85,13 @@ fn answered(fields: &Fields, action: &str, id: &str) -> String {
 
 /// `POST /executions/{id}/report`
 pub async fn report(Path(id): Path<String>, form: Form) -> Response {
+    decide(form, &id, "/v1/executions/{id}/steps/{event}/report", "report").await
+}
+
+/// Sends a form that says how a step goes on.
+async fn decide(form: Form, id: &str, route: &'static str, done: &str) -> Response {
     let (page, fields) = (form.page, form.fields);
-    let done = async {
+    let sent = async {
         let body = members([
             ("action", fields.text("action")),
             ("output", fields.json("output").await?),
@@ -94,12 +99,11 @@ pub async fn report(Path(id): Path<String>, form: Form) -> Response {
             ("cause", fields.text("cause")),
             ("note", fields.text("note")),
         ]);
-        let route = "/v1/executions/{id}/steps/{event}/report";
-        page.ask.post(route, &[&id, fields.get("event")], Some(body)).await?;
-        Ok(answered(&fields, "report", &id))
+        page.ask.post(route, &[id, fields.get("event")], Some(body)).await?;
+        Ok(answered(&fields, done, id))
     };
-    let done: Result<String, Refusal> = done.await;
-    page.lead(done)
+    let sent: Result<String, Refusal> = sent.await;
+    page.lead(sent)
 }
 
 /// `POST /executions/{id}/pause`
@@ -121,21 +125,7 @@ pub async fn skip(Path(id): Path<String>, form: Form) -> Response {
 
 /// `POST /executions/{id}/resolve`
 pub async fn resolve(Path(id): Path<String>, form: Form) -> Response {
-    let (page, fields) = (form.page, form.fields);
-    let done = async {
-        let body = members([
-            ("action", fields.text("action")),
-            ("output", fields.json("output").await?),
-            ("error", fields.text("error")),
-            ("cause", fields.text("cause")),
-            ("note", fields.text("note")),
-        ]);
-        let route = "/v1/executions/{id}/steps/{event}/resolve";
-        page.ask.post(route, &[&id, fields.get("event")], Some(body)).await?;
-        Ok(answered(&fields, "resolve", &id))
-    };
-    let done: Result<String, Refusal> = done.await;
-    page.lead(done)
+    decide(form, &id, "/v1/executions/{id}/steps/{event}/resolve", "resolve").await
 }
 
 /// `POST /flows/{name}/start`

@@ -69,7 +69,7 @@ impl Asker {
         self.send_text(method, route, places, body).await
     }
 
-    /// The same with a body as it was given.
+    /// Sends a body as it was given.
     pub async fn send_text(
         &self,
         method: &'static str,

@@ -2,7 +2,7 @@
 
 use super::answer::{Refusal, html, is_local};
 use super::ask::{Api, Asker};
-use super::once::Claim;
+use super::sent_forms::Claim;
 use super::session::{Visitor, cookie};
 use crate::App;
 use crate::scope::Scope;

@@ -12,7 +12,7 @@ use axum::routing::{MethodRouter, get, post};
 /// What makes the handler of a route.
 type Make = fn() -> MethodRouter<App>;
 
-/// A page.
+/// A route that is answered with a page of HTML.
 const fn page(path: &'static str, scope: Option<Scope>, summary: &'static str, handler: Make) -> Route {
     route("GET", path, scope, summary, handler)
 }

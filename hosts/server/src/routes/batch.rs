@@ -19,7 +19,7 @@ use tokio::sync::watch;
 /// The largest number of executions in one batch.
 const BATCH: usize = 1_000;
 
-/// Gets an error once a start is answered.
+/// Closed once the start is answered.
 type Answered = watch::Receiver<()>;
 
 /// `POST /v1/executions/batch`
@@ -46,7 +46,7 @@ pub async fn batch(
         let before = last.replace(entry.as_ref(), &answered);
         under_way.push(tokio::spawn(async move {
             for mut earlier in before {
-                // Its sender only goes away.
+                // This fails only if the sender has gone.
                 let _ = earlier.changed().await;
             }
             let begun = begin_one(&app, &caller, entry, traceparent).await;
@@ -72,7 +72,7 @@ pub async fn batch(
 struct LastOfIdentity(HashMap<(&'static str, Text, Text), Answered>);
 
 impl LastOfIdentity {
-    /// Notes a start as the last one. Returns those that it has to wait for.
+    /// Notes a start as the last one. Returns the starts that it has to wait for.
     fn replace(&mut self, entry: Option<&Object>, answered: &Answered) -> Vec<Answered> {
         let text = |member: &str| entry?.get(member)?.as_text().cloned();
         let Some(flow) = text("flow") else {

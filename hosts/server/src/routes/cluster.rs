@@ -83,7 +83,7 @@ async fn drain(
     Ok(shapes::json(StatusCode::ACCEPTED, Value::from(told).to_json()))
 }
 
-/// A node that was drained takes the store only if there is no owner: it would else come back to whoever was to be free of it.
+/// A node that was drained takes the store only if there is no owner: otherwise the work would come back to it.
 fn no_other_node(view: &View, owner: &ShownNode) -> Problem {
     let drained = view
         .nodes

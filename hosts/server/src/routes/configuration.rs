@@ -1,4 +1,4 @@
-//! The configuration of the server, for those who may do everything.
+//! The configuration of the server, for operators with the scope `admin`.
 
 use super::route::Route;
 use crate::App;
@@ -9,7 +9,6 @@ use axum::routing::get;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::problem::Answer;
 
-/// The route.
 pub(super) const ROUTES: &[Route] = &[Route {
     method: "GET",
     path: "/v1/config",

@@ -85,7 +85,7 @@ async fn count_all(app: &App) -> Answer<Value> {
     Ok(shape.into())
 }
 
-/// Tells those whose task a worker holds from those whose task waits in its queue: to stores both are in the queue.
+/// Distinguishes executions whose task a worker holds from those whose task waits: for a store, both tasks are in the queue.
 fn tell_held(store: &dyn Store, mut reasons: Counts) -> Result<Counts, StoreError> {
     if !reasons.iter().any(|(reason, _)| *reason == WaitingReason::Queue) {
         return Ok(reasons);

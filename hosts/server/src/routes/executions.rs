@@ -8,9 +8,9 @@ use super::why::primary;
 use crate::App;
 use crate::answers::{Found, Room, aside, find};
 use crate::caller::Caller;
+use crate::open_requests;
 use crate::scope::Scope;
 use crate::shapes;
-use crate::under_way;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -122,7 +122,7 @@ fn wait_permit(app: &App, wait: u64) -> Answer<Option<WaitPermit>> {
 /// An execution, with the status of the answer and room to show it.
 pub(super) type Shown = (StatusCode, Found, Room);
 
-/// How often a start is tried whose key or name belongs to executions that are deleted meanwhile.
+/// How often a start is tried again because the execution that had its key or name was deleted meanwhile.
 const BEGIN_TRIES: usize = 5;
 
 /// Starts an execution, or finds the one that the same request has started before.
@@ -141,7 +141,7 @@ pub(super) async fn begin(app: &App, caller: &Caller, request: StartRequest, wai
     Err(Problem::busy())
 }
 
-/// The same once. `None`: the execution that has the key or the name was deleted before it could be shown.
+/// Starts an execution, or finds the one that has its key. `None`: the execution that has the key or the name was deleted before it could be shown.
 async fn begin_or_find(
     app: &App,
     caller: &Caller,
@@ -205,7 +205,7 @@ pub(super) fn check_dependencies(app: &App, request: &StartRequest) -> Answer<()
     }
 }
 
-/// Whether the flow can be started, or else the execution is there: a deleted flow begins no other.
+/// Whether the flow can be started, or the execution is already there: a deleted flow starts nothing new.
 fn may_appear(app: &App, flow: &str, name: &str) -> Result<bool, StoreError> {
     let flows = app.node.flows();
     Ok(flows.get(flow, None).is_some() || flows.has(flow) && app.node.store().named(flow, name)?.is_some())
@@ -327,7 +327,7 @@ async fn wait_for_end(app: &App, kept: StoredExecution, wait: u64, mut room: Roo
 }
 
 async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64, room: Room) -> Answer<(Found, Room)> {
-    let waiting = under_way::waits();
+    let waiting = open_requests::waits();
     let end = tokio::time::timeout(Duration::from_secs(wait), end).await;
     drop(waiting);
     match end {

@@ -225,7 +225,7 @@ pub async fn change(
     let flow = Text::from(name.as_str());
     let of = name.clone();
     let before = super::aside(&app.node, move |node| governing(node, &of)).await??;
-    // What is so already is not done again: the audit list has what changed something.
+    // Nothing is done if it is so already: the audit list only has changes.
     let same = max_running.is_none_or(|limit| limit == before.set)
         && paused.is_none_or(|paused| paused == before.paused.is_some());
     if !same {

@@ -11,7 +11,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_machine::history::SHORT_TYPES;
 use starbridge_node::http::reading::Query;
-use starbridge_node::node::{Follower, Heard};
+use starbridge_node::node::{Follower, FollowerMessage};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -244,7 +244,7 @@ struct Events {
 }
 
 /// A follower that waits, and its next message; `None` if nothing more comes.
-type Hearing = Pin<Box<dyn Future<Output = (Follower, Option<Heard>)> + Send>>;
+type Hearing = Pin<Box<dyn Future<Output = (Follower, Option<FollowerMessage>)> + Send>>;
 
 impl Events {
     fn of(follower: Follower, answers: Arc<Answers>) -> Self {
@@ -255,8 +255,8 @@ impl Events {
     }
 }
 
-async fn hear(mut follower: Follower) -> (Follower, Option<Heard>) {
-    let heard = follower.heard().await;
+async fn hear(mut follower: Follower) -> (Follower, Option<FollowerMessage>) {
+    let heard = follower.next_message().await;
     // If the history can't be read any more, the stream ends. The client asks again and then gets
     // the reason.
     (follower, heard.ok())
@@ -271,7 +271,7 @@ impl Stream for Events {
         };
         let (follower, heard) = ready!(next.as_mut().poll(context));
         let bytes = match heard {
-            Some(Heard::Events(bytes)) => match self.answers.part(bytes) {
+            Some(FollowerMessage::Events(bytes)) => match self.answers.part(bytes) {
                 Ok(bytes) => bytes,
                 // There is no room. The client continues from here later.
                 Err(_) => {
@@ -279,8 +279,8 @@ impl Stream for Events {
                     return Poll::Ready(None);
                 }
             },
-            Some(Heard::Nothing) => Bytes::from_static(b":\n\n"),
-            Some(Heard::Ended) => {
+            Some(FollowerMessage::Nothing) => Bytes::from_static(b":\n\n"),
+            Some(FollowerMessage::Ended) => {
                 self.next = None;
                 return Poll::Ready(Some(Ok(Bytes::from_static(b"event: end\ndata: {}\n\n"))));
             }

@@ -225,7 +225,7 @@ pub async fn unset(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Sets or unsets a limit. What is so already is not done again: the audit list has what changed something.
+/// Sets or unsets a limit. Nothing is done if it is so already: the audit list only has changes.
 async fn change(app: &App, key: &PoolKey, limit: Option<u64>, operator: &Operator) -> Answer<()> {
     let of = key.clone();
     let (kept, _) = super::aside(&app.node, move |node| node.store().kept_key(&of)).await??;

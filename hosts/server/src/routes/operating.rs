@@ -247,7 +247,7 @@ fn read_definition(app: &App, headers: &HeaderMap, body: &Body) -> Answer<Option
     }
 }
 
-/// Forks that are made at once. Each holds what it goes on from, which may be large, until it has begun.
+/// How many forks are made at once. Each holds the state that it continues, which may be large, until it has begun.
 static FORKS: Semaphore = Semaphore::const_new(2);
 
 /// `POST /v1/executions/{id}/fork`

@@ -16,7 +16,6 @@ use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{DeadTask, QueuedTask, StoreError, TaskLease};
 use starbridge_runtime::QueueWorker;
 
-/// The routes.
 pub(super) const ROUTES: &[Route] = &[
     Route {
         method: "GET",
@@ -51,7 +50,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// An input that has more bytes is not shown here.
 const INPUT_BYTES: usize = 16 * 1024;
-/// To find the inputs of the dead tasks on a page, no more events are folded together.
+/// The most events that are folded to find the inputs of the dead tasks on a page.
 const FOLDED_EVENTS: u64 = 10_000;
 
 /// `GET /v1/queues/{queue}/tasks`

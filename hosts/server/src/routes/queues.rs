@@ -3,9 +3,9 @@
 use super::route::{PAGE, Route};
 use crate::App;
 use crate::caller::Caller;
+use crate::open_requests;
 use crate::scope::Scope;
 use crate::shapes;
-use crate::under_way;
 use axum::Extension;
 use axum::extract::{Path, Query as Parameters, State};
 use axum::http::StatusCode;
@@ -211,7 +211,7 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
         lease: lease.map(Millis::from_secs),
         patience: Duration::from_secs(patience),
     };
-    let waiting = under_way::waits();
+    let waiting = open_requests::waits();
     let held = app.node.hold(request).await;
     drop(waiting);
     let tasks = held?;

@@ -17,7 +17,6 @@ use starbridge_node::node::Operator;
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_runtime::{Reply, Report};
 
-/// The route.
 pub(super) const ROUTES: &[Route] = &[Route {
     method: "POST",
     path: "/v1/executions/{id}/steps/{event}/report",
@@ -46,7 +45,7 @@ async fn report(
 ) -> Answer {
     let event = entered(&event)?;
     let body = body.read(&["action", "output", "error", "cause", "note"]).await?;
-    // The audit list has it: it is the operator's, not a part of what is reported.
+    // Only the audit list has the note: it is the operator's, not a part of the report.
     body.text("note")?;
     let report = read_report(&body)?;
     let mut entry = audit(&app, &operator, "report", &id, &body);

@@ -5,9 +5,9 @@ use crate::scope::Scope;
 use axum::routing::MethodRouter;
 use starbridge_flow::limits::Limits;
 
-/// A route.
+/// A row of the table of routes.
 pub struct Route {
-    /// The method.
+    /// In capitals, as HTTP has it.
     pub method: &'static str,
     /// The path, in the notation that the router and OpenAPI share.
     pub path: &'static str,

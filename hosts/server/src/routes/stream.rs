@@ -105,13 +105,12 @@ pub async fn open(app: &App, headers: &HeaderMap, query: Vec<(String, String)>, 
 enum Topic {
     /// All executions together.
     Executions,
-    /// The queues.
     Queues,
     /// The newest bulk jobs.
     Bulk,
     /// The audit list.
     Audit,
-    /// One execution.
+    /// By its id.
     Execution(Text),
 }
 

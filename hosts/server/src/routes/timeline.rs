@@ -161,7 +161,7 @@ impl Window {
         };
         for block in visits.blocks_after(composite.event()) {
             let whole = block.outline().filter(|outline| outline.is_inside(composite));
-            // Most blocks are short: all of it is in one band.
+            // Most blocks are short, and fit in one band.
             if let Some(spans) = whole.and_then(|outline| self.in_one_band(outline)) {
                 count(self.band(spans.from), spans.rows, spans.failed);
                 continue;

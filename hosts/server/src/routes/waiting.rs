@@ -38,16 +38,16 @@ pub(super) fn waiting_for(store: &dyn Store, id: &str, record: &ExecutionRecord)
     Ok(shape.into())
 }
 
-/// A reason with its words.
-struct Told {
+/// A reason for waiting, with its explanation.
+struct Reason {
     reason: WaitingReason,
     text: String,
     act: Option<String>,
     members: Object,
 }
 
-fn undecided() -> Told {
-    Told {
+fn undecided() -> Reason {
+    Reason {
         reason: WaitingReason::Admission,
         text: "whether it may run is not decided yet".into(),
         act: None,
@@ -55,7 +55,7 @@ fn undecided() -> Told {
     }
 }
 
-fn dependencies(store: &dyn Store, id: &str, waiter: &Waiter) -> Result<Told, StoreError> {
+fn dependencies(store: &dyn Store, id: &str, waiter: &Waiter) -> Result<Reason, StoreError> {
     let mut shapes: Vec<Value> = Vec::new();
     let mut act = None;
     for open in waiter.open.iter().take(SHOWN) {
@@ -89,7 +89,7 @@ fn dependencies(store: &dyn Store, id: &str, waiter: &Waiter) -> Result<Told, St
     let mut members = Object::new();
     members.insert("executions".into(), shapes.into());
     members.insert("open".into(), (open as u64).into());
-    Ok(Told {
+    Ok(Reason {
         reason: WaitingReason::Dependency,
         text,
         // Running ones will end; the only remaining act is to stop waiting for them.
@@ -99,7 +99,7 @@ fn dependencies(store: &dyn Store, id: &str, waiter: &Waiter) -> Result<Told, St
 }
 
 /// A waiter in the line of a key.
-fn parked(store: &dyn Store, waiter: &Waiter, key: &PoolKey) -> Result<Told, StoreError> {
+fn parked(store: &dyn Store, waiter: &Waiter, key: &PoolKey) -> Result<Reason, StoreError> {
     let view = store.key(key)?;
     let position = store.waiters_before(key, waiter.place(), MAX_POSITION)? + 1;
     let place = match position > MAX_POSITION {
@@ -116,7 +116,7 @@ fn parked(store: &dyn Store, waiter: &Waiter, key: &PoolKey) -> Result<Told, Sto
 }
 
 /// A waiter with a claim is in no line: it gets the next free slot of each of its keys.
-fn claimed(store: &dyn Store, waiter: &Waiter) -> Result<Option<Told>, StoreError> {
+fn claimed(store: &dyn Store, waiter: &Waiter) -> Result<Option<Reason>, StoreError> {
     if waiter.claim.is_none() {
         return Ok(None);
     }
@@ -154,7 +154,7 @@ fn tell_also_full(others: impl Iterator<Item = KeyView>, members: &mut Object) {
     }
 }
 
-fn at_key(store: &dyn Store, view: &KeyView, place: &str) -> Result<Told, StoreError> {
+fn at_key(store: &dyn Store, view: &KeyView, place: &str) -> Result<Reason, StoreError> {
     let holders = store.holders(&view.kept.key, SHOWN)?;
     let mut told = match view.kept.key.pool.as_str() {
         FLOW_POOL => of_flow(view, place),
@@ -168,14 +168,14 @@ fn at_key(store: &dyn Store, view: &KeyView, place: &str) -> Result<Told, StoreE
     Ok(told)
 }
 
-fn of_key(view: &KeyView, place: &str) -> Told {
+fn of_key(view: &KeyView, place: &str) -> Reason {
     let PoolKey { pool, key } = &view.kept.key;
     let limit = view.kept.limit().unwrap_or_default();
     let members = [
         ("pool".into(), Value::from(pool.clone())),
         ("key".into(), key.clone().into()),
     ];
-    Told {
+    Reason {
         reason: WaitingReason::Key,
         text: format!(
             "{} of {limit} slots of the key `{key}` in the pool `{pool}` are held; {place}",
@@ -190,14 +190,14 @@ fn of_key(view: &KeyView, place: &str) -> Told {
     }
 }
 
-/// In the line of a schedule, whose limit nobody can set: the run before it has to end.
-fn of_schedule(view: &KeyView, holder: Option<&Text>, place: &str) -> Told {
+/// It waits in the line of a schedule, whose limit nobody can set: the previous run has to end.
+fn of_schedule(view: &KeyView, holder: Option<&Text>, place: &str) -> Reason {
     let PoolKey { pool, key } = &view.kept.key;
     let members = [
         ("pool".into(), Value::from(pool.clone())),
         ("key".into(), key.clone().into()),
     ];
-    Told {
+    Reason {
         reason: WaitingReason::Key,
         text: format!("another run of the schedule `{key}` has not ended; {place}"),
         act: holder.map(|holder| format!("starbridge why {holder}")),
@@ -205,7 +205,7 @@ fn of_schedule(view: &KeyView, holder: Option<&Text>, place: &str) -> Told {
     }
 }
 
-fn of_flow(view: &KeyView, place: &str) -> Told {
+fn of_flow(view: &KeyView, place: &str) -> Reason {
     let flow = &view.kept.key.key;
     let members: Object = [("flow".into(), Value::from(flow.clone()))].into_iter().collect();
     if let Some(pause) = &view.kept.paused {
@@ -213,7 +213,7 @@ fn of_flow(view: &KeyView, place: &str) -> Told {
             "" => "an operator".to_owned(),
             by => format!("`{by}`"),
         };
-        return Told {
+        return Reason {
             reason: WaitingReason::FlowPaused,
             text: format!("{by} paused the flow `{flow}`; {place}"),
             act: Some(format!("starbridge flow set {flow} --resume")),
@@ -221,7 +221,7 @@ fn of_flow(view: &KeyView, place: &str) -> Told {
         };
     }
     let limit = view.kept.limit().unwrap_or_default();
-    Told {
+    Reason {
         reason: WaitingReason::FlowLimit,
         text: match view.held {
             1 => format!("1 execution of the flow `{flow}` runs, and {limit} may; {place}"),

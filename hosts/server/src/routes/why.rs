@@ -85,13 +85,13 @@ struct Asked<'a> {
 
 /// Reasons; the first is the primary one.
 #[derive(Default)]
-struct Told {
+struct Reasons {
     waits: Vec<Value>,
     /// How many there are, including those left out of the answer.
     open: usize,
 }
 
-impl Told {
+impl Reasons {
     fn of(reason: Value) -> Self {
         Self {
             waits: vec![reason],
@@ -105,16 +105,16 @@ impl Told {
 }
 
 impl Asked<'_> {
-    fn reasons(&self, id: &str, record: &ExecutionRecord, depth: u32) -> Answer<Told> {
+    fn reasons(&self, id: &str, record: &ExecutionRecord, depth: u32) -> Answer<Reasons> {
         if record.ended.is_some() || record.status.is_ended() {
-            return Ok(Told::default());
+            return Ok(Reasons::default());
         }
         let of_record = shapes::reason_of(id, record);
         match record.status {
-            _ if record.broken.is_some() => Ok(of_record.map_or_else(Told::default, Told::of)),
-            Status::Delayed => Ok(of_record.map_or_else(Told::default, Told::of)),
+            _ if record.broken.is_some() => Ok(of_record.map_or_else(Reasons::default, Reasons::of)),
+            Status::Delayed => Ok(of_record.map_or_else(Reasons::default, Reasons::of)),
             Status::Queued | Status::Blocked => {
-                let mut told = Told::of(waiting_for(self.node.store().as_ref(), id, record)?);
+                let mut told = Reasons::of(waiting_for(self.node.store().as_ref(), id, record)?);
                 if let Some(paused) = of_record.filter(|_| record.paused.is_some()) {
                     told.waits.insert(0, paused);
                     told.open += 1;
@@ -126,7 +126,7 @@ impl Asked<'_> {
     }
 
     /// The reasons of an execution that has begun. `of_record` is the pause, if there is one.
-    fn of_steps(&self, id: &str, record: &ExecutionRecord, of_record: Option<Value>, depth: u32) -> Answer<Told> {
+    fn of_steps(&self, id: &str, record: &ExecutionRecord, of_record: Option<Value>, depth: u32) -> Answer<Reasons> {
         let mut visits = Visits::new(VISITS);
         self.node.each_event(id, |flow, event| {
             visits.see(flow, event);
@@ -150,7 +150,7 @@ impl Asked<'_> {
             .iter()
             .take_while(|wait| wait.reason == WaitingReason::Manual)
             .count();
-        let mut told = Told {
+        let mut told = Reasons {
             open: waits.len() + usize::from(of_record.is_some()),
             waits: Vec::new(),
         };
@@ -185,7 +185,7 @@ impl Asked<'_> {
             let mut shape = Object::new();
             set(&mut shape, "reason", WaitingReason::Running.as_str());
             say(&mut shape, "it computes, or others have their turn".to_owned(), None);
-            told = Told::of(shape.into());
+            told = Reasons::of(shape.into());
         }
         Ok(told)
     }

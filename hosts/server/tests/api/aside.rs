@@ -1,5 +1,6 @@
 //! Reports for executions that are set aside.
 
+use crate::clock::StandingClock;
 use crate::harness::{Answer, Running, set_aside};
 use serde_json::{Value, json};
 use starbridge_node::stores::in_memory;
@@ -8,15 +9,19 @@ use starbridge_server::Access;
 use std::sync::Arc;
 use std::time::Duration;
 
-async fn on(store: &Arc<dyn Store>) -> Running {
-    let store = store.clone();
-    Running::with(Access::default(), |settings| settings.store = store).await
+async fn on(store: &Arc<dyn Store>, clock: &Arc<StandingClock>) -> Running {
+    let (store, clock) = (store.clone(), clock.clone());
+    Running::with(Access::default(), |settings| {
+        settings.store = store;
+        settings.clock = clock;
+    })
+    .await
 }
 
 /// A worker holds the task of an execution that is then set aside, by another server.
-async fn held_and_set_aside(lease: u64) -> (Running, String, Value) {
+async fn held_and_set_aside(lease: u64, clock: &Arc<StandingClock>) -> (Running, String, Value) {
     let store = in_memory();
-    let server = on(&store).await;
+    let server = on(&store, clock).await;
     server
         .flow(
             "f",
@@ -28,7 +33,7 @@ async fn held_and_set_aside(lease: u64) -> (Running, String, Value) {
     let task = hold(&server, lease).await;
     server.node.drain(Duration::from_secs(5)).await.unwrap();
     set_aside(&store, &id);
-    (on(&store).await, id, task)
+    (on(&store, clock).await, id, task)
 }
 
 async fn hold(server: &Running, lease: u64) -> Value {
@@ -50,7 +55,7 @@ async fn redrive(server: &Running, id: &str) {
 
 #[tokio::test]
 async fn set_aside_execution_refuses_reports_until_an_operator_acts() {
-    let (server, id, task) = held_and_set_aside(600).await;
+    let (server, id, task) = held_and_set_aside(600, &StandingClock::new()).await;
     let refused = (409, "ExecutionSetAside");
     let done = report(&server, &task, "succeed", json!({"output": {"n": 1}})).await;
     assert_eq!(done.code(), refused, "{done:?}");
@@ -77,11 +82,12 @@ async fn set_aside_execution_refuses_reports_until_an_operator_acts() {
 
 #[tokio::test]
 async fn set_aside_execution_gives_its_task_out_again_once_it_goes_on() {
-    let (server, id, first) = held_and_set_aside(1).await;
+    let clock = StandingClock::new();
+    let (server, id, first) = held_and_set_aside(1, &clock).await;
     let done = report(&server, &first, "succeed", json!({"output": {}})).await;
     assert_eq!(done.code(), (409, "ExecutionSetAside"));
     // The lease ends while the execution is set aside.
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    clock.pass(2_500);
     redrive(&server, &id).await;
     let second = hold(&server, 600).await;
     assert_ne!(second["token"], first["token"]);

@@ -173,7 +173,7 @@ async fn first_of_a_batch_wins_its_key_and_its_name() {
             let answer = server.post("/v1/executions/batch", several(round, member, other)).await;
             let items = items(&answer.body);
             let statuses: Vec<u64> = items.iter().map(|item| item["status"].as_u64().unwrap()).collect();
-            // A name belongs to one input.
+            // A name is bound to one input.
             let odd = if member == "name" { 409 } else { 200 };
             assert_eq!(statuses, [201, 200, 200, 200, 200, 200, 200, 200, odd], "{answer:?}");
             let first = &items[0]["execution"];

@@ -6,7 +6,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_node::node::Heard;
+use starbridge_node::node::FollowerMessage;
 use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 use std::time::Duration;
@@ -61,10 +61,10 @@ async fn follow_reads_the_store_once_for_all() {
         under_way.push(tokio::spawn(async move {
             let mut text = String::new();
             loop {
-                match follower.heard().await.unwrap() {
-                    Heard::Events(bytes) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
-                    Heard::Nothing => {}
-                    Heard::Ended => return (from.0, text),
+                match follower.next_message().await.unwrap() {
+                    FollowerMessage::Events(bytes) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
+                    FollowerMessage::Nothing => {}
+                    FollowerMessage::Ended => return (from.0, text),
                 }
             }
         }));

@@ -266,7 +266,7 @@ pub async fn long_history_is_told_at_any_of_its_events() {
     assert!(last > 9_000, "{last} events: several copies of the fold");
     let entered = |event: &&Value| event["type"] == "StepEntered";
     let composite = events.iter().find(entered).unwrap()["id"].as_u64().unwrap();
-    // Forwards, backwards, beside copies, and twice.
+    // Forwards, backwards, with copies, and twice.
     for at in [9_001, 4_095, 4_096, 4_097, 7_000, 7_001, 500, 8_192, 8_192, last] {
         let until = || events.iter().take(at as usize);
         let many = |kind: &str| until().filter(|event| event["type"] == *kind).count() as u64;

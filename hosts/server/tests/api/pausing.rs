@@ -49,7 +49,9 @@ async fn tasks(server: &Running, seconds: u64) -> Vec<Value> {
 
 #[tokio::test]
 pub async fn execution_is_paused_and_goes_on() {
-    let server = Running::start().await;
+    let clock = StandingClock::new();
+    let own = clock.clone();
+    let server = Running::with(Access::default(), |settings| settings.clock = own).await;
     server.flow("f", waits(0.2)).await;
     let id = started(&server, "f", json!({})).await;
     let paused = act(&server, &id, "pause", json!({"cause": "the bank is down"})).await;
@@ -67,11 +69,13 @@ pub async fn execution_is_paused_and_goes_on() {
     assert_eq!(ids(&server, "reason=manual").await, [""; 0]);
     let unknown = server.get("/v1/executions?reason=tired").await;
     assert_eq!(unknown.code(), (400, "BadRequest"));
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    clock.pass(400);
+    tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(types(&server, &id).await.last().unwrap(), "ExecutionPaused");
     let resumed = act(&server, &id, "resume", json!({})).await;
     assert_eq!(resumed.status, 200, "{resumed:?}");
     assert_eq!(resumed.body.get("waitingFor"), None);
+    clock.pass(400);
     let end = server.get(&format!("/v1/executions/{id}?wait=30")).await;
     assert_eq!(end.body["status"], "Succeeded");
     assert_eq!(ids(&server, "reason=paused").await, [""; 0]);

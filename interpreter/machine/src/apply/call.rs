@@ -191,10 +191,10 @@ impl State {
     }
 }
 
-/// What was made for a call below this many bytes is part of what its list takes.
+/// A call's resource and parameters count on their own only from this many bytes on; less counts as a part of its list.
 const FEW_BYTES: usize = 4096;
 
-/// The bytes of what was made for a call: its resource and parameters. Its input counts where it is.
+/// The bytes of a call's resource and parameters. Its input counts elsewhere.
 fn weight(scheduled: &ScheduledCall) -> usize {
     let params = scheduled.params.as_ref().map_or(0, Value::json_len);
     let made = params.saturating_add(scheduled.resource.len());

@@ -24,7 +24,7 @@ pub(crate) struct InFlight {
     /// Since when the task is in its queue, not counting pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) queued_since: Option<Timestamp>,
-    /// The bytes that were made for the call: its resource and parameters; 0 if they are few.
+    /// The bytes of the call's resource and parameters; 0 if they are few.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) bytes: usize,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Calls {
     unsent: usize,
     /// How many calls in flight are tasks of queues.
     queued: usize,
-    /// The weight of all calls in flight.
+    /// The bytes of all calls in flight.
     bytes: usize,
 }
 
@@ -163,7 +163,7 @@ impl Calls {
         self.unsent > 0
     }
 
-    /// The bytes that were made for calls and are kept until these are sent or taken.
+    /// The bytes of the resources and parameters of calls that are not sent or taken yet.
     pub(super) fn held(&self) -> usize {
         self.bytes
     }
@@ -219,7 +219,7 @@ impl Calls {
     }
 }
 
-/// How many calls still have to be sent, how many are tasks of queues, and the weight of all.
+/// How many calls still have to be sent, how many are tasks of queues, and the bytes of all.
 fn counts(in_flight: &BTreeMap<EventId, InFlight>) -> (usize, usize, usize) {
     let unsent = in_flight.values().filter(|call| call.is_unsent()).count();
     let queued = in_flight.values().filter(|call| call.queued).count();

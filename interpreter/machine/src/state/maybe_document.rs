@@ -35,7 +35,7 @@ pub(super) fn owned<'de, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Co
     deserialize(deserializer).map(Cow::Owned)
 }
 
-/// The same for documents as states hold them.
+/// Writes and reads documents as states hold them.
 pub(super) mod held {
     use super::{Deserializer, Document, Serializer, Value};
 

@@ -29,7 +29,7 @@ pub enum OpenWaitKind {
 /// What an execution that only waits is waiting for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenWait {
-    /// Its kind.
+    /// Who or what ends the wait.
     pub kind: OpenWaitKind,
     /// The id of the child, or the name of the step.
     pub of: Text,

@@ -178,17 +178,10 @@ impl State {
             Values::Program(program) => {
                 let view = View {
                     state: self,
-                    step: turn.flow.step(visit.step).map(|step| StepView {
-                        name: step.name.clone(),
-                        path: &frame.path,
-                        entered: visit.entered,
-                        visit: visit.number,
-                        attempt: 1,
-                        call: None,
-                        polls: None,
-                        retry_value: None,
-                        failure: None,
-                    }),
+                    step: turn
+                        .flow
+                        .step(visit.step)
+                        .map(|step| StepView::before_attempts(step, frame, visit.entered, visit.number)),
                 };
                 let (input, variables) = (Root::from(&frame.input), Root::from(&frame.local));
                 let made = self.run_program(turn, program.as_ref(), input, variables, &view);

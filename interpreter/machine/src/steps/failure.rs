@@ -24,7 +24,6 @@ pub(crate) struct Tried<'a> {
     pub(crate) redeliver: u32,
 }
 
-/// The next retry.
 pub(crate) struct NextRetry {
     pub(crate) policy: u32,
     pub(crate) delay: Millis,

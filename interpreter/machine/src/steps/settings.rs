@@ -54,17 +54,12 @@ impl State {
                     .and_then(|step| frame.visits.get(&step));
                 let view = View {
                     state: self,
-                    step: Some(StepView {
-                        name: step.name.clone(),
-                        path: &frame.path,
-                        entered: self.data.last.next(),
-                        visit: visits.map_or(1, |visits| visits + 1),
-                        attempt: 1,
-                        call: None,
-                        polls: None,
-                        retry_value: None,
-                        failure: None,
-                    }),
+                    step: Some(StepView::before_attempts(
+                        step,
+                        frame,
+                        self.data.last.next(),
+                        visits.map_or(1, |visits| visits + 1),
+                    )),
                 };
                 let (input, variables) = (Root::from(&frame.input), Root::from(&frame.local));
                 let made = self.run_program(turn, program.as_ref(), input, variables, &view)?;

@@ -48,7 +48,7 @@ impl Choice<'_> {
         let mut from: BTreeMap<Text, Text> = BTreeMap::new();
         let mut next: Vec<Waiter> = vec![waiter.clone()];
         let mut followed = 0;
-        // All that wait for this one, once they are known: a circle leads through them only.
+        // All that wait for this one, if they are known: a circle can only lead through them.
         let mut members: Option<BTreeSet<Text>> = None;
         loop {
             if let Some(back) = &mut awaiting {

@@ -12,7 +12,7 @@ pub enum AdmissionCommand {
     Deliver(Message),
     /// An operator changes a key.
     Change {
-        /// The key.
+        /// Known or not: a limit may be set before its first execution.
         key: PoolKey,
         /// What is changed.
         change: Box<KeyChange>,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::mpsc;
 
-/// The handle to admission.
+/// Sends commands to the thread of admission.
 #[derive(Clone, Debug)]
 pub struct AdmissionHandle {
     commands: mpsc::UnboundedSender<AdmissionCommand>,
@@ -42,7 +42,7 @@ impl AdmissionHandle {
         (handle, inbox)
     }
 
-    /// The same for a run that is alone in its process.
+    /// A handle and its inbox for a run that is alone in its process.
     pub(crate) fn of_one_run() -> (Self, mpsc::UnboundedReceiver<AdmissionCommand>) {
         let (handle, inbox) = Self::new();
         (

@@ -91,7 +91,7 @@ pub enum Command {
     },
     /// Wait until everything that was decided before is durable.
     AwaitDurable {
-        /// Whether to wait also for commands that are kept because their execution is crowded.
+        /// Whether to wait also for commands that are postponed because much of their execution is not durable yet.
         kept: bool,
         /// Answered with [`Reply::Taken`] then.
         reply: oneshot::Sender<Reply>,
@@ -121,14 +121,14 @@ pub enum Command {
     /// Send no more calls, and wait for those in flight until a time. Everything else goes on. The calls that are kept back are
     /// sent at the next start: [`Command::Drain`] has to come next.
     EndCalls {
-        /// The end of the waiting.
+        /// When to stop waiting.
         until: Timestamp,
         /// Answered when no call is in flight any more, or at that time.
         reply: oneshot::Sender<()>,
     },
     /// Take no more commands, and wait for calls in flight until a time.
     Drain {
-        /// The end of the waiting.
+        /// When to stop waiting.
         until: Timestamp,
     },
 }

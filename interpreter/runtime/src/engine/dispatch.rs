@@ -34,7 +34,7 @@ pub(super) struct LastCalls {
     pub(super) reply: oneshot::Sender<()>,
 }
 
-/// A call that is out.
+/// The answer has not come yet.
 pub(super) struct CallOut {
     task: AbortHandle,
     /// The bytes of its message if it is large, otherwise 0.
@@ -65,7 +65,7 @@ impl Calls {
         }
     }
 
-    /// Gives back a call that may leave now; any other is kept.
+    /// Returns the call if it may leave now; otherwise keeps it.
     fn admit(&mut self, execution: Text, call: Box<CallToSend>) -> Option<(Text, Box<CallToSend>)> {
         let bytes = large(&call);
         let waits = bytes > 0 && !self.waiting_large.is_empty();
@@ -84,7 +84,7 @@ impl Calls {
         fits && self.out.len() < self.at_once
     }
 
-    /// The next call of those that waited that may leave now.
+    /// The next waiting call that may leave now.
     fn next(&mut self) -> Option<(Text, Box<CallToSend>)> {
         let next_large = self.waiting_large.front().map(|(_, call)| large(call));
         match next_large.is_some_and(|bytes| self.has_room(bytes)) {
@@ -163,13 +163,13 @@ impl Engine {
         self.last_calls = Some(last);
     }
 
-    /// Tells whoever waits for it that no call is out any more, or that the time for that is over.
+    /// Tells those who wait that no call is out any more, or that their time is over.
     pub(super) fn tell_of_last_calls(&mut self) {
         let over = |last: &LastCalls| self.calls.is_empty() || self.now() >= last.until;
         if self.last_calls.as_ref().is_some_and(over)
             && let Some(last) = self.last_calls.take()
         {
-            // Whoever waited may have gone.
+            // The receiver may have gone.
             let _ = last.reply.send(());
         }
     }
@@ -486,7 +486,7 @@ mod tests {
         calls.left(execution, call.call, out);
     }
 
-    /// Those of these calls that leave at once.
+    /// The calls that may leave at once.
     fn leaving(calls: &mut Calls, sizes: &[(u64, usize)]) -> Vec<u64> {
         let mut left = Vec::new();
         for (number, bytes) in sizes {
@@ -516,7 +516,7 @@ mod tests {
         assert_eq!((next(&mut calls), next(&mut calls)), (Some(3), None));
         calls.give_up_those_of(&"e".into());
         assert!(calls.is_empty());
-        // One that is larger than the sum goes alone.
+        // A call that is larger than the sum goes alone.
         assert_eq!(leaving(&mut calls, &[(6, LARGE_OUT + 1), (7, 300_000)]), [6]);
         calls.over(&"e".into(), EventId(6)).unwrap();
         assert_eq!(next(&mut calls), Some(7));

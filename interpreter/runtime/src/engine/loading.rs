@@ -217,8 +217,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Delivers the messages of the store, and finds out what is awake. Messages come first: whoever is asked for something
-    /// meanwhile must not be told newer ones before them.
+    /// Delivers the messages of the store, and finds out which executions are awake. Messages come first: an execution that is
+    /// asked for something meanwhile must not be told newer ones before them.
     pub(super) fn begin_to_take_up(&mut self) -> Result<(), StoreError> {
         let mut awake = self.deps.history.awake()?;
         awake.retain(|execution| self.is_mine(execution));
@@ -230,8 +230,8 @@ impl Engine {
         self.look_for_sleepers(now)
     }
 
-    /// Loads some of the executions that are awake. Requests are taken in between: each load may take a millisecond, and there
-    /// may be thousands.
+    /// Loads some of the executions that are awake. Requests are taken in between, because each load may take a millisecond,
+    /// and there may be thousands.
     pub(super) fn take_up_some(&mut self) -> Result<(), StoreError> {
         for _ in 0..LOADED_AT_ONCE {
             let Some(execution) = self.to_take_up.pop_front() else {

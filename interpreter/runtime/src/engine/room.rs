@@ -8,7 +8,7 @@ use starbridge_machine::Signal;
 impl Engine {
     /// Gives a command back if there is room for what it begins; otherwise answers it.
     pub(super) fn with_room(&mut self, command: Command) -> Option<Command> {
-        // Whoever shares executions with others has few of them, and gives them back.
+        // An engine that leases executions has few of them, and gives them back.
         if self.shard.loaded_bytes() <= self.settings.hot_bytes || self.leased.is_some() {
             return Some(command);
         }

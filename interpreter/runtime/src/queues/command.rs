@@ -52,7 +52,7 @@ pub struct QueueView {
     pub busy: usize,
 }
 
-/// A worker of a queue.
+/// A program that polls a queue or has tasks of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueWorker {
     /// The name it gives itself.
@@ -80,7 +80,7 @@ impl QueueView {
     }
 }
 
-/// A command to the queues.
+/// What the thread of the queues is asked to do.
 #[derive(Debug)]
 pub enum QueueCommand {
     /// A task was put into its queue.

@@ -31,7 +31,7 @@ const MAX_REFILLS: usize = 4;
 pub struct QueueEngineDeps {
     /// The store of the tasks.
     pub store: Arc<dyn Queueing>,
-    /// The clock.
+    /// The time of enqueued tasks and of leases.
     pub clock: Arc<dyn Clock>,
     /// Notifies the owner of an execution. Returns false if the owner has no room now.
     pub notify_owner: Box<dyn Fn(&TaskExpiry) -> bool + Send>,

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Which worker holds which task since when. The history records it at the end of the task.
 pub(super) type Holders = Arc<Mutex<HashMap<TaskKey, (Text, Timestamp)>>>;
 
-/// The handle to the queues.
+/// Sends commands to the thread of the queues.
 #[derive(Clone, Debug)]
 pub struct QueueHandle {
     commands: mpsc::UnboundedSender<QueueCommand>,

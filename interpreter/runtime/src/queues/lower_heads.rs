@@ -52,7 +52,7 @@ impl LowerHeads {
         known.filter(move |(_, task)| task.priority == priority)
     }
 
-    /// Takes note of a task that only the store has.
+    /// Notes a task that only the store has.
     pub(super) fn note(&mut self, task: QueuedTask) {
         let (priority, position) = (task.priority, position(&task));
         let last = self.of(priority).next_back();
@@ -85,7 +85,7 @@ impl LowerHeads {
             .filter(move |(_, task)| seen.replace(task.priority) != Some(task.priority))
     }
 
-    /// Takes a task out, if it is one of these.
+    /// Removes a task, if it is one of these.
     pub(super) fn take(&mut self, position: &QueuePosition) -> Option<QueuedTask> {
         self.tasks.remove(position)
     }

@@ -64,7 +64,7 @@ pub struct PollOutcome {
 /// What a queue asks of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskFetch {
-    /// So many tasks that are next.
+    /// The next tasks, this many.
     Next(usize),
     /// The first tasks of each priority below this one, so many of each.
     Below(u8, usize),

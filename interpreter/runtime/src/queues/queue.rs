@@ -5,7 +5,7 @@ use super::settings::QueueSettings;
 use super::waiting_tasks::WaitingTasks;
 use starbridge_flow::time::Millis;
 
-/// One queue.
+/// The tasks, polls and settings under one name.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) settings: QueueSettings,

@@ -59,7 +59,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Queues without tasks. `fair_queue` is shared with those who put tasks in. After `fair_share` tasks of a queue comes the
+    /// Queues without tasks. `fair_queue` is shared with the engines that put tasks in. After `fair_share` tasks of a queue comes the
     /// one that has waited longest among the first of each priority; 0: never.
     pub fn new(fair_queue: Arc<FairQueue>, fair_share: u32) -> Self {
         Self {

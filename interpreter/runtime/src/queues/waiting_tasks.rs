@@ -29,7 +29,7 @@ pub(super) struct WaitingTasks {
     /// How many tasks wait, in memory and in the store. Negative for a moment if a task was read from the store and
     /// taken before it was announced.
     count: i64,
-    /// How many were taken since the one that had waited longest.
+    /// How many tasks were taken since the last one that was taken for its age.
     passed: u32,
     /// The first tasks of lower priorities than those in memory; `None`: the store was not asked.
     lower: Option<LowerHeads>,
@@ -180,7 +180,7 @@ impl WaitingTasks {
         oldest.map(|(position, _)| position.clone())
     }
 
-    /// The first task in memory of each priority. Within a priority, rounds already see to it that nobody waits for ever.
+    /// The first task in memory of each priority. Within a priority the fair queue already keeps a task from waiting forever.
     fn heads(&self) -> impl Iterator<Item = (&QueuePosition, &QueuedTask)> {
         let mut next = self.tasks.first_key_value();
         std::iter::from_fn(move || {
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Takes so many tasks of a queue whose store has these. Returns their calls.
+    /// Takes this many tasks of a queue whose store has these. Returns their calls.
     fn taken(waiting: &mut WaitingTasks, store: &[QueuedTask], count: usize) -> Vec<u64> {
         let (mut taken, mut gone) = (Vec::new(), HashSet::new());
         while taken.len() < count {

@@ -53,8 +53,8 @@ pub(super) fn read_terms(params: &Object, request: &mut StartRequest) -> Result<
     Ok(())
 }
 
-/// What is wrong with a child that would wait for an execution of a flow that does not exist: it would wait forever.
-/// Whoever starts one by the API is refused before.
+/// The error of a child that would wait for an execution of a flow that does not exist: it would wait forever.
+/// A start over the API is refused earlier.
 pub(super) fn unknown_dependency(request: &StartRequest, flows: &FlowTable) -> Option<String> {
     let mut others = request
         .after

@@ -17,7 +17,6 @@ use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 
 /// Something for an execution, until the execution takes it.
 pub(super) enum Incoming {
-    /// A signal.
     Signal(Box<Signal>),
     /// The execution that this call should start can't be started.
     Refused(EventId, Refused),

@@ -14,7 +14,7 @@ pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct IdleLists {
     small: VecDeque<Text>,
-    /// Those whose bytes count.
+    /// The large ones among them.
     large: VecDeque<Text>,
 }
 
@@ -24,7 +24,7 @@ impl Shard {
         self.loaded_bytes
     }
 
-    /// Counts anew what an execution holds after an append of this many bytes. A small one is looked at only once its appends
+    /// Counts again what an execution holds, after an append of this many bytes. A small one is looked at only once its appends
     /// could have made it large, so most cost nothing.
     pub(super) fn weigh(&mut self, id: &Text, appended: usize) {
         let Some(live) = self.executions.get_mut(id) else {
@@ -81,7 +81,7 @@ impl Shard {
         }
     }
 
-    /// Drops executions that have ended, and the longest idle of those that only wait, until at most `at_most` are
+    /// Drops executions that have ended, then the longest idle of those that only wait, until at most `at_most` are
     /// loaded and the large ones hold at most `bytes` of data. Returns those that have to be woken, with the time.
     pub fn trim(&mut self, at_most: usize, bytes: usize) -> Vec<(Timestamp, Text)> {
         for id in std::mem::take(&mut self.ended) {

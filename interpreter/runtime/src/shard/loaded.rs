@@ -46,7 +46,7 @@ pub(super) struct LoadedExecution {
     pub(super) held_back: BTreeSet<EventId>,
     /// Whether it is in the list of idle executions.
     pub(super) listed_idle: bool,
-    /// Whether it is in that of large ones.
+    /// Whether it is in the list of large ones.
     pub(super) listed_large: bool,
     /// The bytes of data that it holds, if it is large; 0 otherwise.
     pub(super) counted_bytes: usize,
@@ -80,7 +80,6 @@ pub(super) struct Redefined {
 /// The part of an execution's record that changes as it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredStatus {
-    /// Its status.
     pub(super) status: Status,
     /// Whether it has something to do or has a call out.
     pub(super) awake: bool,

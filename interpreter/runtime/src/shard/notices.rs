@@ -23,12 +23,12 @@ pub struct StatusChange<'a> {
     pub failure: Option<&'a RecordedFailure>,
 }
 
-/// An event of a step.
+/// What a target may want to be told besides changes of status.
 #[derive(Clone, Copy, Debug)]
 pub struct StepEvent<'a> {
     /// The id of the execution.
     pub execution: &'a Text,
-    /// The event.
+    /// As the history has it.
     pub event: &'a Event,
     /// The name of the step.
     pub step: &'a Text,
@@ -38,7 +38,7 @@ pub struct StepEvent<'a> {
 
 /// Makes the notices about a change, one for each target.
 pub(super) type NoticeSource = Arc<dyn Fn(&StatusChange<'_>) -> Vec<KeptNotice> + Send + Sync>;
-/// The same about an event of a step.
+/// Makes the notices about an event of a step.
 pub(super) type StepNoticeSource = Arc<dyn Fn(&StepEvent<'_>) -> Vec<KeptNotice> + Send + Sync>;
 
 impl Shard {

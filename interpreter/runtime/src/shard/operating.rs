@@ -82,7 +82,7 @@ impl Shard {
         live.deleted = true;
         live.unsettled += 1;
         let expected = live.state.last_event();
-        // Nobody can look up the id any more. Without a name of its own, that is the id.
+        // The id can't be looked up any more. An execution without a name of its own has the id as its name.
         let started = live.state.started();
         let audit = audit.map(|entry| match started {
             Some(started) if started.name == id => entry.with("flow", started.flow.clone()),

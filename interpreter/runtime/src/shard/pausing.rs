@@ -15,7 +15,6 @@ use starbridge_ports::{Append, Message, MessageBody, MessageId, QueuedTask, Reco
 pub(super) enum PauseChange {
     /// Nothing.
     None,
-    /// It began.
     Began,
     /// It ended: by a resume, or by a stop.
     Over,

@@ -82,7 +82,7 @@ impl Shard {
         };
         let is_new = place.priority.is_some() || place.order_time.is_some();
         kept.place = is_new.then_some(place);
-        // It goes on with the definition that it waits with.
+        // It goes on with the definition that it had when it began to wait.
         let other = live.other.take();
         let text = serde_json::to_string(&kept).unwrap_or_default();
         let append = self.asking_append(id, Some(kept), RequestChange::Replace(text), message);

@@ -10,18 +10,18 @@ use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, NoTls};
 
 /// How long a connection may take to be made.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
-/// After this silence a connection is asked whether it still is one.
+/// After this silence a connection is checked.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Sets how long a connection waits for whoever does not answer.
+/// Sets how long a connection waits for a server that does not answer.
 pub(super) fn be_patient(config: &mut Config) {
     config.connect_timeout(CONNECT).tcp_user_timeout(SILENCE);
     config.keepalives_idle(SILENCE).application_name("starbridge outbox");
 }
 
-/// What a connection says that was not asked.
-pub(super) enum Heard {
-    /// Somebody notifies, with these words.
+/// An event of a connection that no statement asked for.
+pub(super) enum ClientEvent {
+    /// A notification with this text.
     Notified(String),
     /// It has ended.
     Ended,
@@ -30,7 +30,7 @@ pub(super) enum Heard {
 /// A client, driven by the current runtime, and the handle that ends it at once.
 pub(super) async fn client(
     way: &Way,
-    hear: impl FnMut(Heard) + Send + 'static,
+    hear: impl FnMut(ClientEvent) + Send + 'static,
 ) -> Result<(Client, AbortHandle), Error> {
     Ok(match &way.tls {
         Some(tls) => {
@@ -44,7 +44,7 @@ pub(super) async fn client(
     })
 }
 
-fn drive<S, T>(mut connection: Connection<S, T>, mut hear: impl FnMut(Heard) + Send + 'static) -> AbortHandle
+fn drive<S, T>(mut connection: Connection<S, T>, mut hear: impl FnMut(ClientEvent) + Send + 'static) -> AbortHandle
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: TlsStream + Unpin + Send + 'static,
@@ -52,10 +52,10 @@ where
     let driven = tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(notification) = message {
-                hear(Heard::Notified(notification.payload().to_owned()));
+                hear(ClientEvent::Notified(notification.payload().to_owned()));
             }
         }
-        hear(Heard::Ended);
+        hear(ClientEvent::Ended);
     });
     driven.abort_handle()
 }

@@ -1,6 +1,6 @@
-//! The connection of an outbox that takes: it knows from where on to look.
+//! The connection that takes rows of an outbox. It knows where to continue.
 
-use super::client::{CONNECT, Heard, client};
+use super::client::{CONNECT, ClientEvent, client};
 use super::listening::Listening;
 use super::{BYTES, Way, fit, sql};
 use crate::session::Session;
@@ -18,8 +18,8 @@ const WHOLE: Duration = Duration::from_secs(60);
 /// The number before all transactions.
 const FIRST: &str = "0";
 
-/// Whatever a role, a database or a pooler says otherwise. Plans are made for full tables, as those of the store. A policy for rows
-/// is an error, and not run.
+/// Settings that override those of a role, a database or a pooler. Plans are made for full tables, as those of the store. A
+/// policy for rows is an error, and not run.
 const SET_UP: &str = "set search_path = pg_catalog, pg_temp; set synchronous_commit = on; \
     set default_transaction_isolation = 'read committed'; set default_transaction_read_only = off; \
     set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off; \
@@ -54,8 +54,8 @@ pub(super) async fn connect(way: &Way, taker: &str, succeeds: &AtomicBool) -> Re
     let over = |_| OutboxError(format!("the database {} does not answer", way.place));
     let waiting = wake.clone();
     let hear = move |heard| {
-        // Whoever waits looks, and finds that the connection has ended.
-        if matches!(heard, Heard::Ended) {
+        // The waiting task looks for rows, and finds that the connection has ended.
+        if matches!(heard, ClientEvent::Ended) {
             waiting.notify_one();
         }
     };

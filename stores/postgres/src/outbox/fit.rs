@@ -5,7 +5,7 @@ use crate::session::Session;
 use starbridge_ports::OutboxError;
 use tokio_postgres::Error;
 
-/// Whether the database and the installation in it are fit. Nothing of it is used before its owners are known.
+/// Checks the database and the installation in it. Nothing of it is used before its owners are known.
 pub(super) async fn database(session: &Session, way: &Way) -> Result<(), OutboxError> {
     let said = |error: Error| way.error(&error);
     let place = &way.place;
@@ -44,7 +44,7 @@ pub(super) async fn database(session: &Session, way: &Way) -> Result<(), OutboxE
     Ok(())
 }
 
-/// Whether the tables do nothing but keep rows. It is asked before each use of them: their owner may change them at any time.
+/// Checks that the tables only keep rows, before each use of them: their owner may change them at any time.
 pub(super) async fn tables(session: &Session, way: &Way) -> Result<(), OutboxError> {
     let row = session.first(sql::CODE, &[]).await.map_err(|error| way.error(&error))?;
     row.map_or(Ok(()), |row| {

@@ -1,7 +1,7 @@
-//! The connection that listens. What others notify there never stands before the answers to whoever takes.
+//! The connection that listens. Notifications have a connection of their own, so that they never delay the answers to statements.
 
 use super::Way;
-use super::client::{CONNECT, Heard, client};
+use super::client::{CONNECT, ClientEvent, client};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -30,7 +30,7 @@ impl Drop for Driven {
 }
 
 impl Listening {
-    /// Wakes at each notification. Without a connection nobody is woken, and looks find all rows.
+    /// Wakes the reader at each notification. Without a connection it is not woken, and finds all rows when it looks by itself.
     pub(super) fn begin(mut way: Way, wake: Arc<Notify>) -> Self {
         way.config.application_name("starbridge outbox listener");
         let listening = tokio::spawn(async move {
@@ -47,14 +47,14 @@ impl Listening {
     }
 }
 
-/// Listens until the connection ends. The functions of an outbox notify without words; every role that can connect may notify as
-/// much as it likes, and is heard once.
+/// Listens until the connection ends. The functions of an outbox notify without a text. Every role that can connect may notify as
+/// often as it likes; the reader is woken once.
 async fn listen(way: &Way, wake: &Arc<Notify>) -> Result<(), Error> {
     let (over, wake) = (Arc::new(Notify::new()), wake.clone());
     let told = over.clone();
     let hear = move |heard| match heard {
-        Heard::Notified(words) if words.is_empty() => wake.notify_one(),
-        Heard::Notified(_) | Heard::Ended => told.notify_one(),
+        ClientEvent::Notified(words) if words.is_empty() => wake.notify_one(),
+        ClientEvent::Notified(_) | ClientEvent::Ended => told.notify_one(),
     };
     let begun = async {
         let (client, driven) = client(way, hear).await?;

@@ -29,7 +29,7 @@ select current_setting('server_encoding'), (
     order by o.place, o.what limit 1
 )";
 
-/// What the server's role could do elsewhere. A role that uses a table trusts its owner, who can make it run code, for example one that
+/// The rights of the server's role elsewhere. A role that uses a table trusts its owner, who can make it run code, for example code that
 /// changes the role's password. What any other role could give this one does not count: else that one could stop all outboxes.
 pub(super) const POWERS: &str = r"
 with me as (select oid, rolname, rolcreaterole, rolcreatedb, rolreplication from pg_roles where rolname = session_user),
@@ -58,8 +58,8 @@ from strange cross join me cross join lateral (
         and d.datname <> current_database()
 ) p order by p.place, p.power limit 1";
 
-/// What would run code with the rights of the server's role, as it uses a table that belongs to somebody else. Triggers and foreign keys may
-/// be there although superusers own the table: their rights can be granted.
+/// Everything that would run code with the rights of the server's role when it uses a table of another role. Triggers and
+/// foreign keys may be there although superusers own the table: their rights can be granted.
 pub(super) const CODE: &str = "
 with tables as materialized (
     select c.oid, c.relname, c.relkind, c.relispartition, r.rolsuper or r.rolname = current_user as trusted

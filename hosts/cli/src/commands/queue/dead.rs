@@ -33,7 +33,7 @@ pub struct DeadOptions {
     all: bool,
 }
 
-/// Lists them.
+/// Lists the dead tasks of a queue.
 pub fn list(client: &Client, options: &ListOptions) -> Result<(), Exit> {
     let path = ["queues", &options.name, "dead"];
     let list = Paged {

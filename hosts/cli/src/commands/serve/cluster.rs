@@ -12,7 +12,9 @@ use starbridge_node::cluster::{Cluster, View};
 use starbridge_node::config::Config;
 use starbridge_node::stores::{Opened, in_memory};
 use starbridge_server::Server;
-use starbridge_server::cluster::{Heard, Identity, LastAnswers, Peer, Post, Role, Tried, tell_others, try_others};
+use starbridge_server::cluster::{
+    ClusterNode, Heard, Identity, LastAnswers, Peer, Role, Tried, tell_others, try_others,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -33,11 +35,11 @@ const FIRST_VIEWS: u32 = 2;
 const SHARDS: u64 = 256;
 
 /// A node at work.
-struct Standing<'a> {
+struct ActiveNode<'a> {
     config: &'a Config,
     voice: Voice,
     cluster: Arc<Cluster>,
-    post: Post,
+    cluster_node: ClusterNode,
     membership: Membership,
     events: mpsc::UnboundedReceiver<Event>,
     /// What other nodes say.
@@ -56,7 +58,7 @@ struct Standing<'a> {
 }
 
 /// Why a node ends.
-enum Told {
+enum NodeEnd {
     /// A signal came.
     Signal(&'static str),
     /// An operator wants it to.
@@ -84,7 +86,7 @@ pub async fn serve(
     let address = server.address();
     let (end, ended) = oneshot::channel();
     let (said, words) = mpsc::unbounded_channel();
-    let (post, serving) = server.stand(cluster.clone(), identity.clone(), (links, most), said, ended);
+    let (cluster_node, serving) = server.stand(cluster.clone(), identity.clone(), (links, most), said, ended);
     let serving = tokio::spawn(serving);
     if let Ok(address) = address {
         let (node, at) = (&config.cluster.node, config.store.place());
@@ -93,11 +95,11 @@ pub async fn serve(
             "listening on http://{address} as the node {node}, everything is kept in {at}"
         ));
     }
-    let mut standing = Standing {
+    let mut node = ActiveNode {
         config,
         voice,
         cluster,
-        post,
+        cluster_node,
         membership,
         events,
         words,
@@ -109,23 +111,23 @@ pub async fn serve(
         identity,
         tried: None,
     };
-    let told = standing.until_told(&mut signals).await;
+    let told = node.until_told(&mut signals).await;
     match &told {
-        Told::Signal(signal) => voice.say(&format!("{signal}: another node takes over; once more stops at once")),
-        Told::Leave => voice.say("drained: this node stands by, and leaves the cluster"),
-        Told::Unreached(_) => {}
+        NodeEnd::Signal(signal) => voice.say(&format!("{signal}: another node takes over; once more stops at once")),
+        NodeEnd::Leave => voice.say("drained: this node stands by, and leaves the cluster"),
+        NodeEnd::Unreached(_) => {}
     }
     let over = tokio::select! {
-        () = standing.step_down() => match told {
-            Told::Unreached(why) => Err(voice.fault(&why, "name an address that other nodes reach with `cluster.advertise`")),
-            Told::Signal(_) | Told::Leave => Ok(()),
+        () = node.step_down() => match told {
+            NodeEnd::Unreached(why) => Err(voice.fault(&why, "name an address that other nodes reach with `cluster.advertise`")),
+            NodeEnd::Signal(_) | NodeEnd::Leave => Ok(()),
         },
         signal = signals.stop() => {
             voice.say(&format!("{signal} again: stopped at once; what was acknowledged is safe"));
             Err(Exit::Interrupted)
         }
     };
-    tokio::task::block_in_place(|| standing.membership.leave());
+    tokio::task::block_in_place(|| node.membership.leave());
     // A server that has ended by itself needs no signal.
     let _ = end.send(());
     let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
@@ -143,9 +145,9 @@ async fn links(config: &Config, voice: Voice) -> Result<TcpListener, Exit> {
     })
 }
 
-impl Standing<'_> {
+impl ActiveNode<'_> {
     /// Takes part until it is told to end.
-    async fn until_told(&mut self, signals: &mut Signals) -> Told {
+    async fn until_told(&mut self, signals: &mut Signals) -> NodeEnd {
         loop {
             let mut over = self.stay.as_ref().map(|stay| stay.node.ended());
             let failed = async {
@@ -161,19 +163,19 @@ impl Standing<'_> {
                 }
             };
             tokio::select! {
-                signal = signals.stop() => return Told::Signal(signal),
+                signal = signals.stop() => return NodeEnd::Signal(signal),
                 tried = tried => {
                     self.tried = None;
                     if let Some(why) = self.judge(&tried) {
-                        return Told::Unreached(why);
+                        return NodeEnd::Unreached(why);
                     }
                 }
                 () = failed => self.end("it can't go on", true).await,
                 Some(heard) = self.words.recv() => self.hear_word(heard),
                 event = self.events.recv() => match event {
-                    Some(Event::Leave) => return Told::Leave,
+                    Some(Event::Leave) => return NodeEnd::Leave,
                     Some(event) => self.hear(event).await,
-                    None => return Told::Signal("the membership has ended"),
+                    None => return NodeEnd::Signal("the membership has ended"),
                 },
             }
         }
@@ -183,7 +185,7 @@ impl Standing<'_> {
         match event {
             Event::Seen(view) => self.see(&view),
             Event::Taken(opened, begun) => self.own(opened, begun).await,
-            // Whoever waits for it is told by that.
+            // Those who wait for it are told by this.
             Event::NotTaken => self.succession.taking = None,
             Event::Lost(why) => self.end(&why, false).await,
             Event::HandOver => self.hand_over().await,
@@ -257,10 +259,10 @@ impl Standing<'_> {
             self.announced = name;
         }
         match peer {
-            Some(peer) if self.post.role().is_standby_of(&peer) => {}
-            Some(peer) => self.post.is_now(Role::Standby(peer)),
-            None if matches!(self.post.role(), Role::Nobody) => {}
-            None => self.post.is_now(Role::Nobody),
+            Some(peer) if self.cluster_node.role().is_standby_of(&peer) => {}
+            Some(peer) => self.cluster_node.is_now(Role::Standby(peer)),
+            None if matches!(self.cluster_node.role(), Role::Nobody) => {}
+            None => self.cluster_node.is_now(Role::Nobody),
         }
     }
 
@@ -292,7 +294,7 @@ impl Standing<'_> {
             counters.takeovers.fetch_add(1, Ordering::Relaxed);
             counters.takeover_ms.store(took, Ordering::Relaxed);
         }
-        stay.tasks.extend(self.post.owns(stay.node.clone(), outboxes));
+        stay.tasks.extend(self.cluster_node.owns(stay.node.clone(), outboxes));
         self.stay = Some(stay);
         self.succession.came();
         tokio::spawn(tell_others(self.identity.clone(), self.cluster.clone()));
@@ -311,9 +313,9 @@ impl Standing<'_> {
         self.membership.released(others);
     }
 
-    /// Ends the stay. Requests are waited for as long as `settle` says.
+    /// Ends the stay, after waiting for requests as long as `settle` says.
     async fn give_up(&mut self, settle: Duration) -> LastAnswers {
-        let last = self.post.retire(settle).await;
+        let last = self.cluster_node.retire(settle).await;
         self.cluster.counters.shards.store(0, Ordering::Relaxed);
         let Some(stay) = self.stay.take() else {
             return last;
@@ -336,8 +338,8 @@ impl Standing<'_> {
         };
         last.given(LAST_ANSWERS).await;
         let me = self.cluster.name.clone();
-        if matches!(self.post.role(), Role::Standby(_)) {
-            // What others pass on to this node until they know the next owner is refused, and not lost.
+        if matches!(self.cluster_node.role(), Role::Standby(_)) {
+            // Until others know the next owner, this node refuses what they pass on to it; nothing is lost.
             tokio::time::sleep(FAREWELL).await;
             return;
         }

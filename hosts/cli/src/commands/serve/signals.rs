@@ -14,7 +14,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens.
+    /// From now on signals no longer end the process at once.
     pub fn listen() -> Result<Self, String> {
         let hear = |kind| signal(kind).map_err(|error| format!("signals can't be heard: {error}"));
         let hang_up = match is_ignored(SignalKind::hangup()) {

@@ -10,7 +10,7 @@ use starbridge_node::escaping::escaped;
 
 const HEADS: [&str; 6] = ["ATTEMPT", "STATUS", "BEGAN", "TOOK", "BY", "WHY"];
 
-/// Shows them.
+/// Prints the attempts of the visit that entered with this event.
 pub(super) fn show(client: &Client, meant: &str, event: u64) -> Result<(), Exit> {
     let output = client.output();
     let id = id_of(client, meant)?;

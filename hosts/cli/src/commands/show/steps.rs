@@ -51,7 +51,7 @@ fn is_open(status: &str) -> bool {
     )
 }
 
-/// Shows them.
+/// Prints a page of the steps that were visited.
 pub(super) fn show(client: &Client, meant: &str, wanted: Wanted<'_>) -> Result<(), Exit> {
     let output = client.output();
     let execution = views::execution(client, meant)?.object();

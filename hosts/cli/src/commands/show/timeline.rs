@@ -22,7 +22,7 @@ pub(super) struct Wanted<'a> {
     pub(super) at: Option<u64>,
 }
 
-/// Shows it.
+/// Prints when each step ran, as bars of characters.
 pub(super) fn show(client: &Client, meant: &str, wanted: Wanted<'_>) -> Result<(), Exit> {
     let output = client.output();
     let id = id_of(client, meant)?;

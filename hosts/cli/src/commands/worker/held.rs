@@ -29,7 +29,6 @@ pub enum Stage {
 /// A task of ours.
 #[derive(Debug)]
 pub struct Entry {
-    /// The task.
     pub task: Task,
     /// How far it has come.
     pub stage: Stage,

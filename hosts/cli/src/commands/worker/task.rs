@@ -110,7 +110,7 @@ pub enum TaskResult {
     Failed {
         /// Its name.
         error: String,
-        /// Its cause.
+        /// What people read.
         cause: String,
     },
 }

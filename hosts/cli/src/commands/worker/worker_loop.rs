@@ -56,7 +56,7 @@ struct Leaving {
     exit: Result<(), Exit>,
 }
 
-/// The loop of a worker.
+/// Polls for tasks, runs a program for each, and reports what became of it.
 pub struct WorkerLoop<'a> {
     options: &'a Options,
     client: &'a Client,

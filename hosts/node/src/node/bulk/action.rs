@@ -11,7 +11,7 @@ use starbridge_machine::{Resolution, ResolutionAction, Signal};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum BulkAction {
-    /// Stops it.
+    /// As `POST …/stop` does.
     Stop {
         /// The name of the error; `None`: the language's own name for a stop.
         error: Option<String>,
@@ -54,7 +54,7 @@ pub enum BulkAction {
         /// A note for the history.
         note: Option<Text>,
     },
-    /// Deletes it.
+    /// As `DELETE …` does: only what has ended.
     Delete {},
 }
 

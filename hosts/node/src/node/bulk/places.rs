@@ -27,7 +27,7 @@ impl BulkWait {
     }
 }
 
-/// What a job needs a place for. Each kind has places of its own, so that jobs which an operator made slow keep none from
+/// What a job needs a place for. Each kind has places of its own, so that jobs which an operator slowed down keep no place from
 /// an urgent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// How many jobs of this kind go on at a time.
+    /// How many jobs of this kind may run at a time.
     fn places(self) -> usize {
         match self {
             Self::Collecting => 1,
@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// The jobs that go on.
+/// The jobs that have a place.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     taken: HashMap<Text, Kind>,

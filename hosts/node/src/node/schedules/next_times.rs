@@ -5,7 +5,7 @@ use starbridge_flow::time::{Millis, Timestamp};
 
 /// The longest time between two checks.
 const SWEEP: Millis = Millis(60_000);
-/// The same while triggers wait for earlier executions, or could not be handled.
+/// The longest time between two checks while triggers wait for earlier executions, or could not be handled.
 const QUEUED_SWEEP: Millis = Millis(1_000);
 
 impl Scheduled {

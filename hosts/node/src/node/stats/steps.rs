@@ -34,7 +34,7 @@ const QUARTER: i64 = MINUTE * QUARTER_MINUTES;
 struct Ended(u64);
 
 impl Ended {
-    /// It failed.
+    /// How an attempt with an error ended.
     const FAILED: u8 = 255;
     /// It succeeded; nobody saw it begin. What is less is the place of its length among spans.
     const UNTIMED: u8 = 254;
@@ -55,7 +55,7 @@ impl Ended {
 /// The attempts of each step of a flow, the earliest first.
 type Steps = BTreeMap<Text, VecDeque<Ended>>;
 
-/// The figures of a step.
+/// Percentiles and failures of the latest attempts of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepFigures {
     /// None of them ended before this.
@@ -317,7 +317,7 @@ impl LastSteps {
 
 /// What was kept of earlier processes, and what the store has.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct EarlierSteps {
     kept: BTreeMap<Text, Steps>,
     /// A hash of the text that the store has of each flow.
     stored: BTreeMap<Text, u64>,
@@ -329,7 +329,7 @@ fn hash_of(text: &str) -> u64 {
     hash.finish()
 }
 
-impl Shelf {
+impl EarlierSteps {
     /// Takes what the store has. What can't be read counts nothing.
     pub(super) fn take_up(&mut self, stored: &[(String, String)]) {
         let mut steps = 0;
@@ -431,9 +431,9 @@ mod tests {
         own.end(&"order".into(), &step.into(), Ended::new(Timestamp(end), how));
     }
 
-    fn all(owners: &[&OwnSteps], shelf: &Shelf) -> LastSteps {
+    fn all(owners: &[&OwnSteps], earlier: &EarlierSteps) -> LastSteps {
         let mut sum = LastSteps::default();
-        shelf.add_to(None, &mut sum);
+        earlier.add_to(None, &mut sum);
         owners.iter().for_each(|own| own.add_to(None, &mut sum));
         sum
     }
@@ -449,7 +449,7 @@ mod tests {
                 Ended::new(Timestamp(at * 1_000), Ended::FAILED),
             );
         }
-        let figures = all(&[&one, &other], &Shelf::default()).figures(Timestamp(HOUR), "order");
+        let figures = all(&[&one, &other], &EarlierSteps::default()).figures(Timestamp(HOUR), "order");
         let ship = &figures["ship"];
         assert_eq!(
             (ship.attempts, ship.failed, ship.since),
@@ -458,12 +458,12 @@ mod tests {
         let within = ship.within(0.5).unwrap().0;
         assert!((100..=125).contains(&within), "{within}");
         assert!(
-            all(&[&one], &Shelf::default())
+            all(&[&one], &EarlierSteps::default())
                 .figures(Timestamp(HOUR), "other")
                 .is_empty()
         );
         assert!(
-            all(&[&one], &Shelf::default())
+            all(&[&one], &EarlierSteps::default())
                 .figures(Timestamp(25 * HOUR), "order")
                 .is_empty()
         );
@@ -485,7 +485,7 @@ mod tests {
             &"ship".into(),
             Ended::new(Timestamp(0), Ended::UNTIMED),
         );
-        let ship = StepFigures::of(&all(&[&own], &Shelf::default()).0["order"]["ship"]);
+        let ship = StepFigures::of(&all(&[&own], &EarlierSteps::default()).0["order"]["ship"]);
         assert_eq!((ship.attempts, ship.failed, ship.within(0.5)), (1, 0, None));
     }
 
@@ -498,13 +498,13 @@ mod tests {
             &"pay".into(),
             Ended::new(Timestamp(2 * HOUR), Ended::FAILED),
         );
-        let mut shelf = Shelf::default();
+        let mut earlier = EarlierSteps::default();
         let now = Timestamp(3 * HOUR);
-        let wanted = shelf.to_store(all(&[&own], &shelf), now);
-        wanted.iter().for_each(|one| shelf.is_stored(one));
-        assert_eq!(shelf.to_store(all(&[&own], &shelf), now), []);
+        let wanted = earlier.to_store(all(&[&own], &earlier), now);
+        wanted.iter().for_each(|one| earlier.is_stored(one));
+        assert_eq!(earlier.to_store(all(&[&own], &earlier), now), []);
         let texts: Vec<(String, String)> = wanted.into_iter().map(|(flow, text)| (flow, text.unwrap())).collect();
-        let mut next = Shelf::default();
+        let mut next = EarlierSteps::default();
         next.take_up(&texts);
         let mut own = OwnSteps::default();
         begun_and_ended(&mut own, "ship", now.0, now.0 + 100);
@@ -524,7 +524,7 @@ mod tests {
             let name = Text::from(format!("s{step}"));
             own.end(&"order".into(), &name, Ended::new(Timestamp(0), Ended::FAILED));
         }
-        assert_eq!(all(&[&own], &Shelf::default()).0["order"].len(), MAX_STEPS);
+        assert_eq!(all(&[&own], &EarlierSteps::default()).0["order"].len(), MAX_STEPS);
         for odd in [
             "",
             "[]",

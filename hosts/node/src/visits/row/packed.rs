@@ -21,7 +21,7 @@ struct Reader<'a> {
     texts: Vec<Text>,
 }
 
-/// What the next row is told by.
+/// What the next row is written relative to.
 #[derive(Default)]
 struct Former {
     event: u64,
@@ -43,7 +43,7 @@ pub(in crate::visits) fn pack(rows: &[Arc<Row>]) -> Box<[u8]> {
     writer.bytes.into_boxed_slice()
 }
 
-/// The rows of such bytes. `names` are those of the flow's steps.
+/// Reads the rows back. `names` are those of the flow's steps.
 pub(in crate::visits) fn unpack(bytes: &[u8], count: usize, names: &[Text]) -> Vec<Arc<Row>> {
     let mut reader = Reader {
         bytes: bytes.iter(),

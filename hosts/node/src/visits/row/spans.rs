@@ -7,7 +7,7 @@ use starbridge_machine::{Event, EventId, EventKind, Failure};
 /// How many spans of a visit are kept: the latest.
 const MOST_SPANS: usize = 256;
 
-/// The kind of a span.
+/// What an execution did in a part of a visit's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     /// One try of the step, or of its undoing.
@@ -42,7 +42,7 @@ pub enum SpanEnd {
     Open,
     /// It succeeded.
     Done,
-    /// It failed.
+    /// It ended with an error.
     Failed,
     /// It was given up.
     Cancelled,
@@ -66,7 +66,7 @@ impl SpanEnd {
 /// A part of a visit's time.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// The kind.
+    /// What happened in it.
     pub kind: SpanKind,
     /// The attempt, from 1; for a pause, the attempt after it.
     pub attempt: u32,

@@ -4,30 +4,30 @@
 //! nothing more, comes to its end, gives the store back, and tells that node. Requests wait from there until the node has the store,
 //! and says so to all.
 
-use super::Standing;
+use super::ActiveNode;
 use starbridge_server::cluster::{Heard, LastAnswers, Peer, Role, Teller, Word};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How long calls under way are waited for before the store is left to another node. Whatever is not answered by then is sent
-/// again by that one under the same key.
+/// How long to wait for calls in flight before the store is left to another node. Calls that are not answered by then are sent
+/// again by that node, under the same key.
 const CALLS: Duration = Duration::from_secs(1);
 /// How long a node may take to get ready.
 const READY: Duration = Duration::from_secs(2);
-/// How long requests that are nearly answered are waited for.
+/// How long to wait for requests that are nearly answered.
 const SETTLE: Duration = Duration::from_secs(1);
 /// How long a node may take to take the store, once it is told to.
 const TAKE: Duration = Duration::from_secs(3);
-/// For so long it counts more who said that it has the store than what was seen: that may be older.
+/// How long the word of a node that it has the store counts more than what was seen, which may be older.
 const TRUST: Duration = Duration::from_secs(2);
 
-/// Who follows whom, as far as this node was told.
+/// Which node takes the store from which, as far as this node was told.
 #[derive(Default)]
 pub(super) struct Succession {
     /// The owner that is about to leave the store to this node.
     leaving: Option<Peer>,
-    /// Who is told when this node has the store.
+    /// The node to tell when this node has the store.
     pub(super) taking: Option<oneshot::Sender<()>>,
     /// The node that said that it has the store, and until when that counts more than what is seen.
     told: Option<(Peer, Instant)>,
@@ -38,7 +38,7 @@ impl Succession {
     pub(super) fn came(&mut self) {
         self.told = None;
         if let Some(taking) = self.taking.take() {
-            // Whoever left the store may have ended.
+            // The node that left the store may have ended.
             let _ = taking.send(());
         }
     }
@@ -60,7 +60,7 @@ struct Heir {
     teller: Teller,
 }
 
-impl Standing<'_> {
+impl ActiveNode<'_> {
     /// Leaves the store to another node.
     pub(super) async fn leave_store(&mut self) -> Option<LastAnswers> {
         let node = self.stay.as_ref()?.node.clone();
@@ -70,10 +70,10 @@ impl Standing<'_> {
         }
         let begun = Instant::now();
         let last = self.give_up(SETTLE).await;
-        // It is told when the database knows it, or never.
+        // It is told once the database knows it, or never.
         let _ = self.membership.released(true).await;
         let gave_up = begun.elapsed();
-        // If it does not answer, it is found out as if nobody had been told.
+        // If it does not answer, its heartbeats show that the store is free.
         if let Some(heir) = heir
             && heir.teller.tell(Word::Take, TAKE).await
         {
@@ -106,7 +106,7 @@ impl Standing<'_> {
         None
     }
 
-    /// Hears a word of another node.
+    /// Handles a word of another node.
     pub(super) fn hear_word(&mut self, heard: Heard) {
         let Heard { word, from, done } = heard;
         if self.stay.is_some() {
@@ -128,13 +128,13 @@ impl Standing<'_> {
             }
             Word::Owns => {
                 self.stands_by(from);
-                // Whoever said it may have gone.
+                // The node that said it may have gone.
                 let _ = done.send(());
             }
         }
     }
 
-    /// Stands by a node that has the store, whatever was seen before.
+    /// Takes this node for the owner, whatever was seen before.
     fn stands_by(&mut self, owner: Peer) {
         self.had_owner = true;
         if self.announced.as_ref() != Some(&owner.name) {
@@ -142,8 +142,8 @@ impl Standing<'_> {
                 .say(&format!("standing by: the node {} has the store", owner.name));
             self.announced = Some(owner.name.clone());
         }
-        if !self.post.role().is_standby_of(&owner) {
-            self.post.is_now(Role::Standby(owner.clone()));
+        if !self.cluster_node.role().is_standby_of(&owner) {
+            self.cluster_node.is_now(Role::Standby(owner.clone()));
         }
         self.succession.told = Some((owner, Instant::now() + TRUST));
     }

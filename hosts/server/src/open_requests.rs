@@ -1,19 +1,18 @@
-//! What is under way: requests whose answer is awaited by somebody who ends. One that only waits for something to happen is not
-//! among them, because that may take as long as it likes.
+//! The requests that are not answered yet, for a server that is about to end. A request that only waits for something to
+//! happen is not among them, because it may wait for any time.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
 tokio::task_local! {
-    /// The requests among which the one of this task is.
-    static AMONG: UnderWay;
+    /// The requests to which the one of this task belongs.
+    static AMONG: OpenRequests;
 }
 
 /// How many requests there are that are not answered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// All of them.
     all: usize,
     /// Those of them that only wait.
     waiting: usize,
@@ -21,34 +20,34 @@ struct Count {
 
 /// The requests that are not answered.
 #[derive(Clone, Debug)]
-pub struct UnderWay(Arc<watch::Sender<Count>>);
+pub struct OpenRequests(Arc<watch::Sender<Count>>);
 
 /// A request that is not answered.
-struct Asked(UnderWay);
+struct OpenRequest(OpenRequests);
 
 /// A request that only waits.
-pub(crate) struct Waiting(Option<UnderWay>);
+pub(crate) struct Waiting(Option<OpenRequests>);
 
-impl Default for UnderWay {
+impl Default for OpenRequests {
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(Count::default())))
     }
 }
 
-impl UnderWay {
+impl OpenRequests {
     /// Carries out a request, and counts it meanwhile.
     pub(crate) async fn during<T>(&self, request: impl Future<Output = T>) -> T {
         self.0.send_modify(|count| count.all += 1);
-        let _asked = Asked(self.clone());
+        let _asked = OpenRequest(self.clone());
         AMONG.scope(self.clone(), request).await
     }
 
-    /// Waits until all requests are answered but those that only wait, for so long at most.
+    /// Waits until all requests are answered apart from those that only wait, for this long at most.
     pub(crate) async fn settled(&self, patience: Duration) {
         self.until(patience, |count| count.all == count.waiting).await;
     }
 
-    /// Waits until all requests are answered, for so long at most.
+    /// Waits until all requests are answered, for this long at most.
     pub(crate) async fn answered(&self, patience: Duration) {
         self.until(patience, |count| count.all == 0).await;
     }
@@ -59,7 +58,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for Asked {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.0.send_modify(|count| count.all -= 1);
     }
@@ -73,7 +72,7 @@ impl Drop for Waiting {
     }
 }
 
-/// From now on the request of this task only waits, until what is returned is dropped.
+/// The request of this task only waits until the returned value is dropped.
 pub(crate) fn waits() -> Waiting {
     let among = AMONG.try_with(Clone::clone).ok();
     if let Some(among) = &among {
@@ -90,10 +89,10 @@ mod tests {
     #[tokio::test]
     async fn who_only_waits_is_not_waited_for() {
         const LONG: Duration = Duration::from_secs(600);
-        let under_way = UnderWay::default();
+        let open_requests = OpenRequests::default();
         let (go, gone) = oneshot::channel::<()>();
         let (end, ended) = oneshot::channel::<()>();
-        let requests = under_way.clone();
+        let requests = open_requests.clone();
         let request = tokio::spawn(async move {
             let asked = requests.during(async {
                 let waiting = waits();
@@ -103,22 +102,22 @@ mod tests {
             });
             asked.await;
         });
-        while under_way.0.borrow().waiting == 0 {
+        while open_requests.0.borrow().waiting == 0 {
             tokio::task::yield_now().await;
         }
-        under_way.settled(LONG).await;
-        under_way.answered(Duration::ZERO).await;
-        assert_eq!(under_way.0.borrow().all, 1);
+        open_requests.settled(LONG).await;
+        open_requests.answered(Duration::ZERO).await;
+        assert_eq!(open_requests.0.borrow().all, 1);
         go.send(()).unwrap();
-        while under_way.0.borrow().waiting == 1 {
+        while open_requests.0.borrow().waiting == 1 {
             tokio::task::yield_now().await;
         }
-        under_way.settled(Duration::ZERO).await;
-        assert_eq!(under_way.0.borrow().all, 1);
+        open_requests.settled(Duration::ZERO).await;
+        assert_eq!(open_requests.0.borrow().all, 1);
         end.send(()).unwrap();
-        under_way.answered(LONG).await;
+        open_requests.answered(LONG).await;
         request.await.unwrap();
-        // Elsewhere it means nothing.
+        // Outside a request it has no effect.
         drop(waits());
     }
 }

@@ -145,12 +145,15 @@ async fn reply_messages_are_deleted_once_durable() {
     source.put("garbage", "{".to_owned());
     source.put("empty", "{}".to_owned());
     source.put("foreign", r#"{"token":"6162.00","output":{}}"#.to_owned());
+    let large = "x".repeat(2 << 20);
+    source.put("large", format!(r#"{{"token":"{token}","output":{{"a":"{large}"}}}}"#));
     let taking = tokio::spawn(node.clone().keep_replies(source.clone()));
-    let (done, rejected) = source.until(7).await;
+    let (done, rejected) = source.until(8).await;
     assert_eq!(done, ["beat", "good", "again", "failed"]);
     let handles: Vec<&str> = rejected.iter().map(|(handle, _)| handle.as_str()).collect();
-    assert_eq!(handles, ["garbage", "empty", "foreign"]);
+    assert_eq!(handles, ["garbage", "empty", "foreign", "large"]);
     assert!(rejected.iter().all(|(_, reason)| !reason.is_empty()));
+    assert!(rejected[3].1.starts_with("it has 2097"), "{}", rejected[3].1);
     // Messages that were deleted from the queue are in the store.
     let status = |id: &str| node.store().record(id).unwrap().unwrap().status;
     assert_eq!((status(&first), status(&second)), (Status::Succeeded, Status::Failed));

@@ -178,7 +178,7 @@ fn app(
 ) -> App {
     App(Arc::new(AppParts {
         largest_body: routes::largest_body(node.limits()),
-        largest_report: reports::largest(node.limits()),
+        largest_report: starbridge_node::http::report_body::largest_report(node.limits()),
         openapi: DESCRIPTION.clone(),
         #[cfg(feature = "console")]
         sessions: settings.console.then(|| console::Sessions::of(&node)),

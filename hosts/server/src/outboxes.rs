@@ -15,8 +15,12 @@ use std::time::Duration;
 const BATCH: usize = 1_000;
 /// The pauses while a database can't be used.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5)).with_jitter(50);
-/// How long rows wait for which the server had no room.
+/// With so many bytes of rows that could not be carried out, no further ones are taken: each may have 64 MiB, and a server that has
+/// no room for large executions may have none for long.
+const HELD_BYTES: usize = 16 << 20;
+/// How long rows wait for which the server had no room, and how much longer for each MiB of them: they are read again.
 const BUSY: Duration = Duration::from_millis(100);
+const BUSY_MIB: Duration = Duration::from_millis(50);
 
 /// An outbox and what this server did with it.
 pub struct Taken {
@@ -84,7 +88,8 @@ pub async fn keep_taking(app: App, outbox: Arc<Taken>) {
                 outbox.note(None);
                 held = left;
                 if !held.again.is_empty() {
-                    tokio::time::sleep(BUSY).await;
+                    let mib = u32::try_from(held.bytes() >> 20).unwrap_or(u32::MAX);
+                    tokio::time::sleep(BUSY + BUSY_MIB.saturating_mul(mib)).await;
                 } else if idle {
                     outbox.source.wait().await;
                 }
@@ -113,6 +118,13 @@ struct Held {
     new: Vec<OutboxRow>,
 }
 
+impl Held {
+    /// The bytes of those that could not be carried out.
+    fn bytes(&self) -> usize {
+        self.again.iter().map(|row| row.body.len()).sum()
+    }
+}
+
 /// What a turn leaves.
 #[derive(Default)]
 struct Turn {
@@ -124,10 +136,10 @@ struct Turn {
 
 /// Carries out what is held, or else what it takes. While a full batch is carried out, the next one is taken.
 async fn turn(app: &App, outbox: &Taken, held: Held) -> Result<Turn, OutboxError> {
-    let eager = held.again.is_empty();
+    let (eager, is_full) = (held.again.is_empty(), held.bytes() >= HELD_BYTES);
     let mut rows = held.again;
     rows.extend(held.new);
-    if rows.len() < BATCH && (rows.is_empty() || !eager) {
+    if rows.len() < BATCH && (rows.is_empty() || !eager) && !is_full {
         rows.extend(outbox.source.take(BATCH - rows.len()).await?);
     }
     let many = eager && rows.len() >= BATCH;

@@ -4,24 +4,9 @@ use crate::App;
 use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use starbridge_flow::limits::Limits;
 use starbridge_node::http::body::{Charge, Sender, receive, receive_from_stranger};
 use starbridge_node::http::report_body::counted;
 use starbridge_node::problem::Answer;
-
-/// How many bytes a report may have in addition to its data.
-const ENVELOPE_BYTES: usize = 64 * 1024;
-/// How many bytes any report may have beyond the data of a step.
-const MAX_REPORT_BYTES: usize = 1024 * 1024;
-/// The largest number of bytes that a byte of data takes in JSON: `\u0000`.
-const ESCAPED: usize = 6;
-
-/// How many bytes a report may have: all data that a step may have, in any notation, and data that is refused with a
-/// named error.
-pub fn largest(limits: &Limits) -> usize {
-    let data = limits.step_data_bytes;
-    (MAX_REPORT_BYTES + data).max(data.saturating_mul(ESCAPED).saturating_add(ENVELOPE_BYTES))
-}
 
 /// Admits reports with a token of ours, and batches, in which each report has its own.
 pub async fn check(State(app): State<App>, parameters: RawPathParams, request: Request, next: Next) -> Response {

@@ -143,6 +143,8 @@ pub struct Engine {
     commands: mpsc::Receiver<Command>,
     postponed: Postponed,
     crowded: Crowded,
+    /// Set when large executions are held off where there is no room for them.
+    holds_off: bool,
     /// Executions that are awake in the store and not loaded yet.
     to_take_up: VecDeque<Text>,
     /// Set when the engine sends no more calls: they are left to the next start.
@@ -196,6 +198,7 @@ impl Engine {
             commands,
             postponed: Postponed::default(),
             crowded: Crowded::default(),
+            holds_off: false,
             to_take_up: VecDeque::new(),
             keeps_calls: false,
             last_calls: None,
@@ -258,6 +261,7 @@ impl Engine {
     /// histories.
     pub async fn serve(mut self) -> Result<(), StoreError> {
         if self.leased.is_none() {
+            self.holds_off = !self.settings.fast_forward;
             self.begin_to_take_up()?;
         }
         loop {
@@ -268,7 +272,7 @@ impl Engine {
             }
             self.tell_of_last_calls();
             self.leave_idle();
-            if self.quiesce()? {
+            if self.quiesce()? || self.let_in_held_off()? {
                 continue;
             }
             self.wait().await?;
@@ -302,7 +306,10 @@ impl Engine {
                 false => self.shard.pump(now),
             };
             match step {
-                PumpResult::Missing(execution) => self.fetch(&execution)?,
+                PumpResult::Missing(execution) => {
+                    self.make_room();
+                    self.fetch(&execution)?;
+                }
                 PumpResult::Decided => {
                     if !self.writing.has_room() {
                         return Ok(());
@@ -469,12 +476,16 @@ impl Engine {
         self.see_to_aside(now)?;
         self.poll_messages(now)?;
         self.wake_sleepers(now)?;
+        self.fire_timers(now);
+        Ok(())
+    }
+
+    fn fire_timers(&mut self, now: Timestamp) {
         for _ in 0..BATCH {
             if self.shard.backlog_bytes() >= BACKLOG_BYTES || !self.shard.fire_next(now) {
                 break;
             }
         }
-        Ok(())
     }
 
     /// Handles calls whose worker missed a heartbeat.

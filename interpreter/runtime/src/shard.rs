@@ -8,6 +8,7 @@ mod children;
 mod execution_ids;
 mod forks;
 mod handed_down;
+mod held_off;
 mod idle;
 mod loaded;
 mod messages;
@@ -114,6 +115,7 @@ pub struct Shard {
     /// By child: the call that waits for the child's rollback.
     undoing: BTreeMap<Text, (Text, EventId)>,
     inbox: VecDeque<(Text, Incoming)>,
+    held_off: held_off::HeldOff,
     continuing: VecDeque<Text>,
     wakeups: BTreeSet<(Timestamp, Text)>,
     pending: Vec<Append>,
@@ -266,6 +268,7 @@ impl Shard {
             sync_calls: BTreeSet::new(),
             undoing: BTreeMap::new(),
             inbox: VecDeque::new(),
+            held_off: held_off::HeldOff::default(),
             continuing: VecDeque::new(),
             wakeups: BTreeSet::new(),
             pending: Vec::new(),

@@ -5,6 +5,21 @@ use crate::problem::Answer;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
+use starbridge_flow::limits::Limits;
+
+/// How many bytes a report may have in addition to its data.
+const ENVELOPE_BYTES: usize = 64 * 1024;
+/// How many bytes any report may have beyond the data of a step.
+const MAX_REPORT_BYTES: usize = 1024 * 1024;
+/// The largest number of bytes that a byte of data takes in JSON: `\u0000`.
+const ESCAPED: usize = 6;
+
+/// How many bytes a report may have: all data that a step may have, in any notation, and data that is refused with a
+/// named error.
+pub fn largest_report(limits: &Limits) -> usize {
+    let data = limits.step_data_bytes;
+    (MAX_REPORT_BYTES + data).max(data.saturating_mul(ESCAPED).saturating_add(ENVELOPE_BYTES))
+}
 
 /// How many bytes a value takes at most for each byte of its text: `[[0],` is worst.
 const VALUE: usize = 28;

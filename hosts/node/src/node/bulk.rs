@@ -9,7 +9,7 @@ mod places;
 pub use action::{BAD_RESOLUTION, BulkAction, check_decision};
 pub use places::BulkWait;
 
-use super::filter::ExecutionFilter;
+use super::filter::{ExecutionFilter, FILTER_BYTES};
 use super::operator::Operator;
 use super::queries::QueryError;
 use super::reasons::FineReasons;
@@ -48,6 +48,9 @@ const AGAIN: Duration = Duration::from_millis(200);
 const TRIES: u32 = 150;
 /// How long to wait after the store failed.
 const AFTER_FAULT: Duration = Duration::from_secs(5);
+
+/// The most bytes of a job's arguments, as JSON. Lists of jobs show them, and a page has a thousand.
+const ARGUMENT_BYTES: usize = 64 * 1024;
 
 /// Wakes the node's bulk jobs.
 #[derive(Debug, Default)]
@@ -172,6 +175,16 @@ impl Node {
         let jobs = self.bulk_jobs()?;
         BulkAction::read(&wanted.action, &wanted.arguments).map_err(BulkRefusal::Bad)?;
         ExecutionFilter::read(&wanted.filter).map_err(bad_filter)?;
+        let arguments = cut_texts(&wanted.arguments);
+        for (what, value, most) in [
+            ("`arguments`", &arguments, ARGUMENT_BYTES),
+            ("`filter`", &wanted.filter, FILTER_BYTES),
+        ] {
+            if value.json_len() > most {
+                let detail = format!("{what} of a bulk job may have {most} bytes as JSON");
+                return Err(BulkRefusal::Bad(detail));
+            }
+        }
         let now = self.now();
         let state = match wanted.executions {
             None => BulkState::Collecting,
@@ -188,7 +201,7 @@ impl Node {
         let job = BulkJob {
             id,
             action: wanted.action,
-            arguments: cut_texts(&wanted.arguments),
+            arguments,
             filter: wanted.filter,
             by: operator.by.clone(),
             created: now,

@@ -10,6 +10,9 @@ use starbridge_machine::Status;
 use starbridge_ports::{Query, WaitingReason};
 use std::collections::BTreeMap;
 
+/// The longest filter that is kept, as text.
+pub(super) const FILTER_BYTES: usize = 16 * 1024;
+
 /// Which executions are meant: those that match everything that is given.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]

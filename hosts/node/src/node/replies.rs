@@ -2,6 +2,7 @@
 //! it is durable.
 
 use super::{Node, NotTaken};
+use crate::http::report_body::largest_report;
 use crate::problem::{INVALID_TOKEN, SET_ASIDE};
 use starbridge_ports::{Backoff, ReplyMessage, ReplySource};
 use starbridge_runtime::{Reply, read_entry};
@@ -69,6 +70,10 @@ impl Node {
     }
 
     async fn hand_in_reply(&self, message: &ReplyMessage) -> Result<Outcome, NotTaken> {
+        let (bytes, most) = (message.body.len(), largest_report(&self.limits));
+        if bytes > most {
+            return Ok(Err(format!("it has {bytes} bytes, and a report may have {most}")));
+        }
         let read = serde_json::from_str(&message.body).map_err(|error| format!("it is no JSON: {error}"));
         match read.and_then(|entry| read_entry(&entry)) {
             Err(reason) => Ok(Err(reason)),

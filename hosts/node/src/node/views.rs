@@ -1,7 +1,7 @@
 //! Views: filters of the list of executions that have a name and are there for everybody.
 
 use super::Node;
-use super::filter::ExecutionFilter;
+use super::filter::{ExecutionFilter, FILTER_BYTES};
 use super::operator::Operator;
 use starbridge_flow::diagnostics::quoted;
 use starbridge_flow::time::Timestamp;
@@ -13,9 +13,8 @@ use std::sync::PoisonError;
 const KIND: &str = "view";
 /// How many views there may be.
 const MAX_VIEWS: usize = 100;
-/// The longest name, and the longest filter, as text.
+/// The longest name.
 const NAME_CHARS: usize = 64;
-const FILTER_BYTES: usize = 16 * 1024;
 /// The most memory that reading a stored view may take.
 const READ_BYTES: usize = 1 << 20;
 

@@ -370,6 +370,15 @@ pub async fn bulk_request_that_makes_no_sense_is_refused() {
         ),
         (json!({"action": "redrive", "arguments": {"x": 1}, "all": true}), "x"),
         (json!({"action": "resolve", "all": true}), "action"),
+        // All of it is kept and shown in lists.
+        (
+            json!({"action": "resolve", "all": true, "arguments": {"action": "succeed", "output": {"a": "x".repeat(64 << 10)}}}),
+            "`arguments` of a bulk job may have 65536 bytes",
+        ),
+        (
+            json!({"action": "stop", "filter": {"error": "x".repeat(16 << 10)}}),
+            "`filter` of a bulk job may have 16384 bytes",
+        ),
     ] {
         let answer = server.post("/v1/bulk", body.clone()).await;
         assert_eq!(answer.code(), (400, "BadRequest"), "{body}: {answer:?}");

@@ -59,7 +59,11 @@ impl Running {
 
     /// A server that takes from these outboxes.
     pub async fn taking(outboxes: Vec<Arc<dyn Outbox>>) -> Self {
-        Self::serving_and_taking(ServerSettings::default(), outboxes, |_| {}).await
+        Self::taking_with(outboxes, |_| {}).await
+    }
+
+    pub async fn taking_with(outboxes: Vec<Arc<dyn Outbox>>, change: impl FnOnce(&mut NodeSettings)) -> Self {
+        Self::serving_and_taking(ServerSettings::default(), outboxes, change).await
     }
 
     pub async fn serving(serving: ServerSettings, change: impl FnOnce(&mut NodeSettings)) -> Self {

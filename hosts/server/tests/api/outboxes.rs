@@ -1,6 +1,7 @@
 //! Outboxes, over one whose database is a list in memory.
 
 use crate::harness::{Running, asleep};
+use crate::mailbox::eventually;
 use serde_json::json;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -11,6 +12,9 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
+
+/// How many bytes of rows are taken at a time.
+const BYTES: usize = 4 << 20;
 
 /// What is in the database.
 #[derive(Default)]
@@ -86,7 +90,12 @@ impl Outbox for Listed {
 
     fn take(&self, limit: usize) -> OutboxFuture<'_, Vec<OutboxRow>> {
         self.answer(|content| {
-            let many = limit.min(content.rows.len());
+            let mut bytes = 0;
+            let fits = |row: &&OutboxRow| {
+                bytes += row.body.len();
+                bytes <= BYTES || bytes == row.body.len()
+            };
+            let many = content.rows.iter().take(limit).take_while(fits).count();
             let taken: Vec<OutboxRow> = content.rows.drain(..many).collect();
             content.overlaps += u32::from(!content.taken.is_empty() && !taken.is_empty());
             content.taken.extend(taken.clone());
@@ -405,4 +414,41 @@ async fn outbox_asks_for_what_it_may_and_is_named() {
         let audit = server.get("/v1/audit").await.body.to_string();
         assert_eq!(audit.contains("\"by\":\"outbox shop: shop\""), stop, "{audit}");
     }
+}
+
+/// Rows for which there is no room stay in the database, and start once there is some.
+#[tokio::test]
+async fn outbox_with_large_rows_is_not_taken_into_memory() {
+    const LARGE: usize = 2 << 20;
+    let outbox = Arc::new(Listed::default());
+    let server = Running::taking_with(vec![outbox.clone()], |settings| {
+        settings.hot_bytes = LARGE / 2;
+        settings.owners = 1;
+    })
+    .await;
+    server.flow("f", asleep()).await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let call = format!("http://{}/f", silent.local_addr().unwrap());
+    let call = json!([{"type": "task", "name": "call", "resourceArn": call,
+        "inputMappings": [{"target": "n", "source": 1}]}]);
+    server.flow("call", call).await;
+    let input = json!({"text": "x".repeat(LARGE)});
+    let running = server.post("/v1/flows/call/executions", json!({"input": input})).await;
+    assert_eq!(running.status, 201, "{running:?}");
+    for number in 0..20 {
+        outbox.write(&id(number), "start", &json!({"flow": "f", "input": input}), false);
+    }
+    let taken = || outbox.lock().taken.len() * LARGE;
+    eventually("rows that are taken", async || (taken() >= 16 << 20).then_some(())).await;
+    // Time for rows that must not be taken.
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    assert!(taken() <= (16 << 20) + BYTES, "{} bytes", taken());
+    let running = format!("/v1/executions/{}/stop", running.body["id"].as_str().unwrap());
+    assert_eq!(server.post(&running, json!({})).await.status, 200);
+    eventually("an empty outbox", async || {
+        let content = outbox.lock();
+        (content.rows.is_empty() && content.taken.is_empty()).then_some(())
+    })
+    .await;
+    assert_eq!((outbox.lock().done.len(), outbox.lock().refused.len()), (20, 0));
 }

@@ -175,6 +175,9 @@ pub async fn large_executions_have_room_together() {
         .post("/v1/flows/fail/executions?wait=20", json!({"name": "f"}))
         .await;
     let failed = format!("/v1/executions/{}", failed.body["id"].as_str().unwrap());
+    let large = start("fail", "large").await;
+    let large = format!("/v1/executions/{}", large.body["id"].as_str().unwrap());
+    assert_eq!(ended(&server, "fail", "large").await["status"], "Failed");
     let mut running = Vec::new();
     for number in 0..3 {
         let start = start("call", &format!("c{number}")).await;
@@ -183,7 +186,8 @@ pub async fn large_executions_have_room_together() {
     }
     let full = (503, "TooManyLargeExecutions");
     assert_eq!(start("wait", "late").await.code(), full);
-    assert_eq!(server.post(&format!("{failed}/redrive"), json!({})).await.code(), full);
+    assert_eq!(server.post(&format!("{large}/redrive"), json!({})).await.code(), full);
+    assert_eq!(server.post(&format!("{failed}/redrive"), json!({})).await.status, 200);
     assert_eq!(
         server.post(&format!("{failed}/fork"), json!({"event": 1})).await.code(),
         full
@@ -194,5 +198,94 @@ pub async fn large_executions_have_room_together() {
         assert_eq!(server.post(&format!("{path}/stop"), json!({})).await.status, 200);
     }
     assert_eq!(start("wait", "late").await.status, 201);
-    assert_eq!(server.post(&format!("{failed}/redrive"), json!({})).await.status, 200);
+    assert_eq!(server.post(&format!("{large}/redrive"), json!({})).await.status, 200);
+}
+
+/// Executions of which three have room; what they call does not answer before the door is opened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_executions_come_back_as_there_is_room() {
+    const ROOM: usize = 512 << 10;
+    const MANY: usize = 8;
+    const FIT: usize = 3;
+    let server = Running::with(Access::default(), |settings| {
+        settings.hot_bytes = ROOM;
+        settings.owners = 1;
+    })
+    .await;
+    let (mailbox, first) = (Mailbox::open().await, Mailbox::open().await);
+    let wait = json!({"type": "wait", "name": "w", "duration": 1,
+        "inputMappings": [{"target": "n", "source": 1}]});
+    server.flow("timed", json!([wait, mailbox.ask("ask")])).await;
+    server
+        .flow("asked", json!([first.ask("first"), mailbox.ask("ask")]))
+        .await;
+    let mut queued = definition(json!([mailbox.ask("ask")]));
+    queued["concurrency"] = json!([{"key": "one", "limit": 1}]);
+    assert_eq!(server.put("/v1/flows/queued", queued).await.status, 201);
+    let text = "x".repeat(ROOM * 2 / 5);
+    let report = async |of: &Mailbox, name: &str| {
+        let path = format!("/v1/callbacks/{}/succeed", of.token(name).await);
+        server.post(&path, json!({})).await
+    };
+    for flow in ["timed", "asked", "queued"] {
+        mailbox.close_door();
+        let before = mailbox.count();
+        let mut names = Vec::new();
+        for number in 0..MANY {
+            let name = format!("{flow}{number}");
+            let start = json!({"name": name, "input": {"text": text}});
+            let path = format!("/v1/flows/{flow}/executions");
+            let status = async || server.post(&path, start.clone()).await.status;
+            // On a slow machine the first ones go on before the last ones begin; calls to the first mailbox are soon answered.
+            if flow == "timed" {
+                if status().await == 503 {
+                    break;
+                }
+            } else {
+                eventually("a start", async || (status().await == 201).then_some(())).await;
+            }
+            names.push(name);
+        }
+        match flow {
+            "asked" => {
+                let mut taken = 0;
+                for name in &names {
+                    let reported = report(&first, name).await;
+                    assert!(matches!(reported.status, 204 | 503), "{reported:?}");
+                    taken += usize::from(reported.status == 204);
+                }
+                assert!((FIT..=FIT + 1).contains(&taken), "{taken}");
+            }
+            "queued" => {
+                let more = server.put("/v1/keys/queued/one", json!({"limit": 100})).await;
+                assert_eq!(more.status, 200, "{more:?}");
+            }
+            _ => {}
+        }
+        let called = || mailbox.count() - before;
+        eventually("calls", async || (called() >= FIT).then_some(())).await;
+        // Time for calls that must not come.
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        assert!((FIT..=FIT + 1).contains(&called()), "{flow}: {}", called());
+        // A small one is not held up, and a stop of one that is held off neither.
+        let small = server
+            .post("/v1/flows/asked/executions", json!({"name": format!("small-{flow}")}))
+            .await;
+        assert_eq!(small.status, 201, "{small:?}");
+        first.token(&format!("small-{flow}")).await;
+        let last = names.pop().unwrap();
+        let last = server.get(&format!("/v1/flows/{flow}/executions/{last}")).await;
+        let last = format!("/v1/executions/{}/stop", last.body["id"].as_str().unwrap());
+        assert_eq!(server.post(&last, json!({})).await.status, 200);
+        mailbox.open_door();
+        for name in &names {
+            if flow == "asked" {
+                let taken = async || (report(&first, name).await.status != 503).then_some(());
+                eventually("a report that is taken", taken).await;
+            }
+            let taken = async || (report(&mailbox, name).await.status == 204).then_some(());
+            eventually("a report that is taken", taken).await;
+            assert_eq!(ended(&server, flow, name).await["status"], "Succeeded");
+        }
+    }
 }

@@ -251,7 +251,8 @@ impl Engine {
     }
 
     pub(super) fn take_command(&mut self, command: Command) -> Result<(), StoreError> {
-        match self.uncrowded(command).and_then(|command| self.with_room(command)) {
+        let command = self.uncrowded(command).map(|command| self.with_room(command));
+        match command.transpose()?.flatten() {
             Some(command) => self.carry_out_command(command),
             None => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Loading executions from the store.
 
 use super::{Engine, Reply};
-use crate::shard::{ForkRequest, fold_up, kept_fork};
+use crate::shard::{ForkRequest, LARGE_BYTES, fold_up, kept_fork};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind};
@@ -21,7 +21,11 @@ impl Engine {
     /// Loads an execution for which there is something, or records that it does not exist. One that
     /// can't be read is skipped, so that the others go on.
     pub(super) fn fetch(&mut self, execution: &str) -> Result<(), StoreError> {
-        match self.load(execution) {
+        if self.shard.is_held_off(execution) {
+            return Ok(());
+        }
+        let limit = if self.has_room() { None } else { Some(LARGE_BYTES) };
+        match self.load(execution, limit) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(StoreError::Held(_)) => {
@@ -35,8 +39,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Loads an execution. Returns whether it exists. One that is set aside is not run.
-    fn load(&mut self, execution: &str) -> Result<bool, StoreError> {
+    /// Loads an execution. Returns whether it exists. One that is set aside is not run. One that holds as many bytes as `limit` is
+    /// held off instead.
+    fn load(&mut self, execution: &str, limit: Option<usize>) -> Result<bool, StoreError> {
         let Some(stored) = self.deps.history.load(execution)? else {
             return Ok(false);
         };
@@ -50,11 +55,16 @@ impl Engine {
             self.set_culprit_aside(execution, &stored)?;
             return Ok(true);
         }
-        self.take_up_stored(execution, stored)
+        self.take_up_stored(execution, stored, limit)
     }
 
-    /// Loads an execution from what was read of it. Returns whether it exists.
-    pub(super) fn take_up_stored(&mut self, execution: &str, mut stored: StoredHistory) -> Result<bool, StoreError> {
+    /// Loads an execution from what was read of it, or holds it off. Returns whether it exists.
+    pub(super) fn take_up_stored(
+        &mut self,
+        execution: &str,
+        mut stored: StoredHistory,
+        limit: Option<usize>,
+    ) -> Result<bool, StoreError> {
         let id = Text::from(execution);
         let now = self.now();
         let mail = std::mem::take(&mut stored.messages);
@@ -67,17 +77,29 @@ impl Engine {
         let fork = self.fork_to_begin(execution, &stored)?;
         let (history, limits) = (self.deps.history.clone(), self.shard.shared_limits());
         let taken = self.shard.guarded(&id, now, |shard| {
+            let is_too_large = |bytes: usize| limit.is_some_and(|limit| bytes >= limit);
             if stored.has_not_begun() {
+                if is_too_large(stored.request.as_ref().map_or(0, String::len)) {
+                    shard.hold_off(id.clone());
+                    return Ok(());
+                }
                 return shard.take_up_waiting(&id, stored, fork, now);
             }
-            let loaded = fold_up(history.as_ref(), shard.flows(), &limits, execution, stored)?;
-            shard.recover(loaded);
+            let mut loaded = fold_up(history.as_ref(), shard.flows(), &limits, execution, stored)?;
+            match is_too_large(loaded.state.held()) {
+                true => shard.hold_off(id.clone()),
+                false => shard.recover(loaded),
+            }
             Ok(())
         });
         match taken {
             Some(taken) => taken?,
             None => return Ok(true),
         }
+        if limit.is_some() && self.shard.is_held_off(execution) {
+            return Ok(true);
+        }
+        self.shard.let_in(&id);
         self.know_secrets_of(execution);
         if let Some(leased) = &mut self.leased {
             leased.woke(&execution.into(), wake_at);
@@ -158,7 +180,7 @@ impl Engine {
     /// to be tried again, the error is [`StoreError::Held`].
     pub(super) fn bring(&mut self, execution: &str) -> Result<bool, StoreError> {
         if self.shard.state(execution).is_none() && !self.shard.is_aside(execution) && self.is_mine(execution) {
-            match self.load(execution) {
+            match self.load(execution, None) {
                 Err(StoreError::Corrupt(why)) => tracing::error!(execution, why, "an execution can't be taken up"),
                 Ok(false) => return Ok(false),
                 Err(error) => return Err(error),

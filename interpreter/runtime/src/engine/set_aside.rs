@@ -160,7 +160,7 @@ impl Engine {
                 stored.record.attempts = 1;
             }
             self.shard.take_back(id);
-            match self.take_up_stored(id, stored) {
+            match self.take_up_stored(id, stored, None) {
                 Ok(_) | Err(StoreError::Corrupt(_)) => {}
                 Err(error) => return Err(error),
             }

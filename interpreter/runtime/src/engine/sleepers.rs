@@ -91,6 +91,11 @@ impl Engine {
                 self.sleepers.know(due, execution);
             }
         }
+        self.leave_large();
+    }
+
+    /// Leaves executions that only wait, and that there is no room for, to the store.
+    pub(super) fn leave_large(&mut self) {
         let EngineSettings {
             hot_executions,
             hot_bytes,

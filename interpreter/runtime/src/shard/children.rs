@@ -72,9 +72,9 @@ impl Shard {
         while self.pending.len() < TURNS_TOGETHER
             && let Some((to, _)) = self.inbox.front()
         {
-            if self.is_aside(to) {
+            if self.is_aside(to) || self.is_held_off(to) {
                 if let Some((to, incoming)) = self.inbox.pop_front() {
-                    self.retain_incoming(&to, incoming);
+                    self.keep_incoming(&to, incoming);
                 }
                 continue;
             }

@@ -119,7 +119,7 @@ impl Shard {
 
     /// Keeps a signal for an execution that is not running until it goes on.
     pub(crate) fn retain_signal(&mut self, id: &Text, signal: Signal) {
-        self.retain_incoming(id, Incoming::Signal(Box::new(signal)));
+        self.keep_incoming(id, Incoming::Signal(Box::new(signal)));
     }
 
     /// Why an execution that never began is set aside.

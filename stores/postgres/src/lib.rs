@@ -39,6 +39,7 @@ mod readers;
 mod reasons;
 mod record;
 mod retention;
+mod rights;
 mod rows;
 mod segment;
 mod session;
@@ -167,7 +168,7 @@ impl History for PostgresStore {
     }
 
     fn may_lose(&self) -> Result<bool, StoreError> {
-        self.read(async |session| checks::standbys(session).await.map(|(_, may_lose)| may_lose))
+        self.read(async |session| checks::standbys(session).await.map(checks::Standbys::may_lose))
     }
 
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {

@@ -387,6 +387,9 @@ pub enum Refusal {
     Conflict,
 }
 
+/// What [`History::load`] answers.
+pub type Loading = Result<Option<StoredHistory>, StoreError>;
+
 /// A history as it is loaded.
 #[derive(Clone, Debug, Default)]
 pub struct StoredHistory {
@@ -448,6 +451,23 @@ pub trait History: Send + Sync {
     ///
     /// [`StoreError::Held`] if another process holds it, [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError>;
+
+    /// What [`History::load`] answers for each of these executions, in their order; none is named twice. A store behind a network is asked for all
+    /// of them at once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`]. What keeps one execution from being loaded is its own answer.
+    fn load_many(&self, executions: &[Text]) -> Result<Vec<Loading>, StoreError> {
+        let mut all = Vec::with_capacity(executions.len());
+        for execution in executions {
+            all.push(match self.load(execution) {
+                Err(StoreError::Unavailable(why)) => return Err(StoreError::Unavailable(why)),
+                loaded => loaded,
+            });
+        }
+        Ok(all)
+    }
 
     /// The history from the first event on, without a checkpoint; `None` if there is no such execution.
     ///

@@ -302,7 +302,7 @@ impl Engine {
                 false => self.shard.pump(now),
             };
             match step {
-                PumpResult::Missing(execution) => self.fetch(&execution)?,
+                PumpResult::Missing(execution) => self.fetch_wanted(&execution)?,
                 PumpResult::Decided => {
                     if !self.writing.has_room() {
                         return Ok(());

@@ -5,11 +5,11 @@ use crate::shard::{ForkRequest, fold_up, kept_fork};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind};
-use starbridge_ports::{CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
+use starbridge_ports::{CULPRIT, Loading, SUSPECT, StoreError, StoredHistory, shard_of};
 use std::collections::BTreeSet;
 
-/// How many executions are loaded before requests are looked at again.
-const LOADED_AT_ONCE: usize = 8;
+/// How many executions are loaded together, and before requests are looked at again.
+pub(super) const LOADED_AT_ONCE: usize = 16;
 
 impl Engine {
     /// Whether an execution belongs to this engine.
@@ -21,7 +21,45 @@ impl Engine {
     /// Loads an execution for which there is something, or records that it does not exist. One that
     /// can't be read is skipped, so that the others go on.
     pub(super) fn fetch(&mut self, execution: &str) -> Result<(), StoreError> {
-        match self.load(execution) {
+        let loading = self.deps.history.load(execution);
+        self.fetched(execution, loading)
+    }
+
+    /// The same for several, in their order. One that is loaded by then is left alone.
+    pub(super) fn fetch_many(&mut self, executions: &[Text]) -> Result<(), StoreError> {
+        if executions.is_empty() {
+            return Ok(());
+        }
+        let all = self.deps.history.load_many(executions)?;
+        for (execution, loading) in executions.iter().zip(all) {
+            if self.shard.state(execution).is_none() {
+                self.fetched(execution, loading)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same as [`Engine::fetch`]. Others that will be wanted next are loaded together with it.
+    pub(super) fn fetch_wanted(&mut self, execution: &Text) -> Result<(), StoreError> {
+        let mut wanted = self.shard.wanted(LOADED_AT_ONCE);
+        wanted.retain(|other| other != execution);
+        if wanted.is_empty() {
+            return self.fetch(execution);
+        }
+        wanted.push(execution.clone());
+        let all = self.deps.history.load_many(&wanted)?;
+        for (other, loading) in wanted.iter().zip(all) {
+            // Whether one does not exist is found out again when its turn comes: the shard knows that of one at a time.
+            let is_next = other == execution;
+            if is_next || (self.shard.state(other).is_none() && matches!(loading, Ok(Some(_)))) {
+                self.fetched(other, loading)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fetched(&mut self, execution: &str, loading: Loading) -> Result<(), StoreError> {
+        match loading.and_then(|stored| self.take_up_found(execution, stored)) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(StoreError::Held(_)) => {
@@ -35,9 +73,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Loads an execution. Returns whether it exists. One that is set aside is not run.
+    /// Whether nothing is to be loaded of an execution, because it is here.
+    fn is_known(&self, execution: &str) -> bool {
+        self.shard.state(execution).is_some() || self.shard.is_aside(execution) || self.shard.waits_to_begin(execution)
+    }
+
+    /// Loads an execution. Returns whether it exists.
     fn load(&mut self, execution: &str) -> Result<bool, StoreError> {
-        let Some(stored) = self.deps.history.load(execution)? else {
+        let stored = self.deps.history.load(execution)?;
+        self.take_up_found(execution, stored)
+    }
+
+    /// Loads an execution from what was found. Returns whether it exists. One that is set aside is not run.
+    fn take_up_found(&mut self, execution: &str, stored: Option<StoredHistory>) -> Result<bool, StoreError> {
+        let Some(stored) = stored else {
             return Ok(false);
         };
         let record = &stored.record;
@@ -233,18 +282,15 @@ impl Engine {
     /// Loads some of the executions that are awake. Requests are taken in between: each load may take a millisecond, and there
     /// may be thousands.
     pub(super) fn take_up_some(&mut self) -> Result<(), StoreError> {
-        for _ in 0..LOADED_AT_ONCE {
-            let Some(execution) = self.to_take_up.pop_front() else {
-                break;
-            };
+        let mut wanted = Vec::with_capacity(LOADED_AT_ONCE);
+        while wanted.len() < LOADED_AT_ONCE
+            && let Some(execution) = self.to_take_up.pop_front()
+        {
             // Somebody may have asked for it already.
-            let is_known = self.shard.state(&execution).is_some()
-                || self.shard.is_aside(&execution)
-                || self.shard.waits_to_begin(&execution);
-            if !is_known {
-                self.fetch(&execution)?;
+            if !self.is_known(&execution) {
+                wanted.push(execution);
             }
         }
-        Ok(())
+        self.fetch_many(&wanted)
     }
 }

@@ -69,6 +69,7 @@ pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     }
     if campaign == "cluster" {
         campaigns.arg("--postgres").arg(install::program(Kind::Postgres)?);
+        campaigns.arg("--faketime").arg(install::faketime()?);
     }
     if campaign == "kills" {
         campaigns.arg("--redis").arg(install::program(Kind::Redis)?);

@@ -40,8 +40,8 @@ enum Extra {
     Browser,
     /// It runs the clients of `examples/outbox`, also through a pooler.
     Shops,
-    /// It shows another time to programs.
-    Clocks,
+    /// It shows another time to programs, and a pooler before the database.
+    Database,
 }
 
 /// The suites that need services, a stage each.
@@ -65,7 +65,7 @@ pub const SUITES: [Suite; 13] = [
         target: "postgres-service",
         needs: &[Kind::Postgres],
         programs: &["starbridge"],
-        extra: Extra::Clocks,
+        extra: Extra::Database,
     },
     Suite {
         name: "outbox",
@@ -172,7 +172,10 @@ fn add(extra: Extra, command: &mut Command) -> Result<(), String> {
             }
         }
         Extra::Shops => _ = command.envs(clients()?),
-        Extra::Clocks => _ = command.env("STARBRIDGE_FAKETIME", install::faketime()?),
+        Extra::Database => {
+            command.env("STARBRIDGE_FAKETIME", install::faketime()?);
+            command.env("STARBRIDGE_POOLER", install::pooler()?);
+        }
     }
     Ok(())
 }

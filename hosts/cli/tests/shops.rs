@@ -4,8 +4,6 @@
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod server;
 
-#[path = "outbox/pooler.rs"]
-mod pooler;
 #[path = "outbox/shops.rs"]
 mod shops;
 #[path = "outbox/stand.rs"]

@@ -402,6 +402,12 @@ pub enum Refusal {
     Conflict,
 }
 
+/// Histories that are read one after the other are given away once they have so many bytes together.
+const LOADED_BYTES: usize = 1 << 20;
+
+/// What [`History::load`] answers.
+pub type Loading = Result<Option<StoredHistory>, StoreError>;
+
 /// A history as it is loaded.
 #[derive(Clone, Debug, Default)]
 pub struct StoredHistory {
@@ -423,6 +429,13 @@ impl StoredHistory {
     /// Whether the execution has not begun.
     pub fn has_not_begun(&self) -> bool {
         self.turns.is_empty() && self.checkpoint.is_none() && self.record.status.is_before_start()
+    }
+
+    /// How many bytes of text it has.
+    fn text_bytes(&self) -> usize {
+        let turns: usize = self.turns.iter().map(|turn| turn.text.len()).sum();
+        let checkpoint = self.checkpoint.as_ref().map_or(0, |(_, text)| text.len());
+        turns + checkpoint + self.request.as_ref().map_or(0, String::len)
     }
 }
 
@@ -463,6 +476,32 @@ pub trait History: Send + Sync {
     ///
     /// [`StoreError::Held`] if another process holds it, [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError>;
+
+    /// What [`History::load`] answers for each of these executions, in their order; none is named twice. A store behind a network is
+    /// asked for all of them at once. A store that reads one after the other answers for the first ones only, at least one, if
+    /// these are large: the others are asked for again.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`]. What keeps one execution from being loaded is its own answer.
+    fn load_many(&self, executions: &[Text]) -> Result<Vec<Loading>, StoreError> {
+        let mut all = Vec::with_capacity(executions.len());
+        let mut bytes = 0;
+        for execution in executions {
+            let loading = self.load(execution);
+            if let Err(StoreError::Unavailable(why)) = loading {
+                return Err(StoreError::Unavailable(why));
+            }
+            if let Ok(Some(stored)) = &loading {
+                bytes += stored.text_bytes();
+            }
+            all.push(loading);
+            if bytes >= LOADED_BYTES {
+                break;
+            }
+        }
+        Ok(all)
+    }
 
     /// The history from the first event on, without a checkpoint; `None` if there is no such execution.
     ///

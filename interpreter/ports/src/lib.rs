@@ -95,8 +95,8 @@ pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use generation_cache::GenerationCache;
 pub use history::{
-    Append, AttemptLog, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, LOG_BYTES, Mark,
-    RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, code_of,
+    Append, AttemptLog, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, LOG_BYTES, Loading,
+    Mark, RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, code_of,
     is_ended_code,
 };
 pub use kept_start::{KeptFork, KeptPlace, KeptRedrive, KeptStart, KeptUndo};

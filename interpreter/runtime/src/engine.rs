@@ -308,7 +308,7 @@ impl Engine {
             match step {
                 PumpResult::Missing(execution) => {
                     self.make_room();
-                    self.fetch(&execution)?;
+                    self.fetch_wanted(&execution)?;
                 }
                 PumpResult::Decided => {
                     if !self.writing.has_room() {

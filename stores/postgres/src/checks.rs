@@ -1,8 +1,10 @@
 //! Whether a database is fit for a store: looked at once, when it is opened.
 
 use crate::fault::Failure;
+use crate::link::Link;
 use crate::migrate;
 use crate::open_error::OpenError;
+use crate::rights;
 use crate::session::Session;
 use crate::settings::PostgresSettings;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,16 +32,26 @@ const ASKED: &str = "select current_setting('server_version_num')::integer, curr
         from pg_catalog.pg_namespace where nspname = $1),
     current_setting('server_version'), current_user::text, current_database()::text";
 
-/// Whether no standby waits for commits, and whether there is one.
-const STANDBYS: &str = "select current_setting('synchronous_standby_names') = '',
-    (select count(*) from pg_catalog.pg_stat_replication) > 0";
+/// Whether no standby has to have a commit, whether there is one, and whether one is there that has to; who may see too little
+/// gets no answer to that.
+const STANDBYS: &str = "select current_setting('synchronous_standby_names') = '', count(*) > 0,
+    case when count(*) = 0 then false else bool_or(sync_state in ('sync', 'quorum')) end from pg_catalog.pg_stat_replication";
 
-/// Help for a pooler that gives each transaction another session.
-const POOLED: &str = "a pooler in between gives each transaction another session, and a store needs its own: connect \
+/// What to do about a pooler that gives each transaction another session.
+pub(crate) const POOLED: &str = "a pooler in between gives each transaction another session, and a store needs its own: connect \
      to the database itself, or let the pooler keep sessions (`pool_mode = session`)";
 
+/// Which look at a database it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// The first one of a process, which has a second connection now, and ends it then.
+    First,
+    /// A later one of a process of a cluster, which has looked when it joined.
+    Again,
+}
+
 /// Whether two connections have a session each, and keep it between transactions.
-async fn keeps_sessions(first: &Session, second: &Session) -> Result<bool, Failure> {
+pub(crate) async fn keeps_sessions(first: &Session, second: &Session) -> Result<bool, Failure> {
     let (mut of_first, mut of_second) = (Vec::new(), Vec::new());
     for _ in 0..ASKED_AGAIN {
         of_first.push(first.backend().await?);
@@ -55,55 +67,38 @@ fn are_kept(first: &[String], second: &[String]) -> bool {
     same(first) && same(second) && first.first() != second.first()
 }
 
-/// Warnings; an error if the database is not fit. `other` is a second connection: one connection alone does not show a pooler.
+/// Warnings; an error if the database is not fit.
 pub(crate) async fn check(
     session: &Session,
-    other: Option<&Session>,
-    place: &str,
+    look: Look,
+    link: &Link,
     settings: &PostgresSettings,
 ) -> Result<Vec<String>, OpenError> {
     let schema = &settings.schema;
-    if let Some(other) = other
-        && !keeps_sessions(session, other).await.map_err(OpenError::from)?
-    {
-        return Err(OpenError::Unfit {
-            place: place.to_owned(),
-            why: vec![POOLED.to_owned()],
-        });
-    }
     let before = now();
     let row = session.only(ASKED, &[&schema]).await.map_err(OpenError::from)?;
     let between = (before + now()) / 2;
-    let mut why = unfit(&row, schema, settings.readers, usize::from(other.is_some()));
-    if let Some(lack) = without_tables(&row, schema)
-        && makes_tables(session, schema).await
-    {
-        why.push(lack);
-    }
-    let (alone, may_lose) = standbys(session).await.map_err(OpenError::from)?;
-    if settings.require_synchronous && alone {
-        why.push(
-            "no standby is synchronous, and `store.require_synchronous` wants one: set `synchronous_standby_names`"
-                .to_owned(),
-        );
-    }
+    let mut why = unfit(&row, schema, settings.readers, usize::from(look == Look::First));
+    why.extend(unusable(session, look, link, &row).await?);
+    let standbys = standbys(session).await.map_err(OpenError::from)?;
+    why.extend(standbys.unfit(settings.require_synchronous).map(str::to_owned));
     if !why.is_empty() {
         return Err(OpenError::Unfit {
-            place: place.to_owned(),
+            place: link.place().to_owned(),
             why,
         });
     }
     let mut warnings = Vec::new();
     let off = row.get::<_, i64>(9) - between;
     // A node of a cluster goes by the clock of the database, and says itself how far its own is off.
-    if other.is_some() && off.abs() >= CLOCKS {
+    if look == Look::First && off.abs() >= CLOCKS {
         warnings.push(format!(
             "the clock of the database is {} ms {} that of this machine: set both by a time server",
             off.abs(),
             if off > 0 { "before" } else { "behind" }
         ));
     }
-    if may_lose {
+    if standbys.may_lose() {
         warnings.push(
             "the database has standbys, and none of them is synchronous: what was acknowledged is lost if one takes over \
              before it has it; set `synchronous_standby_names`"
@@ -113,11 +108,65 @@ pub(crate) async fn check(
     Ok(warnings)
 }
 
-/// Whether no standby is synchronous, and whether that may lose what was acknowledged, because one that is not may take over.
-pub(crate) async fn standbys(session: &Session) -> Result<(bool, bool), Failure> {
+/// What a database has of standbys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standbys {
+    /// Whether none of them has to have a commit before it is answered.
+    is_alone: bool,
+    /// Whether there is one.
+    some: bool,
+    /// Whether one is there that has to have a commit, as far as the role may see that.
+    has_synchronous: Option<bool>,
+}
+
+impl Standbys {
+    /// Whether what was acknowledged may be lost, because one may take over that does not have it.
+    pub(crate) fn may_lose(self) -> bool {
+        self.is_alone && self.some
+    }
+
+    /// Why a store can't be kept there, and what to do.
+    fn unfit(self, wanted: bool) -> Option<&'static str> {
+        match self {
+            Self { is_alone: true, .. } if wanted => Some(
+                "no standby is synchronous, and `store.require_synchronous` wants one: set `synchronous_standby_names`",
+            ),
+            Self {
+                is_alone: false,
+                has_synchronous: Some(false),
+                ..
+            } => Some(
+                "none of the standbys in `synchronous_standby_names` is connected, so no commit is answered: start one, or take \
+                 it off the list",
+            ),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) async fn standbys(session: &Session) -> Result<Standbys, Failure> {
     let row = session.only(STANDBYS, &[]).await?;
-    let (alone, some): (bool, bool) = (row.get(0), row.get(1));
-    Ok((alone, alone && some))
+    Ok(Standbys {
+        is_alone: row.get(0),
+        some: row.get(1),
+        has_synchronous: row.get(2),
+    })
+}
+
+/// Why the role can't use what the schema has or is to have.
+async fn unusable(session: &Session, look: Look, link: &Link, row: &Row) -> Result<Vec<String>, OpenError> {
+    let (schema, role) = (link.schema(), row.get(13));
+    let lacking = without_tables(row, schema);
+    if look == Look::Again && lacking.is_none() {
+        return Ok(Vec::new());
+    }
+    match (migrate::lack(session, link).await, lacking) {
+        // A store that is there is used by whoever may.
+        (Ok(None), _) if look == Look::First => rights::lacks(session, schema, role).await.map_err(OpenError::from),
+        (Ok(Some(_)) | Err(OpenError::Store(_)), Some(lack)) => Ok(vec![lack]),
+        // A store that can't be used at all is told of later.
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// What is wrong with it, each with what to do.
@@ -185,12 +234,6 @@ fn without_tables(row: &Row, schema: &str) -> Option<String> {
              database {database} to {role}`"
         )),
     }
-}
-
-/// Whether tables are still to be made. A store that can't be used at all is told of later.
-async fn makes_tables(session: &Session, schema: &str) -> bool {
-    let lack = migrate::lack(session, schema).await;
-    matches!(lack, Ok(Some(_)) | Err(OpenError::Store(_)))
 }
 
 fn now() -> i64 {

@@ -10,6 +10,8 @@ use tokio_postgres::error::SqlState;
 pub(crate) enum Failure {
     /// What the database said, or that it said nothing any more.
     Database(Error),
+    /// A connection is not answered.
+    Silent(String),
     /// What was found in it, or is asked of it, is no good.
     Store(StoreError),
 }
@@ -36,13 +38,24 @@ impl Failure {
     pub(crate) fn is_away(&self) -> bool {
         match self {
             Self::Database(error) => is_away(error),
+            Self::Silent(_) => true,
             Self::Store(_) => false,
+        }
+    }
+
+    /// What somebody may read.
+    pub(crate) fn said(&self) -> String {
+        match self {
+            Self::Database(error) => said(error),
+            Self::Silent(why) => why.clone(),
+            Self::Store(error) => error.to_string(),
         }
     }
 
     pub(crate) fn into_store_error(self) -> StoreError {
         match self {
             Self::Database(error) => store_error(&error),
+            Self::Silent(why) => StoreError::Unavailable(why),
             Self::Store(error) => error,
         }
     }

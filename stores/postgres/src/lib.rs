@@ -52,6 +52,7 @@ mod readers;
 mod reasons;
 mod record;
 mod retention;
+mod rights;
 mod rows;
 mod segment;
 mod session;
@@ -80,7 +81,7 @@ use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
-    History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
+    History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Loading, Mark, Message, MessageId, NextNotice,
     NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
     StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
 };
@@ -180,7 +181,7 @@ impl History for PostgresStore {
     }
 
     fn may_lose(&self) -> Result<bool, StoreError> {
-        self.read(async |session| checks::standbys(session).await.map(|(_, may_lose)| may_lose))
+        self.read(async |session| checks::standbys(session).await.map(checks::Standbys::may_lose))
     }
 
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
@@ -188,11 +189,20 @@ impl History for PostgresStore {
     }
 
     fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
-        self.read(async |session| load::load(session, execution, true).await)
+        self.read(async |session| load::one(session, execution, true).await)
+    }
+
+    fn load_many(&self, executions: &[Text]) -> Result<Vec<Loading>, StoreError> {
+        let ids: Vec<&str> = executions.iter().map(Text::as_str).collect();
+        let all = self.read(async |session| load::load(session, &ids, true).await)?;
+        Ok(all
+            .into_iter()
+            .map(|loaded| loaded.map_err(Failure::into_store_error))
+            .collect())
     }
 
     fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
-        self.read(async |session| load::load(session, execution, false).await)
+        self.read(async |session| load::one(session, execution, false).await)
     }
 
     fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError> {

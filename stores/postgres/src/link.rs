@@ -4,6 +4,7 @@ use crate::fault::{Failure, said};
 use crate::health::Health;
 use crate::session::Session;
 use crate::settings::{Target, wants_tls};
+use futures_util::future::try_join_all;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -87,17 +88,50 @@ impl Link {
 
     /// A new connection, set up for this store. The thread stands still until it is there.
     pub(crate) fn connect(&self) -> Result<Session, Failure> {
+        let way = self.way.clone();
+        self.here(async move {
+            let session = answered(connect(&way, Some(way.clone()))).await?;
+            answered(set_up(&way, &session)).await?;
+            Ok(session)
+        })
+    }
+
+    /// So many new connections at once, each of which has answered. Nothing is set on them: they may turn out to be somebody
+    /// else's, too.
+    pub(crate) fn connect_bare(&self, count: usize) -> Result<Vec<Session>, Failure> {
+        let way = self.way.clone();
+        self.here(async move {
+            let all = (0..count).map(|_| async {
+                let session = answered(connect(&way, Some(way.clone()))).await?;
+                answered(session.backend()).await?;
+                Ok::<Session, Failure>(session)
+            });
+            try_join_all(all).await
+        })
+    }
+
+    /// Makes a connection that was bare one that is set up.
+    pub(crate) fn set_up(&self, session: Session) -> Result<Session, Failure> {
+        let way = self.way.clone();
+        self.here(async move {
+            answered(set_up(&way, &session)).await?;
+            Ok(session)
+        })
+    }
+
+    /// Does something on the store's own thread, and stands still until it is done.
+    fn here<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T, Failure> {
         let over = || StoreError::Unavailable("the store is closed".to_owned());
         let runtime = self.runtime.as_ref().ok_or_else(over)?;
         let (done, result) = std::sync::mpsc::sync_channel(1);
-        let way = self.way.clone();
         runtime.spawn(async move {
-            let session = connect(&way, Some(way.clone())).await;
             // Whoever waits goes on when this is sent or dropped.
-            let _ = done.send(session);
+            let _ = done.send(work.await);
         });
-        let session = result.recv().map_err(|_| over())?;
-        session.map_err(Failure::from)
+        result.recv().map_err(|_| over())?
     }
 
     /// Does something that nobody needs, unless it takes long.
@@ -154,12 +188,23 @@ fn went(way: &Arc<Way>, why: &str) {
 /// Whether the database takes writes now.
 async fn serves(way: &Way) -> bool {
     match tokio::time::timeout(CONNECT, connect(way, None)).await {
-        Ok(Ok(session)) => session.takes_writes().await,
+        Ok(Ok(session)) => matches!(tokio::time::timeout(CONNECT, session.takes_writes()).await, Ok(true)),
         _ => false,
     }
 }
 
-/// A connection that is set up. Whoever watches it is told when it ends.
+/// The first answer on a new connection. A pooler takes a connection also when it has no session for it.
+async fn answered<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Failure> {
+    match tokio::time::timeout(CONNECT, asked).await {
+        Ok(answer) => answer.map_err(Failure::from),
+        Err(_) => Err(Failure::Silent(format!(
+            "it takes a connection, and does not answer within {} s",
+            CONNECT.as_secs()
+        ))),
+    }
+}
+
+/// A connection. Whoever watches it is told when it ends.
 async fn connect(way: &Way, watched: Option<Arc<Way>>) -> Result<Session, tokio_postgres::Error> {
     let client = match &way.tls {
         Some(tls) => {
@@ -173,20 +218,21 @@ async fn connect(way: &Way, watched: Option<Arc<Way>>) -> Result<Session, tokio_
             client
         }
     };
-    client.batch_execute(&set_up(&way.schema)).await?;
     Ok(Session::new(client))
 }
 
 /// Whatever a role, a database or a pooler says otherwise. A plan that was made for an empty table is kept all day, so it must
 /// be one for a full table.
-fn set_up(schema: &str) -> String {
-    format!(
+async fn set_up(way: &Way, session: &Session) -> Result<(), tokio_postgres::Error> {
+    let schema = &way.schema;
+    let sets = format!(
         "set search_path = {schema}, pg_temp; set synchronous_commit = on; set plan_cache_mode = force_generic_plan; \
          set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off; \
          set idle_in_transaction_session_timeout = '60s'; set lock_timeout = '20s'; set statement_timeout = 0; \
          set default_transaction_isolation = 'read committed'; set client_min_messages = warning; \
          set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 2; set tcp_keepalives_count = 3"
-    )
+    );
+    session.run(&sets).await
 }
 
 fn drive<S, T>(connection: tokio_postgres::Connection<S, T>, watched: Option<Arc<Way>>)

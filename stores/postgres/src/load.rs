@@ -4,47 +4,93 @@ use crate::codec::{Str, big, rows};
 use crate::fault::Failure;
 use crate::record::{self, COLUMNS, bytes_json, long_text, text};
 use crate::session::{Param, Session};
+use rustc_hash::FxHashMap;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{ADMISSION, AttemptLog, Message, MessageId, StoredHistory, Turn, TurnHead, TurnPage};
 use tokio_postgres::Row;
 
-/// Everything is asked at once, in one state of the store.
-pub(crate) async fn load(session: &Session, execution: &str, shortcut: bool) -> Result<Option<StoredHistory>, Failure> {
-    let record = format!("select {COLUMNS} from executions e where e.id = $1");
-    let checkpoint = "select c.event, c.state from checkpoints c
-        where $2 and c.number = (select number from executions where id = $1)";
-    let turns = "select t.first, t.events, t.time, t.text from turns t, executions e
-        where e.id = $1 and t.number = e.number and t.first > case when $2
+/// Everything is asked at once, in one state of the store. `shortcut`: from the last checkpoint on. The answers are in the order
+/// of the ids.
+pub(crate) async fn load(
+    session: &Session,
+    executions: &[&str],
+    shortcut: bool,
+) -> Result<Vec<Result<Option<StoredHistory>, Failure>>, Failure> {
+    let record = format!("select {COLUMNS} from executions e where e.id = any($1)");
+    let checkpoints = "select e.number, c.event, c.state from executions e join checkpoints c on c.number = e.number
+        where $2 and e.id = any($1)";
+    let turns =
+        "select t.first, t.events, t.time, t.text, e.number from executions e join turns t on t.number = e.number
+        where e.id = any($1) and t.first > case when $2
             then coalesce((select c.event from checkpoints c where c.number = e.number), 0) else 0 end
-        order by t.first";
-    let request = "select r.text from requests r where r.number = (select number from executions where id = $1)";
-    let id = Str(execution);
-    let one: [Param<'_>; 1] = [&id];
-    let two: [Param<'_>; 2] = [&id, &shortcut];
-    session.run("begin isolation level repeatable read read only").await?;
-    let asked: [(&str, &[Param<'_>]); 4] = [(&record, &one), (checkpoint, &two), (turns, &two), (request, &one)];
-    let mut answers = session.query_all(&asked).await?.into_iter();
-    session.run("commit").await?;
+        order by t.number, t.first";
+    let requests =
+        "select e.number, r.text from executions e join requests r on r.number = e.number where e.id = any($1)";
+    let ids: Vec<Str<'_>> = executions.iter().map(|id| Str(id)).collect();
+    let one: [Param<'_>; 1] = [&ids];
+    let two: [Param<'_>; 2] = [&ids, &shortcut];
+    let asked: [(&str, &[Param<'_>]); 4] = [(&record, &one), (checkpoints, &two), (turns, &two), (requests, &one)];
+    let mut answers = session.query_one_state(&asked).await?.into_iter();
     let mut answer = || answers.next().unwrap_or_default();
-    let (record, checkpoint, turns, request) = (answer(), answer(), answer(), answer());
-    let Some(row) = record.first() else {
-        return Ok(None);
-    };
-    let (_, _, record) = record::from_row(row)?;
-    let checkpoint = checkpoint.first().map(|row| (event_at(row, 0), row.get(1)));
-    let request = match record.status.is_before_start() {
-        true => request.first().map(|row| long_text(row, 0)).transpose()?,
-        false => None,
-    };
-    Ok(Some(StoredHistory {
-        record,
-        request,
-        checkpoint,
-        turns: turns.iter().map(turn).collect::<Result<_, _>>()?,
-        messages: Vec::new(),
-    }))
+    let (records, checkpoints, turns, requests) = (answer(), answer(), answer(), answer());
+    let mut found = Found::default();
+    for row in &checkpoints {
+        found.of(row, 0).checkpoint = Some((event_at(row, 1), row.get(2)));
+    }
+    for row in &turns {
+        found.of(row, 4).turns.push(turn(row));
+    }
+    for row in &requests {
+        found.of(row, 0).request = Some(long_text(row, 1));
+    }
+    let mut histories: FxHashMap<Text, Result<StoredHistory, Failure>> = FxHashMap::default();
+    for row in &records {
+        histories.insert(text(row, 1), found.history(row));
+    }
+    let all = executions.iter().map(|id| histories.remove(*id).transpose());
+    Ok(all.collect())
+}
+
+pub(crate) async fn one(session: &Session, execution: &str, shortcut: bool) -> Result<Option<StoredHistory>, Failure> {
+    let loaded = load(session, &[execution], shortcut).await?.pop();
+    loaded.unwrap_or(Ok(None))
+}
+
+/// What was found of some executions, by their numbers.
+#[derive(Default)]
+struct Found(FxHashMap<i64, Parts>);
+
+#[derive(Default)]
+struct Parts {
+    checkpoint: Option<(EventId, Vec<u8>)>,
+    turns: Vec<Result<Turn, Failure>>,
+    request: Option<Result<String, Failure>>,
+}
+
+impl Found {
+    fn of(&mut self, row: &Row, column: usize) -> &mut Parts {
+        self.0.entry(row.get(column)).or_default()
+    }
+
+    /// The history of the execution of this row.
+    fn history(&mut self, row: &Row) -> Result<StoredHistory, Failure> {
+        let (number, _, record) = record::from_row(row)?;
+        let Parts {
+            checkpoint,
+            turns,
+            request,
+        } = self.0.remove(&number).unwrap_or_default();
+        let request = request.filter(|_| record.status.is_before_start());
+        Ok(StoredHistory {
+            request: request.transpose()?,
+            checkpoint,
+            turns: turns.into_iter().collect::<Result<_, _>>()?,
+            messages: Vec::new(),
+            record,
+        })
+    }
 }
 
 pub(crate) fn event_at(row: &Row, column: usize) -> EventId {

@@ -4,12 +4,12 @@
 //! compared, and a database that stands still ends nobody.
 
 use crate::PostgresStore;
-use crate::checks::check;
+use crate::checks::{Look, check};
 use crate::clock::{self, ClockReading};
 use crate::fault::Failure;
 use crate::link::Link;
 use crate::migrate;
-use crate::open::{Readied, Taking, enter, open, ready, unreached};
+use crate::open::{Readied, Taking, enter, look, open, ready};
 use crate::open_error::OpenError;
 use crate::session::Session;
 use crate::session_lock;
@@ -131,8 +131,8 @@ impl Member {
     pub fn join(settings: &PostgresSettings, address: &str, certificate: &str) -> Result<Self, OpenError> {
         let target = settings.target().map_err(OpenError::Settings)?;
         let link = Link::new(target, &settings.schema, &settings.node).map_err(OpenError::Settings)?;
-        let session = link.connect().map_err(|failure| unreached(link.place(), failure))?;
-        let other = link.connect().map_err(|failure| unreached(link.place(), failure))?;
+        // Besides those that read, it has one that writes and one that asks whether the database is back.
+        let (session, _) = look(&link, settings, settings.readers + 2)?;
         let mut member = Self {
             settings: settings.clone(),
             address: address.to_owned(),
@@ -142,16 +142,14 @@ impl Member {
             slot: 0,
             process: String::new(),
         };
-        wait(member.begin(&session, Some(other)))?;
+        wait(member.begin(&session))?;
         member.session = Some(session);
         Ok(member)
     }
 
     /// Takes a slot.
-    async fn begin(&mut self, session: &Session, other: Option<Session>) -> Result<(), OpenError> {
+    async fn begin(&mut self, session: &Session) -> Result<(), OpenError> {
         let (schema, name) = (&self.settings.schema, &self.settings.node);
-        check(session, other.as_ref(), self.link.place(), &self.settings).await?;
-        drop(other);
         if session_lock::take(session, &format!("{schema}/node/{name}"))
             .await?
             .is_some()
@@ -172,7 +170,7 @@ impl Member {
     }
 
     async fn enter(&mut self, session: &Session) -> Result<(), OpenError> {
-        migrate::bring_up(session, &self.settings.schema).await?;
+        migrate::bring_up(session, &self.link).await?;
         let name = &self.settings.node;
         // Whoever had that name is gone, because it had the lock.
         let leaves = "delete from nodes where slot is not null and name = $1";
@@ -273,7 +271,11 @@ impl Member {
         if !wait(session.takes_writes()) {
             return Err(StoreError::Unavailable("the database takes no writes yet".to_owned()));
         }
-        wait(self.begin(&session, None)).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let begun = wait(async {
+            check(&session, Look::Again, &self.link, &self.settings).await?;
+            self.begin(&session).await
+        });
+        begun.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(session)
     }
 

@@ -1,6 +1,7 @@
 //! Migrating a store to the current format: numbered SQL files, each run once, all in one transaction.
 
 use crate::fault::Failure;
+use crate::link::Link;
 use crate::open_error::OpenError;
 use crate::session::Session;
 use starbridge_flow::fnv::fnv1a_64;
@@ -61,8 +62,8 @@ pub(crate) struct Lack {
 pub(crate) const FORMAT: usize = MIGRATIONS.len();
 
 /// Brings a store up to the current format. Returns whether it was made.
-pub(crate) async fn bring_up(session: &Session, schema: &str) -> Result<bool, OpenError> {
-    let Some(lack) = lack(session, schema).await? else {
+pub(crate) async fn bring_up(session: &Session, link: &Link) -> Result<bool, OpenError> {
+    let Some(lack) = lack(session, link).await? else {
         return Ok(false);
     };
     fill(session, &lack).await?;
@@ -78,12 +79,18 @@ pub(crate) async fn fill(session: &Session, lack: &Lack) -> Result<(), Failure> 
 }
 
 /// What a store lacks, if that is anything.
-pub(crate) async fn lack(session: &Session, schema: &str) -> Result<Option<Lack>, OpenError> {
+pub(crate) async fn lack(session: &Session, link: &Link) -> Result<Option<Lack>, OpenError> {
+    let schema = link.schema();
     let is_new = match look(session, schema).await? {
-        Found::Foreign => return Err(OpenError::Foreign(schema.to_owned())),
+        Found::Foreign => {
+            return Err(OpenError::Foreign {
+                place: link.place().to_owned(),
+                schema: schema.to_owned(),
+            });
+        }
         found => found == Found::Nothing,
     };
-    if !is_new && !missing(session, &MIGRATIONS).await? {
+    if !is_new && !missing(session, link.place()).await? {
         return Ok(None);
     }
     let mut sql = String::new();
@@ -116,27 +123,31 @@ pub(crate) async fn lack(session: &Session, schema: &str) -> Result<Option<Lack>
 }
 
 /// Whether a store has not all of this: steps, or words for codes. An error if it is none that these steps made.
-async fn missing(session: &Session, migrations: &[&str]) -> Result<bool, OpenError> {
-    let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
+async fn missing(session: &Session, place: &str) -> Result<bool, OpenError> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let asked = "select number, checksum, (select count(*) from statuses), (select count(*) from event_types),
         (select count(*) from detail_members) from migrations order by number";
     let kept = session.query(asked, &[]).await.map_err(Failure::from)?;
     if let Some(found) = kept.last().map(|row| row.get(0)).filter(|found| *found > known) {
-        return Err(OpenError::Newer { found, known });
+        let place = place.to_owned();
+        return Err(OpenError::Newer { place, found, known });
     }
     let mut words = true;
     for row in &kept {
         let number: i64 = row.get(0);
         let step = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
         let is_same = |sql: &&str| checksum(sql) == row.get::<_, &str>(1);
-        if !step.and_then(|step| migrations.get(step)).is_some_and(is_same) {
-            return Err(OpenError::Altered(number));
+        if !step.and_then(|step| MIGRATIONS.get(step)).is_some_and(is_same) {
+            return Err(OpenError::Altered {
+                place: place.to_owned(),
+                migration: number,
+            });
         }
         let wanted = [STATUS_CODES.len(), SHORT_TYPES.len(), SHORT_KEYS.len()];
         let has = |column: usize| usize::try_from(row.get::<_, i64>(column)).unwrap_or_default();
         words = (2..).zip(wanted).all(|(column, wanted)| has(column) >= wanted);
     }
-    Ok(kept.len() < migrations.len() || !words)
+    Ok(kept.len() < MIGRATIONS.len() || !words)
 }
 
 /// Fills the tables from which the views take the words for codes. A later version may have more codes than the one
@@ -162,6 +173,19 @@ fn codes() -> String {
         )
     });
     all.concat()
+}
+
+/// The tables and sequences of a store of the current format, by name.
+pub(crate) fn relations() -> Vec<String> {
+    let made = |line: &str| {
+        let name = line
+            .strip_prefix("create table ")
+            .or(line.strip_prefix("create sequence "))?;
+        let end = name.find([' ', ';', '(']).unwrap_or(name.len());
+        name.get(..end).map(str::to_owned)
+    };
+    let all = MIGRATIONS.iter().flat_map(|step| step.lines()).filter_map(made);
+    std::iter::once("migrations".to_owned()).chain(all).collect()
 }
 
 /// Detects accidental changes.

@@ -1,7 +1,7 @@
 //! Opening a store: is this a database to keep it in, is it ours, and has nobody else it?
 
 use crate::PostgresStore;
-use crate::checks;
+use crate::checks::{self, Look};
 use crate::fault::{Failure, said};
 use crate::link::Link;
 use crate::migrate;
@@ -14,6 +14,7 @@ use crate::settings::PostgresSettings;
 use crate::shared::Shared;
 use crate::wait::wait;
 use crate::write::Writer;
+use starbridge_ports::StoreError;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
@@ -42,7 +43,7 @@ impl Readied {
     pub(crate) fn warm(&self) -> Result<(), OpenError> {
         wait(async {
             // A later format is found now, and not once others wait.
-            migrate::lack(&self.session, self.link.schema()).await?;
+            migrate::lack(&self.session, &self.link).await?;
             session_lock::prepare(&self.session, self.link.schema()).await?;
             self.session.prepare([FENCE]).await.map_err(Failure::from)?;
             Ok::<(), OpenError>(())
@@ -61,19 +62,61 @@ pub(crate) fn ready(settings: &PostgresSettings, taking: &Taking) -> Result<Read
     let target = settings.target().map_err(OpenError::Settings)?;
     let link = Link::new(target, &settings.schema, &settings.node).map_err(OpenError::Settings)?;
     let link = Arc::new(link);
-    let session = link.connect().map_err(|failure| unreached(link.place(), failure))?;
-    // A process of a cluster has looked when it joined, and others wait for it now.
-    let other = match taking.process {
-        Some(_) => None,
-        None => Some(link.connect().map_err(|failure| unreached(link.place(), failure))?),
+    let at = |failure| unreached(link.place(), failure);
+    let (session, warnings) = match taking.process {
+        // A process of a cluster has looked when it joined, and others wait for it now.
+        Some(_) => {
+            let session = link.connect().map_err(at)?;
+            let warnings = wait(checks::check(&session, Look::Again, &link, settings))?;
+            (session, warnings)
+        }
+        None => look(&link, settings, settings.readers + 1)?,
     };
-    let warnings = wait(checks::check(&session, other.as_ref(), link.place(), settings))?;
     Ok(Readied {
         readers: Readers::new(link.clone(), settings.readers),
         link,
         session,
         warnings,
     })
+}
+
+/// Two connections that have a session each. A pooler that gives each transaction another one is found before anything is set
+/// on a session that others use, too.
+pub(crate) fn first_connections(link: &Link) -> Result<(Session, Session), OpenError> {
+    let at = |failure| unreached(link.place(), failure);
+    let (first, second) = (link.connect_bare(1), link.connect_bare(1));
+    let (Some(first), Some(second)) = (first.map_err(at)?.pop(), second.map_err(at)?.pop()) else {
+        return Err(OpenError::Store(StoreError::Unavailable(
+            "no connection was made".to_owned(),
+        )));
+    };
+    if !wait(checks::keeps_sessions(&first, &second)).map_err(at)? {
+        return Err(OpenError::Unfit {
+            place: link.place().to_owned(),
+            why: vec![checks::POOLED.to_owned()],
+        });
+    }
+    Ok((link.set_up(first).map_err(at)?, second))
+}
+
+/// The first look at a database: a connection to it, and warnings. `more`: how many further connections the process will need;
+/// what the server says of those that are left is not what a pooler gives.
+pub(crate) fn look(link: &Link, settings: &PostgresSettings, more: usize) -> Result<(Session, Vec<String>), OpenError> {
+    let (session, other) = first_connections(link)?;
+    let warnings = wait(checks::check(&session, Look::First, link, settings))?;
+    drop(other);
+    match link.connect_bare(more) {
+        Ok(_) => Ok((session, warnings)),
+        Err(failure) => Err(OpenError::Unfit {
+            place: link.place().to_owned(),
+            why: vec![format!(
+                "it does not give {} connections at once: {}; raise `max_connections`, or `default_pool_size` of a pooler in \
+                 between",
+                more + 1,
+                failure.said()
+            )],
+        }),
+    }
 }
 
 /// Takes the store.
@@ -120,7 +163,7 @@ async fn take(
             who,
         });
     }
-    let is_new = migrate::bring_up(session, schema).await?;
+    let is_new = migrate::bring_up(session, link).await?;
     let seat = owner::join(session, &settings.node, taking.process.as_deref()).await?;
     Ok((is_new, seat))
 }
@@ -129,10 +172,21 @@ async fn take(
 pub(crate) fn unreached(place: &str, failure: Failure) -> OpenError {
     let error = match failure {
         Failure::Database(error) => error,
+        Failure::Silent(why) => {
+            return OpenError::Unreached {
+                place: place.to_owned(),
+                why: format!(
+                    "{why} (does it stand still, or is a pooler in between that has no session left: `default_pool_size`?)"
+                ),
+            };
+        }
         Failure::Store(error) => return OpenError::Store(error),
     };
     let what = match error.code().map(tokio_postgres::error::SqlState::code) {
         Some("28P01") => "the password is wrong: `store.password`, `PGPASSWORD` or the URL has it".to_owned(),
+        Some("28000") if said(&error).contains("does not exist") => {
+            "there is no such role: `createuser` makes one".to_owned()
+        }
         Some("28000") => "the role may not come in from here: look at pg_hba.conf".to_owned(),
         Some("3D000") => "there is no such database: `createdb` makes one".to_owned(),
         Some("53300") => "it has no connection left: raise `max_connections`, or use fewer".to_owned(),
@@ -167,7 +221,7 @@ fn hint(said: &str) -> &'static str {
     } else if has(&["ertificate"]) {
         "its certificate is not trusted: name the authority that signed it with `sslrootcert=FILE` in the URL"
     } else if has(&["does not allow writes"]) {
-        "it is a standby: name the primary, or all hosts with `target_session_attrs=read-write` in the URL"
+        "it is a standby, or read-only: name the primary, or all hosts with `target_session_attrs=read-write` in the URL"
     } else {
         "is it running, and are host and port right?"
     }

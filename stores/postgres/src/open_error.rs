@@ -23,16 +23,28 @@ pub enum OpenError {
         why: Vec<String>,
     },
     /// The schema has tables of somebody else.
-    Foreign(String),
+    Foreign {
+        /// Where it is.
+        place: String,
+        /// Its name.
+        schema: String,
+    },
     /// A newer version of the program has written it.
     Newer {
+        /// Where it is.
+        place: String,
         /// The version of its format.
         found: i64,
         /// The latest format that this program knows.
         known: i64,
     },
-    /// A program that differs from all released ones made it: the number of the migration that differs.
-    Altered(i64),
+    /// A program that differs from all released ones made it.
+    Altered {
+        /// Where it is.
+        place: String,
+        /// The number of the migration that differs.
+        migration: i64,
+    },
     /// Another process has it.
     Taken {
         /// Where it is.
@@ -58,17 +70,19 @@ impl std::fmt::Display for OpenError {
             Self::Unfit { place, why } => {
                 write!(f, "the database {place} is not fit for a store: {}", why.join("; "))
             }
-            Self::Foreign(schema) => write!(
+            Self::Foreign { place, schema } => write!(
                 f,
-                "the schema `{schema}` has tables that are not of a store: name another one with `store.schema`"
+                "in the database {place} the schema `{schema}` has tables that are not of a store: name another one with \
+                 `store.schema`"
             ),
-            Self::Newer { found, known } => write!(
+            Self::Newer { place, found, known } => write!(
                 f,
-                "the store has format {found}, this program knows formats up to {known}: use a later version of it"
+                "the store in {place} has format {found}, this program knows formats up to {known}: use a later version of it"
             ),
-            Self::Altered(migration) => write!(
+            Self::Altered { place, migration } => write!(
                 f,
-                "the store was made by an unreleased program: its step {migration} to the present format is another one"
+                "the store in {place} was made by an unreleased program: its step {migration} to the present format is \
+                 another one"
             ),
             Self::Taken { place, who } => write!(
                 f,

@@ -1,11 +1,12 @@
 //! Making a store, or bringing it up to the current format, for nodes whose role may not make tables.
 
-use crate::checks::check;
+use crate::checks::{Look, check};
 use crate::fault::Failure;
 use crate::link::Link;
 use crate::migrate::{self, FORMAT, Lack};
-use crate::open::unreached;
+use crate::open::first_connections;
 use crate::open_error::OpenError;
+use crate::rights::grants;
 use crate::session::Session;
 use crate::session_lock;
 use crate::settings::PostgresSettings;
@@ -45,26 +46,24 @@ pub struct Prepared {
 pub fn prepare(settings: &PostgresSettings, wanted: Preparing, changes: bool) -> Result<Prepared, OpenError> {
     let target = settings.target().map_err(OpenError::Settings)?;
     let link = Link::new(target, &settings.schema, &settings.node).map_err(OpenError::Settings)?;
-    let session = link.connect().map_err(|failure| unreached(link.place(), failure))?;
-    let other = link.connect().map_err(|failure| unreached(link.place(), failure))?;
-    wait(prepare_on(&session, other, link.place(), settings, wanted, changes))
+    let (session, other) = first_connections(&link)?;
+    drop(other);
+    wait(prepare_on(&session, &link, settings, wanted, changes))
 }
 
 async fn prepare_on(
     session: &Session,
-    other: Session,
-    place: &str,
+    link: &Link,
     settings: &PostgresSettings,
     wanted: Preparing,
     changes: bool,
 ) -> Result<Prepared, OpenError> {
-    let schema = &settings.schema;
+    let (schema, place) = (link.schema(), link.place());
     // Whoever only prints may not be the one who makes it.
     let warnings = match changes {
-        true => check(session, Some(&other), place, settings).await?,
+        true => check(session, Look::First, link, settings).await?,
         false => Vec::new(),
     };
-    drop(other);
     // One at a time: nodes that join make tables, too.
     let joining = format!("{schema}/join");
     if let Some(who) = session_lock::take(session, &joining).await? {
@@ -73,7 +72,7 @@ async fn prepare_on(
             who,
         });
     }
-    let done = change(session, place, schema, wanted, changes).await;
+    let done = change(session, link, wanted, changes).await;
     session_lock::give_back(session, &joining).await;
     let lack = done?;
     let had = lack.as_ref().map_or(FORMAT, |lack| lack.has);
@@ -84,24 +83,20 @@ async fn prepare_on(
         has: if is_brought || !changes { FORMAT } else { had },
         sql: lack.map(|lack| script(schema, &lack)).unwrap_or_default(),
         warnings,
-        rights: rights(schema),
+        rights: grants(schema),
     })
 }
 
-async fn change(
-    session: &Session,
-    place: &str,
-    schema: &str,
-    wanted: Preparing,
-    changes: bool,
-) -> Result<Option<Lack>, OpenError> {
-    let lack = migrate::lack(session, schema).await?;
+async fn change(session: &Session, link: &Link, wanted: Preparing, changes: bool) -> Result<Option<Lack>, OpenError> {
+    let lack = migrate::lack(session, link).await?;
     let Some(found) = &lack else {
         return Ok(None);
     };
     if wanted == Preparing::Upgrade && found.is_new {
         return Err(OpenError::Settings(format!(
-            "there is no store in {place}, schema {schema}: `starbridge store init` makes one"
+            "there is no store in {}, schema {}: `starbridge store init` makes one",
+            link.place(),
+            link.schema()
         )));
     }
     // A store that is there is upgraded only by whoever asks for that.
@@ -137,13 +132,4 @@ fn script(schema: &str, lack: &Lack) -> String {
         None => (String::new(), sql.as_str()),
     };
     format!("begin;\n{first}set local search_path = {schema}, pg_temp;\n{rest}commit;\n")
-}
-
-/// What a role needs that has a store and may not make tables.
-fn rights(schema: &str) -> Vec<String> {
-    vec![
-        format!("grant usage on schema {schema} to ROLE;"),
-        format!("grant select, insert, update, delete on all tables in schema {schema} to ROLE;"),
-        format!("grant usage, select, update on all sequences in schema {schema} to ROLE;"),
-    ]
 }

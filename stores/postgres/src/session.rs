@@ -140,6 +140,24 @@ impl Session {
         Ok(())
     }
 
+    /// Asks several queries of one state of the database, at once and without waiting between them.
+    pub(crate) async fn query_one_state(&self, all: &[(&str, &[Param<'_>])]) -> Result<Vec<Vec<Row>>, Error> {
+        self.prepare(all.iter().map(|(sql, _)| *sql)).await?;
+        let run = |sql: &'static str| -> Pending<'_, Result<Vec<Row>, Error>> {
+            Box::pin(async move { self.run(sql).await.map(|()| Vec::new()) })
+        };
+        let mut sent = vec![run("begin isolation level repeatable read read only")];
+        for &(sql, values) in all {
+            sent.push(Box::pin(async move { self.query(sql, values).await }));
+        }
+        sent.push(run("commit"));
+        let answers: Result<Vec<Vec<Row>>, Error> = all_in_order(sent).await.into_iter().collect();
+        let mut answers = answers?;
+        answers.pop();
+        answers.remove(0);
+        Ok(answers)
+    }
+
     /// Asks several queries at once.
     pub(crate) async fn query_all(&self, all: &[(&str, &[Param<'_>])]) -> Result<Vec<Vec<Row>>, Error> {
         self.prepare(all.iter().map(|(sql, _)| *sql)).await?;

@@ -1,6 +1,6 @@
 //! What all handles of a store share.
 
-use crate::fault::{Failure, said};
+use crate::fault::Failure;
 use crate::left::{self, Counts};
 use crate::link::Link;
 use crate::owner::{Fate, Seat};
@@ -64,8 +64,8 @@ impl Shared {
         loop {
             self.admit(patient)?;
             match self.read_once(work) {
-                Err(Failure::Database(error)) if crate::fault::is_away(&error) => {
-                    let why = said(&error);
+                Err(failure) if failure.is_away() => {
+                    let why = failure.said();
                     self.link.went(&why);
                     if !patient {
                         return Err(StoreError::Unavailable(why));

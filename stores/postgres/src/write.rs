@@ -70,9 +70,9 @@ enum NoSession {
 
 impl From<Failure> for NoSession {
     fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Database(error) if crate::fault::is_away(&error) => Self::Away(said(&error)),
-            other => Self::Broken(other.into_store_error()),
+        match failure.is_away() {
+            true => Self::Away(failure.said()),
+            false => Self::Broken(failure.into_store_error()),
         }
     }
 }

@@ -55,13 +55,54 @@ pub(crate) fn data(folder: &Path) -> PathBuf {
 /// Fills the folder of a new copy.
 pub(crate) fn make(program: &Path, folder: &Path) -> Result<(), String> {
     let template = template(program)?;
-    let runner = Runner::found()?;
-    if let Some(runner) = runner {
-        // The socket is made in it.
-        std::os::unix::fs::chown(folder, Some(runner.user), Some(runner.group))
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
+    // The socket is made in it.
+    give_away(folder)?;
     run(Command::new("cp").arg("-a").arg(&template).arg(data(folder)))
+}
+
+/// Whom a standby follows, and under which name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Primary<'a> {
+    pub(crate) port: u16,
+    pub(crate) name: &'a str,
+}
+
+/// Fills the folder of a standby: what its primary has now.
+pub(crate) fn make_standby(program: &Path, folder: &Path, primary: Primary<'_>) -> Result<(), String> {
+    give_away(folder)?;
+    let at = format!(
+        "host=127.0.0.1 port={} user={USER} application_name={}",
+        primary.port, primary.name
+    );
+    let mut copy = Command::new(program.with_file_name("pg_basebackup"));
+    copy.args([
+        "--no-sync",
+        "--checkpoint=fast",
+        "--wal-method=stream",
+        "--write-recovery-conf",
+    ]);
+    copy.arg("--dbname").arg(at).arg("--pgdata").arg(data(folder));
+    run_as_its_user(&mut copy)?;
+    run(copy.current_dir(folder))
+}
+
+/// Makes a standby a primary.
+pub(crate) fn promote(program: &Path, folder: &Path) -> Result<(), String> {
+    let mut promote = Command::new(program.with_file_name("pg_ctl"));
+    promote
+        .args(["promote", "--wait", "--silent", "--pgdata"])
+        .arg(data(folder));
+    run_as_its_user(&mut promote)?;
+    run(promote.current_dir(folder))
+}
+
+/// Gives a folder to whoever runs PostgreSQL.
+fn give_away(folder: &Path) -> Result<(), String> {
+    let Some(runner) = Runner::found()? else {
+        return Ok(());
+    };
+    std::os::unix::fs::chown(folder, Some(runner.user), Some(runner.group))
+        .map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 /// The folder that is copied. Several processes may make it at once: the first that has finished names it.
@@ -78,10 +119,7 @@ fn template(program: &Path) -> Result<PathBuf, String> {
     let number = MAKING.fetch_add(1, Ordering::Relaxed);
     let own = std::env::temp_dir().join(format!("{name}-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&own).map_err(|error| format!("{}: {error}", own.display()))?;
-    if let Some(runner) = Runner::found()? {
-        std::os::unix::fs::chown(&own, Some(runner.user), Some(runner.group))
-            .map_err(|error| format!("{}: {error}", own.display()))?;
-    }
+    give_away(&own)?;
     let made = own.join("data");
     let mut initdb = Command::new(program.with_file_name("initdb"));
     initdb.args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);

@@ -9,13 +9,16 @@ mod answering;
 mod asking;
 mod database;
 mod guarded;
+mod pooler;
 mod ready;
 mod resident;
 
 pub use answering::{Answering, Heard, Said};
 pub use asking::{Answer, ask};
+pub use pooler::Pooler;
 pub use resident::resident;
 
+use database::Primary;
 use guarded::Guarded;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -116,15 +119,40 @@ impl Service {
                 kind.variable()
             );
         };
-        Self::of(kind, Path::new(&program), further, environment).unwrap_or_else(|problem| panic!("{problem}"))
+        Self::of(kind, Path::new(&program), further, environment, None).unwrap_or_else(|problem| panic!("{problem}"))
+    }
+
+    /// A standby of this PostgreSQL, which follows it under this name. Dropping it ends it.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not come up.
+    pub fn standby(&self, name: &str, further: &[&str]) -> Result<Self, String> {
+        let from = Primary { port: self.port, name };
+        Self::of(self.kind, &self.program, further, &[], Some(from))
+    }
+
+    /// Makes this standby a primary, and waits until it is one.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not become one.
+    pub fn promote(&self) -> Result<(), String> {
+        database::promote(&self.program, &self.folder)
     }
 
     /// A copy of a service with this program. An error says why it does not come up.
     pub fn of_program(kind: Kind, program: &Path, further: &[&str]) -> Result<Self, String> {
-        Self::of(kind, program, further, &[])
+        Self::of(kind, program, further, &[], None)
     }
 
-    fn of(kind: Kind, program: &Path, further: &[&str], environment: &[(&str, &str)]) -> Result<Self, String> {
+    fn of(
+        kind: Kind,
+        program: &Path,
+        further: &[&str],
+        environment: &[(&str, &str)],
+        primary: Option<Primary<'_>>,
+    ) -> Result<Self, String> {
         const TRIES: u32 = 5;
         let mut problem = String::new();
         // Somebody else may take the port between our asking for it and the program's listening.
@@ -141,8 +169,10 @@ impl Service {
                 folder: new_folder()?,
                 running: None,
             };
-            if kind == Kind::Postgres {
-                database::make(program, &service.folder)?;
+            match primary {
+                Some(primary) => database::make_standby(program, &service.folder, primary)?,
+                None if kind == Kind::Postgres => database::make(program, &service.folder)?,
+                None => {}
             }
             match service.run() {
                 Ok(()) => return Ok(service),

@@ -11,7 +11,7 @@ const USAGE: &str = "\
 usage: campaign attack --program FILE [--only NAME] [--slice] [--jobs N] | --list
        campaign crashes [--full]
        campaign kills --program FILE [--redis FILE] [--count N] [--seed S] [--example NAME]
-       campaign cluster --program FILE --postgres FILE [--seconds N] [--seed S]
+       campaign cluster --program FILE --postgres FILE [--faketime FILE] [--seconds N] [--seed S]
        campaign simulate [--seeds N] [--seed S]
        campaign planted
        campaign failing [--full]
@@ -123,6 +123,7 @@ fn run_cluster(options: &Options) -> Result<Findings, String> {
     let settings = cluster::Options {
         program: file("program")?,
         postgres: file("postgres")?,
+        faketime: options.get("faketime").map(PathBuf::from),
         seconds: number(options, "seconds", 480)?,
         seed: number(options, "seed", 1)?,
     };

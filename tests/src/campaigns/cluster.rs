@@ -3,6 +3,7 @@
 
 mod checker;
 mod clients;
+mod faults;
 mod nodes;
 mod proxy;
 
@@ -11,6 +12,7 @@ use super::{Chance, Findings};
 use crate::client;
 use checker::{Final, check};
 use clients::{Book, FLOWS, definition};
+use faults::{Fault, Faults};
 use nodes::{LEASE, NAMES, Node, Place};
 use proxy::Way;
 use starbridge_flow::value::{Object, Value};
@@ -25,6 +27,8 @@ pub struct Options {
     pub program: PathBuf,
     /// The program `postgres`.
     pub postgres: PathBuf,
+    /// The library that shows another time to a program: without it all nodes have the same time.
+    pub faketime: Option<PathBuf>,
     /// For how long something fails each second.
     pub seconds: u64,
     /// The seed of the random numbers.
@@ -38,52 +42,24 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    KillOwner,
-    KillNode,
-    Terminate,
-    StandStill,
-    Cut,
-    Silent,
-    Reset,
-    Backend,
-    Database,
-    Drain,
-}
-
-const FAULTS: [(Fault, &str); 10] = [
-    (Fault::KillOwner, "owners killed (SIGKILL)"),
-    (Fault::KillNode, "nodes killed (SIGKILL)"),
-    (Fault::Terminate, "nodes told to stop (SIGTERM)"),
-    (
-        Fault::StandStill,
-        "owners that stood still for longer than the lease and came back",
-    ),
-    (Fault::Cut, "ways from the owner to the database cut"),
-    (Fault::Silent, "ways from the owner to the database that fell silent"),
-    (Fault::Reset, "all connections to the database reset at once"),
-    (
-        Fault::Backend,
-        "processes of connections in the database killed (SIGKILL)",
-    ),
-    (Fault::Database, "databases killed (SIGKILL)"),
-    (Fault::Drain, "nodes drained"),
-];
-
 struct Campaign {
     place: Place,
     nodes: Vec<Node>,
     findings: Findings,
-    slowest: Duration,
+    /// How long it took at most until all nodes were ready again, and after what.
+    slowest: (Duration, &'static str),
 }
 
 /// Runs a campaign. An error says why it could not be carried through.
 pub async fn run(options: &Options) -> Result<Findings, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (listener, witness) = clients::listen().await?;
-    let place = Place::new(&options.program, &options.postgres, folder.path())?;
+    let place = Place::new(
+        &options.program,
+        &options.postgres,
+        options.faketime.as_deref(),
+        folder.path(),
+    )?;
     let mut nodes = Vec::new();
     for name in NAMES {
         nodes.push(place.node(name, witness).await?);
@@ -94,10 +70,10 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
         place,
         nodes,
         findings: Findings::default(),
-        slowest: Duration::ZERO,
+        slowest: (Duration::ZERO, ""),
     };
-    campaign.wait_until_all_are_ready().await?;
-    campaign.slowest = Duration::ZERO;
+    campaign.wait_until_all_are_ready("their start").await?;
+    campaign.slowest.0 = Duration::ZERO;
     put_flows(&campaign.nodes[0].url()).await?;
     let [starters, workers] = clients::begin(&book, options.seed);
     campaign.fail(options).await?;
@@ -111,11 +87,16 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
         worker.await.map_err(|error| error.to_string())?;
     }
     campaign.audit(&book).await?;
+    campaign.audit_times()?;
     let findings = &mut campaign.findings;
     findings.count("requests refused with 5xx", book.refused.load(Ordering::Relaxed));
     findings.count("requests without an answer", book.unanswered.load(Ordering::Relaxed));
-    let slowest = u64::try_from(campaign.slowest.as_millis()).unwrap_or(u64::MAX);
-    findings.count("milliseconds until all nodes were ready again, at most", slowest);
+    let (slowest, after) = campaign.slowest;
+    let slowest = u64::try_from(slowest.as_millis()).unwrap_or(u64::MAX);
+    findings.count(
+        &format!("milliseconds until all nodes were ready again, at most, after: {after}"),
+        slowest,
+    );
     if !findings.problems.is_empty() {
         let kept = folder.keep();
         findings.problem(format!("the logs are kept in {}", kept.display()));
@@ -140,7 +121,7 @@ async fn put_flows(server: &str) -> Result<(), String> {
 
 impl Campaign {
     /// Starts what has ended, and waits until each node answers for the store.
-    async fn wait_until_all_are_ready(&mut self) -> Result<(), String> {
+    async fn wait_until_all_are_ready(&mut self, after: &'static str) -> Result<(), String> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
             let mut ready = 0;
@@ -149,7 +130,10 @@ impl Campaign {
                 ready += usize::from(node.get("/v1/flows").await.is_some());
             }
             if ready == self.nodes.len() {
-                self.slowest = self.slowest.max(begun.elapsed());
+                let took = begun.elapsed();
+                if took > self.slowest.0 {
+                    self.slowest = (took, after);
+                }
                 return Ok(());
             }
             tokio::time::sleep(LOOK).await;
@@ -161,16 +145,13 @@ impl Campaign {
     async fn fail(&mut self, options: &Options) -> Result<(), String> {
         let begun = Instant::now();
         let mut chance = Chance::new(options.seed);
-        // Each comes once in ten, in an order that the seed chooses.
-        let mut next = chance.below(10) as usize;
-        let step = [1, 3, 7, 9][chance.below(4) as usize];
+        let mut faults = Faults::new(&mut chance);
         while begun.elapsed() < Duration::from_secs(options.seconds) {
             tokio::time::sleep(PAUSE).await;
-            let (fault, what) = FAULTS[next % FAULTS.len()];
-            next += step;
+            let (fault, what) = faults.draw();
             self.cause(fault, &mut chance).await?;
             self.findings.count(what, 1);
-            self.wait_until_all_are_ready().await?;
+            self.wait_until_all_are_ready(what).await?;
         }
         self.harvest(0..self.nodes.len()).await;
         Ok(())
@@ -194,6 +175,26 @@ impl Campaign {
         }
     }
 
+    /// Lets nothing through, or not all, for as long as it takes to be noticed.
+    async fn fail_on_the_way(&self, fault: Fault, owner: usize) {
+        let owner = &self.nodes[owner];
+        let (way, long) = match fault {
+            Fault::Silent => (Way::Silent, LEASE * 2),
+            Fault::Deaf => (Way::Deaf, LEASE * 2),
+            Fault::LinkDeaf => (Way::Deaf, LEASE),
+            Fault::Slow => (Way::Slow, LEASE),
+            Fault::Link => (Way::Cut, LEASE),
+            Fault::Reset => (Way::Cut, Duration::ZERO),
+            _ => (Way::Cut, PAUSE),
+        };
+        match fault {
+            Fault::Link | Fault::LinkDeaf => owner.link.is_now(way),
+            Fault::Slow | Fault::Reset => self.nodes.iter().for_each(|node| node.database(way)),
+            _ => owner.database(way),
+        }
+        tokio::time::sleep(long).await;
+    }
+
     async fn cause(&mut self, fault: Fault, chance: &mut Chance) -> Result<(), String> {
         let any = chance.below(3) as usize;
         let owner = self.owner().await;
@@ -212,15 +213,9 @@ impl Campaign {
                 tokio::time::sleep(LEASE * 2).await;
                 self.nodes[owner].signal("-CONT")?;
             }
-            Fault::Cut => {
-                self.nodes[owner].proxy.is_now(Way::Cut);
-                tokio::time::sleep(PAUSE).await;
+            Fault::Cut | Fault::Silent | Fault::Deaf | Fault::Slow | Fault::Reset | Fault::Link | Fault::LinkDeaf => {
+                self.fail_on_the_way(fault, owner).await
             }
-            Fault::Silent => {
-                self.nodes[owner].proxy.is_now(Way::Silent);
-                tokio::time::sleep(LEASE * 2).await;
-            }
-            Fault::Reset => self.nodes.iter().for_each(|node| node.proxy.is_now(Way::Cut)),
             Fault::Backend => {
                 let asked = "select pid from pg_stat_activity where application_name like 'starbridge %' order by random() limit 1";
                 let process = self.place.sql(asked)?;
@@ -234,6 +229,16 @@ impl Campaign {
                     database.start_again();
                 });
             }
+            Fault::Promote => tokio::task::block_in_place(|| self.place.promote())?,
+            Fault::Several => {
+                self.harvest([owner]).await;
+                for node in &self.nodes {
+                    node.database(Way::Cut);
+                    node.link.is_now(Way::Cut);
+                }
+                self.nodes[owner].kill()?;
+                tokio::time::sleep(PAUSE).await;
+            }
             Fault::Drain => {
                 let url = format!("{}/v1/cluster/nodes/{}/drain", self.nodes[owner].url(), NAMES[any]);
                 // One that can't be drained just now is left alone.
@@ -241,13 +246,16 @@ impl Campaign {
                 tokio::time::sleep(PAUSE).await;
             }
         }
-        self.nodes.iter().for_each(|node| node.proxy.is_now(Way::Open));
+        for node in &self.nodes {
+            node.database(Way::Open);
+            node.link.is_now(Way::Open);
+        }
         Ok(())
     }
 
     /// Waits until nothing is left to do.
     async fn wait_for_ends(&mut self) -> Result<(), String> {
-        self.wait_until_all_are_ready().await?;
+        self.wait_until_all_are_ready("the last one").await?;
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
             let mut ended = true;
@@ -265,6 +273,19 @@ impl Campaign {
             tokio::time::sleep(LOOK).await;
         }
         self.findings.problem("lost: some executions have not ended");
+        Ok(())
+    }
+
+    /// Two of the nodes are an hour off, and nothing else is.
+    fn audit_times(&mut self) -> Result<(), String> {
+        let off = "select count(*) from starbridge.executions, (select extract(epoch from now()) * 1000 as now) as n
+            where abs(started - n.now) > 3000000 or abs(coalesce(ended, started) - n.now) > 3000000";
+        match self.place.sql(off)?.as_str() {
+            "0" => {}
+            count => self.findings.problem(format!(
+                "{count} executions began or ended at a time that is not the database's"
+            )),
+        }
         Ok(())
     }
 

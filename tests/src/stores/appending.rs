@@ -2,16 +2,17 @@
 
 use super::{Case, Tried, message, more, record, start, start_as, turn};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Object;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
-    Append, Broken, CULPRIT, ExecutionRecord, FailedUndo, Mark, Message, MessageBody, Query, RecordedFailure,
-    RecordedPause, Refusal, SUSPECT,
+    Append, Broken, CULPRIT, ExecutionRecord, FailedUndo, Loading, Mark, Message, MessageBody, Query, RecordedFailure,
+    RecordedPause, Refusal, RequestChange, SUSPECT,
 };
 
 pub(super) const CASES: &[Case] = &[
     ("what is appended is loaded", what_is_appended_is_loaded),
     ("a record keeps its beginning", a_record_keeps_its_beginning),
+    ("several are loaded together", several_are_loaded_together),
     ("a checkpoint shortens loading", a_checkpoint_shortens_loading),
     ("ids are unique", ids_are_unique),
     ("names are unique in their flow", names_are_unique_in_their_flow),
@@ -176,6 +177,27 @@ fn a_record_keeps_its_beginning(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().record("a").unwrap(), Some(expected));
     assert_eq!(tried.store().named("order", "nightly 'run'").unwrap(), Some("a".into()));
     assert_eq!(tried.store().named("other", "other").unwrap(), None);
+}
+
+fn several_are_loaded_together(tried: &mut Tried<'_>) {
+    tried.append(&[start("a"), start("b"), start("c"), more("c", 2, 3)]);
+    let mut checkpoint = more("b", 2, 1);
+    checkpoint.checkpoint = Some(vec![1, 2]);
+    tried.append(&[checkpoint, more("b", 3, 2)]);
+    let mut kept = start("d");
+    (kept.turn, kept.request) = (None, RequestChange::Keep("how".to_owned()));
+    if let Some(record) = &mut kept.record {
+        record.status = Status::Queued;
+    }
+    tried.append(&[kept]);
+    let ids = ["c", "nobody", "a", "d", "b"].map(Text::from);
+    let many = tried.store().load_many(&ids).unwrap();
+    assert_eq!(many.len(), ids.len());
+    let parts = |loaded: Loading| loaded.map(|found| found.map(|it| (it.record, it.checkpoint, it.turns, it.request)));
+    let alone = ids.iter().map(|id| parts(tried.store().load(id)));
+    let together: Vec<_> = many.into_iter().map(parts).collect();
+    assert_eq!(together, alone.collect::<Vec<_>>());
+    assert!(tried.store().load_many(&[]).unwrap().is_empty());
 }
 
 fn a_checkpoint_shortens_loading(tried: &mut Tried<'_>) {

@@ -10,3 +10,4 @@ mod served;
 mod stand;
 mod suite;
 mod texts;
+mod unfit;

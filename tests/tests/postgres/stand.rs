@@ -50,13 +50,18 @@ impl Stand {
 
     /// The program `psql`, which runs SQL as a role.
     pub fn psql(&self, role: &str, database: &str, sql: &str) -> Command {
-        let program = std::env::var_os(Kind::Postgres.variable()).map(PathBuf::from).unwrap();
-        let mut psql = Command::new(program.with_file_name("psql"));
-        psql.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1"])
-            .args(["-p", &self.service.port().to_string(), "-U", role, "-d", database])
-            .args(["-c", sql]);
-        psql
+        psql_at(self.service.port(), role, database, sql)
     }
+}
+
+/// The same at a port of the loopback.
+pub fn psql_at(port: u16, role: &str, database: &str, sql: &str) -> Command {
+    let program = std::env::var_os(Kind::Postgres.variable()).map(PathBuf::from).unwrap();
+    let mut psql = Command::new(program.with_file_name("psql"));
+    psql.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1"])
+        .args(["-p", &port.to_string(), "-U", role, "-d", database])
+        .args(["-c", sql]);
+    psql
 }
 
 pub fn open(settings: &PostgresSettings) -> Box<dyn Store> {

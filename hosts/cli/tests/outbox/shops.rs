@@ -1,6 +1,5 @@
 //! The shop of `examples/outbox` in each language, straight and through a pooler.
 
-use crate::pooler::Pooler;
 use crate::stand::{Stand, command, said};
 use std::path::PathBuf;
 use std::process::Command;
@@ -67,11 +66,11 @@ fn all_ways(stand: &Stand, language: &str, port: u16, first: u32) -> Vec<String>
 #[test]
 fn each_language_starts_what_it_commits_straight_and_through_a_pooler() {
     let stand = stand();
-    let pooler = Pooler::before(stand.service.port());
+    let pooler = Pooler::before(stand.service.port(), "transaction", 2);
     let mut expected = Vec::new();
     for (at, language) in (1..).zip(LANGUAGES) {
         expected.extend(all_ways(&stand, language, stand.service.port(), at * 100));
-        expected.extend(all_ways(&stand, language, pooler.port, at * 100 + 50));
+        expected.extend(all_ways(&stand, language, pooler.port(), at * 100 + 50));
     }
     expected.sort();
     assert_eq!(stand.names("shop"), expected);
@@ -102,9 +101,9 @@ fn no_store_is_kept_behind_a_pooler_in_transaction_mode() {
     let straight = stand.session("starbridge");
     let grant = "grant create on database postgres to shop; grant usage, create on schema starbridge to shop";
     straight.run(grant).unwrap();
-    let pooler = Pooler::before(stand.service.port());
+    let pooler = Pooler::before(stand.service.port(), "transaction", 2);
     let url = |port: u16| format!("postgres://shop@127.0.0.1:{port}/postgres");
-    let refused = command(stand.path(), &["store", "init", &url(pooler.port)]);
+    let refused = command(stand.path(), &["store", "init", &url(pooler.port())]);
     assert!(!refused.status.success(), "{refused:?}");
     assert!(said(&refused).contains("`pool_mode = session`"), "{}", said(&refused));
     let made = command(stand.path(), &["store", "init", &url(stand.service.port())]);

@@ -5,11 +5,11 @@ use crate::shard::{ForkRequest, LARGE_BYTES, fold_up, kept_fork};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind};
-use starbridge_ports::{CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
+use starbridge_ports::{CULPRIT, Loading, SUSPECT, StoreError, StoredHistory, shard_of};
 use std::collections::BTreeSet;
 
-/// How many executions are loaded before requests are looked at again.
-const LOADED_AT_ONCE: usize = 8;
+/// How many executions are loaded together, and before requests are looked at again.
+pub(super) const LOADED_AT_ONCE: usize = 16;
 
 impl Engine {
     /// Whether an execution belongs to this engine.
@@ -24,8 +24,48 @@ impl Engine {
         if self.shard.is_held_off(execution) {
             return Ok(());
         }
+        let loading = self.deps.history.load(execution);
+        self.fetched(execution, loading)
+    }
+
+    /// Loads several executions, in their order. One that is loaded by then is left alone.
+    pub(super) fn fetch_many(&mut self, executions: &[Text]) -> Result<(), StoreError> {
+        let mut rest = executions;
+        while !rest.is_empty() {
+            let answers = self.deps.history.load_many(rest)?;
+            let (answered, others) = rest.split_at(answers.len().clamp(1, rest.len()));
+            for (execution, loading) in answered.iter().zip(answers) {
+                if !self.is_known(execution) {
+                    self.fetched(execution, loading)?;
+                }
+            }
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Loads an execution as [`Engine::fetch`] does, and others together with it that will be wanted next.
+    pub(super) fn fetch_wanted(&mut self, execution: &Text) -> Result<(), StoreError> {
+        let mut wanted = self.shard.wanted(LOADED_AT_ONCE);
+        wanted.retain(|other| other != execution);
+        if wanted.is_empty() {
+            return self.fetch(execution);
+        }
+        wanted.insert(0, execution.clone());
+        let mut answers = self.deps.history.load_many(&wanted)?.into_iter();
+        let next = answers.next();
+        for (other, loading) in wanted[1..].iter().zip(answers) {
+            // Whether one does not exist is found out again when its turn comes: the shard knows that of one at a time.
+            if !self.is_known(other) && matches!(loading, Ok(Some(_))) {
+                self.fetched(other, loading)?;
+            }
+        }
+        next.map_or(Ok(()), |loading| self.fetched(execution, loading))
+    }
+
+    fn fetched(&mut self, execution: &str, loading: Loading) -> Result<(), StoreError> {
         let limit = if self.has_room() { None } else { Some(LARGE_BYTES) };
-        match self.load(execution, limit) {
+        match loading.and_then(|stored| self.take_up_found(execution, stored, limit)) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(StoreError::Held(_)) => {
@@ -39,10 +79,29 @@ impl Engine {
         Ok(())
     }
 
-    /// Loads an execution. Returns whether it exists. One that is set aside is not run. One that holds as many bytes as `limit` is
-    /// held off instead.
-    fn load(&mut self, execution: &str, limit: Option<usize>) -> Result<bool, StoreError> {
-        let Some(stored) = self.deps.history.load(execution)? else {
+    /// Whether nothing is to be loaded of an execution, because it is here or held off.
+    fn is_known(&self, execution: &str) -> bool {
+        self.shard.state(execution).is_some()
+            || self.shard.is_aside(execution)
+            || self.shard.waits_to_begin(execution)
+            || self.shard.is_held_off(execution)
+    }
+
+    /// Loads an execution, however large it is. Returns whether it exists.
+    fn load(&mut self, execution: &str) -> Result<bool, StoreError> {
+        let stored = self.deps.history.load(execution)?;
+        self.take_up_found(execution, stored, None)
+    }
+
+    /// Loads an execution from what was found. Returns whether it exists. One that is set aside is not run. One that holds as many
+    /// bytes as `limit` is held off instead.
+    fn take_up_found(
+        &mut self,
+        execution: &str,
+        stored: Option<StoredHistory>,
+        limit: Option<usize>,
+    ) -> Result<bool, StoreError> {
+        let Some(stored) = stored else {
             return Ok(false);
         };
         let record = &stored.record;
@@ -180,7 +239,7 @@ impl Engine {
     /// to be tried again, the error is [`StoreError::Held`].
     pub(super) fn bring(&mut self, execution: &str) -> Result<bool, StoreError> {
         if self.shard.state(execution).is_none() && !self.shard.is_aside(execution) && self.is_mine(execution) {
-            match self.load(execution, None) {
+            match self.load(execution) {
                 Err(StoreError::Corrupt(why)) => tracing::error!(execution, why, "an execution can't be taken up"),
                 Ok(false) => return Ok(false),
                 Err(error) => return Err(error),
@@ -255,18 +314,15 @@ impl Engine {
     /// Loads some of the executions that are awake. Requests are taken in between, because each load may take a millisecond,
     /// and there may be thousands.
     pub(super) fn take_up_some(&mut self) -> Result<(), StoreError> {
-        for _ in 0..LOADED_AT_ONCE {
-            let Some(execution) = self.to_take_up.pop_front() else {
-                break;
-            };
+        let mut wanted = Vec::with_capacity(LOADED_AT_ONCE);
+        while wanted.len() < LOADED_AT_ONCE
+            && let Some(execution) = self.to_take_up.pop_front()
+        {
             // Somebody may have asked for it already.
-            let is_known = self.shard.state(&execution).is_some()
-                || self.shard.is_aside(&execution)
-                || self.shard.waits_to_begin(&execution);
-            if !is_known {
-                self.fetch(&execution)?;
+            if !self.is_known(&execution) {
+                wanted.push(execution);
             }
         }
-        Ok(())
+        self.fetch_many(&wanted)
     }
 }

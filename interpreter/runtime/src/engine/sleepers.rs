@@ -1,5 +1,6 @@
 //! Executions asleep in the store that are to be woken soon. Only the store knows those that sleep longer.
 
+use super::loading::LOADED_AT_ONCE;
 use super::{Engine, EngineSettings};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
@@ -66,6 +67,7 @@ impl Engine {
         if self.sleepers.look_again.is_some_and(|again| again <= now) {
             self.look_for_sleepers(now)?;
         }
+        let mut wanted = Vec::with_capacity(LOADED_AT_ONCE);
         for _ in 0..BATCH {
             if self.sleepers.soon.first().is_none_or(|(due, _)| *due > now) {
                 break;
@@ -74,10 +76,14 @@ impl Engine {
                 break;
             };
             if self.shard.state(&execution).is_none() {
-                self.fetch(&execution)?;
+                wanted.push(execution);
+            }
+            if wanted.len() == LOADED_AT_ONCE {
+                self.fetch_many(&wanted)?;
+                wanted.clear();
             }
         }
-        Ok(())
+        self.fetch_many(&wanted)
     }
 
     /// Leaves executions that only wait to the store. With leases, [`Command::Quiesce`](super::Command::Quiesce) does that

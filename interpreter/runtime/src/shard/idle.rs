@@ -19,6 +19,21 @@ pub(super) struct IdleLists {
 }
 
 impl Shard {
+    /// Executions that are not loaded and something is for, in the order in which they are wanted: some of the next ones.
+    pub fn wanted(&self, most: usize) -> Vec<Text> {
+        let mut wanted: Vec<Text> = Vec::new();
+        for (to, _) in self.inbox.iter().take(most) {
+            let here = self.executions.contains_key(to)
+                || self.waits_to_begin(to)
+                || self.is_aside(to)
+                || self.is_held_off(to);
+            if !here && !wanted.contains(to) {
+                wanted.push(to.clone());
+            }
+        }
+        wanted
+    }
+
     /// The bytes of data that the large ones among the loaded executions hold, as compact JSON.
     pub fn loaded_bytes(&self) -> usize {
         self.loaded_bytes

@@ -1,8 +1,9 @@
 //! A server under load, with the flush on: flows of ten `pass` steps, flows of ten HTTP tasks, a foreach, sleepers, timers,
 //! recovery, long histories, admission and operating, pages of the console, and beside them the disk's own flush.
 //!
-//! `cargo build --release && cargo run --release -p starbridge-tests --bin bench-serve [-- [--full] NAME…]`. With `--full`
-//! admission and operating are as large as their goals are written.
+//! `cargo build --release && cargo run --release -p starbridge-tests --bin bench-serve [-- [--full] [--postgres] NAME…]`. With `--full`
+//! admission and operating are as large as their goals are written; with `--postgres` the store is in a private PostgreSQL, and
+//! the command has to be built with `--features postgres`.
 
 mod admission;
 mod before;
@@ -10,6 +11,7 @@ mod browser;
 mod clearing;
 mod console;
 mod crowd;
+mod database;
 mod disk;
 mod growth;
 mod load;
@@ -20,9 +22,12 @@ mod queues;
 mod scenes;
 mod server;
 mod sizes;
+mod snapshot;
 
 use sizes::Sizes;
 use std::process::ExitCode;
+
+const FLAGS: [&str; 2] = ["--full", "--postgres"];
 
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -44,8 +49,14 @@ fn main() -> ExitCode {
     }
     let (flags, wanted): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
     let full = flags.iter().any(|flag| flag == "--full");
-    if let Some(unknown) = flags.iter().find(|flag| *flag != "--full") {
-        eprintln!("`{unknown}` is not known: `--full` is the only flag");
+    if let Some(unknown) = flags.iter().find(|flag| !FLAGS.contains(&flag.as_str())) {
+        eprintln!("`{unknown}` is not known: there are {}", FLAGS.join(", "));
+        return ExitCode::FAILURE;
+    }
+    if flags.iter().any(|flag| flag == FLAGS[1])
+        && let Err(problem) = database::begin()
+    {
+        eprintln!("{problem}");
         return ExitCode::FAILURE;
     }
     let done = match runtime {

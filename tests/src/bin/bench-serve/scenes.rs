@@ -4,6 +4,7 @@ use crate::admission;
 use crate::before;
 use crate::clearing;
 use crate::console;
+use crate::database;
 use crate::disk;
 use crate::growth;
 use crate::load::{self, Load};
@@ -12,6 +13,7 @@ use crate::operating;
 use crate::queues;
 use crate::server::Server;
 use crate::sizes::Sizes;
+use crate::snapshot;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -77,6 +79,9 @@ pub async fn run(wanted: &[String], sizes: Sizes) -> Result<(), String> {
     if is_wanted("bulk") {
         operating::bulk(sizes).await?;
     }
+    if is_wanted("snapshot") {
+        snapshot::held(sizes).await?;
+    }
     let parts = console::PARTS.into_iter();
     let parts: Vec<&str> = parts
         .filter(|part| is_wanted("console") || is_wanted(&format!("console-{part}")))
@@ -137,6 +142,17 @@ fn shown(what: &str, load: &Load, server: &Server, processor: f64, steps: f64) {
         server.memory(),
         server.written() / 1024.0 / (load.answers.max(1) as f64 * steps),
     );
+    // Over a database it is that which writes.
+    if let (Some(before), Some(after)) = (server.before, database::done()) {
+        let each = load.answers.max(1) as f64;
+        println!(
+            "  the database: {:.3} ms of processor each, {:.2} KB of log a step, {:.2} commits each, {:.1} in one commit",
+            (after.processor - before.processor) * 1000.0 / each,
+            (after.log - before.log) / 1024.0 / (each * steps),
+            (after.commits - before.commits) / each,
+            each / (after.commits - before.commits).max(1.0),
+        );
+    }
 }
 
 async fn pass() -> Result<(), String> {
@@ -153,6 +169,11 @@ async fn pass() -> Result<(), String> {
             processor,
             10.0,
         );
+        let together = server.before.zip(database::done());
+        let together = together.map_or(1.0, |(before, after)| {
+            load.answers as f64 / (after.commits - before.commits)
+        });
+        database::bare(folder.path(), together.round().max(1.0) as usize)?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! A separate server, in its own folder.
 
+use crate::database::{self, Done};
 use crate::load;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -16,6 +17,8 @@ pub struct Server {
     pub folder: PathBuf,
     /// From the start of the process until it listened.
     pub ready: Duration,
+    /// What the database had done by then, if the store is in one.
+    pub before: Option<Done>,
 }
 
 impl Server {
@@ -32,12 +35,20 @@ impl Server {
             return Err(format!("`{}` is not there: build it first", program.display()));
         }
         let mut arguments: Vec<OsString> = ["serve", "--listen", "127.0.0.1:0", "--db"].map(OsString::from).into();
-        arguments.push(folder.join("bench.db").into_os_string());
+        let mut settings = settings.to_vec();
+        let place = database::place(folder);
+        match &place {
+            Some((url, schema)) => {
+                arguments.push(url.into());
+                settings.push(("STARBRIDGE_STORE_SCHEMA", schema.as_str()));
+            }
+            None => arguments.push(folder.join("bench.db").into_os_string()),
+        }
         let config = folder.join("serve.toml");
         if config.is_file() {
             arguments.extend(["--config".into(), config.into_os_string()]);
         }
-        Self::start_program(&program, &arguments, folder, settings)
+        Self::start_program(&program, &arguments, folder, &settings)
     }
 
     /// Starts a program that says on stderr where it listens.
@@ -76,6 +87,7 @@ impl Server {
             address,
             folder: folder.to_owned(),
             ready,
+            before: database::done(),
         })
     }
 

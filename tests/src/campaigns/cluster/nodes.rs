@@ -1,6 +1,6 @@
-//! Three nodes over one database, each a process with a way of its own to it.
+//! Three nodes over one database and its synchronous standby, each a process with ways of its own to both, and one to itself.
 
-use super::proxy::Proxy;
+use super::proxy::{Goal, Proxy, Way};
 use crate::client;
 use serde_json::Value;
 use starbridge_services::{Kind, Service};
@@ -8,6 +8,7 @@ use std::fs::OpenOptions;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(super) const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -16,11 +17,26 @@ pub(super) const LEASE: Duration = Duration::from_secs(2);
 /// How long an answer may take: a request waits for an owner for five seconds.
 pub(super) const ANSWER: Duration = Duration::from_secs(15);
 
-/// The database, and where all is kept.
+/// What both databases are told. A standby that was cut off comes back at once.
+const DATABASE: [&str; 4] = [
+    "-c",
+    "synchronous_standby_names=*",
+    "-c",
+    "wal_retrieve_retry_interval=100ms",
+];
+/// The clock of each node, by its name.
+const CLOCKS: [(&str, &str); 2] = [("b", "+3600s"), ("c", "-3600s")];
+
+/// The databases, and where all is kept.
 pub(super) struct Place {
     program: PathBuf,
     folder: PathBuf,
+    faketime: Option<PathBuf>,
     pub(super) database: Service,
+    standby: Service,
+    /// Where both are: nodes know two addresses, and the first database is at the one of this index.
+    goals: [Goal; 2],
+    first: usize,
     psql: PathBuf,
 }
 
@@ -28,7 +44,8 @@ pub(super) struct Place {
 pub(super) struct Node {
     pub(super) name: &'static str,
     pub(super) port: u16,
-    pub(super) proxy: Proxy,
+    databases: [Proxy; 2],
+    pub(super) link: Proxy,
     child: Option<Child>,
 }
 
@@ -38,13 +55,30 @@ fn free_port() -> Result<u16, String> {
 }
 
 impl Place {
-    pub(super) fn new(program: &Path, postgres: &Path, folder: &Path) -> Result<Self, String> {
+    pub(super) fn new(program: &Path, postgres: &Path, faketime: Option<&Path>, folder: &Path) -> Result<Self, String> {
+        let database = Service::of_program(Kind::Postgres, postgres, &DATABASE)?;
+        let standby = database.standby("standby", &DATABASE)?;
         Ok(Self {
             program: program.to_path_buf(),
             folder: folder.to_path_buf(),
-            database: Service::of_program(Kind::Postgres, postgres, &[])?,
+            faketime: faketime.map(Path::to_path_buf),
+            goals: [&database, &standby].map(|at| Goal::new(at.port().into())),
+            first: 0,
+            database,
+            standby,
             psql: postgres.with_file_name("psql"),
         })
+    }
+
+    /// The database is gone for good, its standby takes over, and another standby follows that one.
+    pub(super) fn promote(&mut self) -> Result<(), String> {
+        self.database.kill();
+        self.standby.promote()?;
+        let next = self.standby.standby("standby", &DATABASE)?;
+        self.goals[self.first].store(next.port(), Ordering::SeqCst);
+        self.first = 1 - self.first;
+        self.database = std::mem::replace(&mut self.standby, next);
+        Ok(())
     }
 
     /// What the database answers.
@@ -71,23 +105,27 @@ impl Place {
     }
 
     pub(super) async fn node(&self, name: &'static str, witness: u16) -> Result<Node, String> {
-        let proxy = Proxy::start(self.database.port()).await?;
-        let port = free_port()?;
+        let [first, second] = &self.goals;
+        let databases = [Proxy::start(first.clone()).await?, Proxy::start(second.clone()).await?];
+        let (port, listens) = (free_port()?, free_port()?);
+        let link = Proxy::start(Goal::new(listens.into())).await?;
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:{port}\"\ndrain_seconds = 1\n\
-             [store]\nurl = \"postgres://starbridge@127.0.0.1:{}/postgres?sslmode=disable\"\n\
-             [cluster]\nnode = \"{name}\"\nlisten = \"127.0.0.1:{}\"\nlease_seconds = {}\n\
+             [store]\nurl = \"postgres://starbridge@127.0.0.1:{},127.0.0.1:{}/postgres?sslmode=disable&target_session_attrs=read-write\"\n\
+             [cluster]\nnode = \"{name}\"\nlisten = \"127.0.0.1:{listens}\"\nadvertise = \"127.0.0.1:{}\"\nlease_seconds = {}\n\
              [runtime]\nowners = 1\n[log]\nlevel = \"info\"\n[http]\nprivate_addresses = true\n\
              [resources]\n\"witness:{{function}}\" = \"http://127.0.0.1:{witness}/{{function}}\"\n",
-            proxy.port,
-            free_port()?,
+            databases[0].port,
+            databases[1].port,
+            link.port,
             LEASE.as_secs(),
         );
         std::fs::write(self.folder.join(format!("{name}.toml")), text).map_err(|error| error.to_string())?;
         Ok(Node {
             name,
             port,
-            proxy,
+            databases,
+            link,
             child: None,
         })
     }
@@ -107,7 +145,13 @@ impl Node {
             .append(true)
             .open(place.folder.join(format!("{}.log", self.name)))
             .map_err(problem)?;
-        let child = Command::new(&place.program)
+        let mut command = Command::new(&place.program);
+        let clock = CLOCKS.iter().find(|(name, _)| *name == self.name);
+        if let (Some(library), Some((_, off))) = (&place.faketime, clock) {
+            command.env("LD_PRELOAD", library).env("FAKETIME", off);
+            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
+        let child = command
             .args(["serve", "--config"])
             .arg(place.folder.join(format!("{}.toml", self.name)))
             .stdin(Stdio::null())
@@ -116,6 +160,11 @@ impl Node {
             .spawn();
         self.child = Some(child.map_err(problem)?);
         Ok(true)
+    }
+
+    /// What becomes of its connections to the database.
+    pub(super) fn database(&self, way: Way) {
+        self.databases.iter().for_each(|proxy| proxy.is_now(way));
     }
 
     pub(super) fn url(&self) -> String {

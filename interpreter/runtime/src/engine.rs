@@ -308,11 +308,8 @@ impl Engine {
                         return Ok(());
                     }
                     let batch = self.shard.take_batch();
-                    match self.writing.write(batch)? {
-                        Some(refusals) => self.take_committed(&refusals)?,
-                        // Another process may have extended a history that is leased: that append is refused.
-                        None if self.leased.is_none() => self.shard.tell_ends_ahead(),
-                        None => {}
+                    if let Some(refusals) = self.writing.write(batch)? {
+                        self.take_committed(&refusals)?;
                     }
                     self.take_commands_between_batches()?;
                 }

@@ -19,7 +19,7 @@ use world::World;
 const STEPS: u32 = 400;
 const ADMISSIONS: &str = "admissions";
 /// Events that each campaign must produce at least once.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 11] = [
     ADMISSIONS,
     "claims",
     "claims that were followed to their end",
@@ -31,8 +31,6 @@ const KINDS: [&str; 13] = [
     "redrives taken back",
     "forks",
     "triggers of schedules",
-    "ends heard of before they were durable",
-    "ends that were lost",
 ];
 
 /// Simulates seeds from one on, until so many executions were admitted.

@@ -10,9 +10,6 @@ use tokio::sync::oneshot;
 pub enum AdmissionCommand {
     /// A message for it is durable: an execution asks, has ended, or has appeared. At the start, those of the store come first.
     Deliver(Message),
-    /// An execution has ended. The append that keeps this message is in the queue of the writer, so it is there before anything
-    /// that is appended from now on.
-    DeliverAhead(Message),
     /// An operator changes a key.
     Change {
         /// The key.

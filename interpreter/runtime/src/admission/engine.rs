@@ -137,7 +137,6 @@ impl AdmissionEngine {
     fn take(&mut self, command: AdmissionCommand) {
         match command {
             AdmissionCommand::Deliver(message) => self.admission.deliver(message),
-            AdmissionCommand::DeliverAhead(message) => self.admission.deliver_ahead(message),
             AdmissionCommand::Change {
                 key,
                 change,

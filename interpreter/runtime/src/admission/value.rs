@@ -32,8 +32,6 @@ pub struct KeyChange {
 #[derive(Debug)]
 enum Input {
     Message(Message),
-    /// A message whose append is under way, in front of everything that is decided with it.
-    Ahead(Message),
     Change(PoolKey, Box<KeyChange>),
 }
 
@@ -99,12 +97,6 @@ impl Admission {
         self.inputs.push_back(Input::Message(message));
     }
 
-    /// Takes a message that is not durable yet. Its append must be made before that of the next [`Admission::poll`], and nobody
-    /// may deliver it once more.
-    pub fn deliver_ahead(&mut self, message: Message) {
-        self.inputs.push_back(Input::Ahead(message));
-    }
-
     /// Takes an operator's change of a key.
     pub fn change(&mut self, key: PoolKey, change: KeyChange) {
         self.inputs.push_back(Input::Change(key, Box::new(change)));
@@ -158,17 +150,13 @@ impl Admission {
         let inputs = self.inputs.iter().take(self.settings.messages);
         let messages = inputs.filter_map(|input| match input {
             Input::Message(message) => Some(message.id.clone()),
-            Input::Ahead(_) | Input::Change(..) => None,
+            Input::Change(..) => None,
         });
         let messages = messages.collect();
         self.book.look_for(messages, rows)?;
         for _ in 0..self.settings.messages {
             match self.inputs.pop_front() {
                 Some(Input::Message(message)) => self.take(message, rows)?,
-                Some(Input::Ahead(message)) => {
-                    self.book.comes(message.id.clone());
-                    self.take(message, rows)?;
-                }
                 Some(Input::Change(key, change)) => {
                     changes += 1;
                     self.take_change(&key, *change, rows)?;

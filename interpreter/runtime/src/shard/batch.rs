@@ -5,13 +5,11 @@ use super::loaded::LoadedExecution;
 use super::pausing::PauseChange;
 use super::tasks::is_reordered;
 use super::{Outgoing, Shard};
-use crate::admission::AdmissionCommand;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
 use starbridge_ports::{ADMISSION, Append, AttemptLog, Message, MessageBody, MessageId, Refusal, Turn};
-use std::collections::BTreeSet;
 
 /// A batch that is being appended.
 #[derive(Default)]
@@ -268,43 +266,6 @@ impl Shard {
         batch
     }
 
-    /// Tells admission of the ends in the batch that was taken last. Call it once the batch is in the queue of the writer
-    /// through which admission appends, too: what follows from an end is then durable after it, or not at all.
-    ///
-    /// An end waits for what the same execution has to tell before, such as the question of a start: that may be refused.
-    pub(crate) fn tell_ends_ahead(&mut self) {
-        let ends = |batch: &InFlightBatch| batch.held.iter().any(is_end);
-        let Some(admission) = self
-            .admission
-            .as_ref()
-            .filter(|_| self.in_flight.back().is_some_and(ends))
-        else {
-            return;
-        };
-        let Some(mut batch) = self.in_flight.pop_back() else {
-            return;
-        };
-        let held = self.in_flight.iter().flat_map(|batch| &batch.held);
-        let mut before: BTreeSet<Text> = held.filter_map(sender_to_admission).cloned().collect();
-        let ends = batch
-            .held
-            .extract_if(.., |outgoing| match sender_to_admission(outgoing) {
-                None => false,
-                Some(from) if before.contains(from) => false,
-                Some(_) if is_end(outgoing) => true,
-                Some(from) => {
-                    before.insert(from.clone());
-                    false
-                }
-            });
-        for end in ends {
-            if let Outgoing::Message(message) = end {
-                admission.send(AdmissionCommand::DeliverAhead(message));
-            }
-        }
-        self.in_flight.push_back(batch);
-    }
-
     /// Records that the oldest batch in flight is durable, except for the refused appends. The
     /// output that waited for it may leave.
     pub fn committed(&mut self, refusals: &[(usize, Refusal)]) {
@@ -401,18 +362,6 @@ impl Shard {
             refusal,
         });
     }
-}
-
-/// Who tells admission something.
-fn sender_to_admission(outgoing: &Outgoing) -> Option<&Text> {
-    match outgoing {
-        Outgoing::Message(message) if message.id.to == ADMISSION => Some(&message.id.from),
-        _ => None,
-    }
-}
-
-fn is_end(outgoing: &Outgoing) -> bool {
-    matches!(outgoing, Outgoing::Message(message) if matches!(message.body, MessageBody::Ended { .. }))
 }
 
 impl LoadedExecution {

@@ -1,7 +1,6 @@
 //! Executions that ask, run, start children, end, are stopped, redriven and forked; schedules; operators; and a process that
 //! ends at any point.
 
-mod ahead;
 mod circles;
 mod operators;
 mod rest;
@@ -67,7 +66,6 @@ pub(super) struct World {
     awaited: BTreeSet<(Text, Text)>,
     /// How many wait, as admission counts them.
     waiting: u64,
-    ahead: Vec<ahead::End>,
     missed: BTreeSet<Text>,
     restarted: bool,
     oldest: OldestClaim,
@@ -112,7 +110,6 @@ impl World {
             now: 0,
             awaited: BTreeSet::new(),
             waiting: 0,
-            ahead: Vec::new(),
             missed: BTreeSet::new(),
             restarted: false,
             oldest: OldestClaim::default(),
@@ -362,7 +359,6 @@ impl World {
     }
 
     fn write(&mut self, append: &Append) {
-        self.catch_up();
         match self.store.append(std::slice::from_ref(append)) {
             Ok(refusals) if refusals.is_empty() => {}
             refused => self.problem(Law::Store, format!("{refused:?}")),
@@ -380,7 +376,6 @@ impl World {
             return self.restart();
         }
         self.plant(&mut append);
-        self.catch_up();
         let before = Before::of(&append, &self.store, self.all());
         self.write(&append);
         self.admission.settle();
@@ -482,7 +477,18 @@ impl World {
     }
 
     fn turn(&mut self, id: &Text, status: Option<Status>, received: Vec<MessageId>, sent: Option<Message>) {
-        let append = self.append_of(id, status, received, sent.as_ref());
+        let record = status.map(|status| ExecutionRecord {
+            status,
+            ended: status.is_ended().then_some(Timestamp(self.now)),
+            ..self.record(id)
+        });
+        let append = Append {
+            execution: id.clone(),
+            record,
+            received,
+            sent: sent.iter().cloned().collect(),
+            ..Append::default()
+        };
         self.write(&append);
         if let Some(message) = sent {
             self.admission.deliver(message);
@@ -490,14 +496,10 @@ impl World {
     }
 
     fn end(&mut self, id: &Text, status: Status) {
-        let message = self.message(id, MessageBody::Ended { status });
-        if self.chance.of(40) {
-            let append = self.append_of(id, Some(status), Vec::new(), Some(&message));
-            return self.end_ahead(id, status, append, message);
-        }
         if let Some(job) = self.jobs.get_mut(id) {
             job.state = State::Ended(status);
         }
+        let message = self.message(id, MessageBody::Ended { status });
         self.turn(id, Some(status), Vec::new(), Some(message));
     }
 
@@ -525,7 +527,6 @@ impl World {
     fn restart(&mut self) {
         self.findings.count("restarts", 1);
         self.restarted = true;
-        self.lose_ahead();
         let rows = Rows::new(&self.store, self.bug, &self.missed, true);
         match Admission::resume(self.settings, &rows) {
             Ok(admission) => self.admission = admission,

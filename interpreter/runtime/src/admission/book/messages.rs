@@ -17,12 +17,6 @@ impl Book {
         Ok(())
     }
 
-    /// A message is still to be handled, although the store may not have it yet.
-    pub(in crate::admission) fn comes(&mut self, message: MessageId) {
-        self.pending.insert(message.clone());
-        self.asked.insert(message);
-    }
-
     /// Whether a message is still to be handled.
     pub(in crate::admission) fn is_pending(
         &self,

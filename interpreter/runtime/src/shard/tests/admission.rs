@@ -1,7 +1,6 @@
 //! Executions that wait for admission, with a crash after any append. Admission is a small stand-in
 //! here that is always right; only its messages matter.
 
-mod ahead;
 mod operated;
 
 use super::*;

@@ -61,7 +61,7 @@ pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
         ];
         process::run(&mut cargo(&build))?;
     }
-    build_for_tests(&["starbridge", "campaign"])?;
+    build_for_tests(&["starbridge", "campaign", "functions"])?;
     let mut campaigns = process::program(program("campaign", false), &[campaign]);
     campaigns.args(arguments.iter().filter(|argument| **argument != RELEASE));
     if needs_program(campaign) {

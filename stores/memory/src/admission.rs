@@ -16,6 +16,14 @@ pub(crate) struct Rows {
     /// By the ids of their holders.
     slots: BTreeMap<Text, BTreeSet<PoolKey>>,
     keys: BTreeMap<PoolKey, KeptKey>,
+    /// How many hold a slot of a key, and how many stand in its line.
+    counts: BTreeMap<PoolKey, Counts>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    held: u64,
+    waiting: u64,
 }
 
 impl Kept {
@@ -23,15 +31,16 @@ impl Kept {
         let rows = &mut self.admission;
         for change in changes {
             match change {
-                AdmissionChange::TakeSlots { execution, keys } => {
-                    let held = rows.slots.entry(execution.clone()).or_default();
-                    held.extend(keys.iter().cloned());
-                }
-                AdmissionChange::ReleaseSlots { execution } => drop(rows.slots.remove(execution)),
+                AdmissionChange::TakeSlots { execution, keys } => rows.take_slots(execution, keys),
+                AdmissionChange::ReleaseSlots { execution } => rows.release_slots(execution),
                 AdmissionChange::PutWaiter(waiter) => {
+                    rows.remove_waiter(&waiter.execution);
+                    if let Some(key) = &waiter.parked {
+                        rows.counts.entry(key.clone()).or_default().waiting += 1;
+                    }
                     rows.waiters.insert(waiter.execution.clone(), waiter.as_ref().clone());
                 }
-                AdmissionChange::RemoveWaiter { execution } => drop(rows.waiters.remove(execution)),
+                AdmissionChange::RemoveWaiter { execution } => rows.remove_waiter(execution),
                 AdmissionChange::PutKey(key) => drop(rows.keys.insert(key.key.clone(), key.clone())),
                 AdmissionChange::RemoveKey(key) => drop(rows.keys.remove(key)),
             }
@@ -40,6 +49,36 @@ impl Kept {
 }
 
 impl Rows {
+    fn take_slots(&mut self, execution: &Text, keys: &[PoolKey]) {
+        let held = self.slots.entry(execution.clone()).or_default();
+        for key in keys {
+            if held.insert(key.clone()) {
+                self.counts.entry(key.clone()).or_default().held += 1;
+            }
+        }
+    }
+
+    fn release_slots(&mut self, execution: &Text) {
+        for key in self.slots.remove(execution).into_iter().flatten() {
+            self.count_less(&key, |counts| counts.held -= 1);
+        }
+    }
+
+    fn remove_waiter(&mut self, execution: &Text) {
+        if let Some(key) = self.waiters.remove(execution).and_then(|waiter| waiter.parked) {
+            self.count_less(&key, |counts| counts.waiting -= 1);
+        }
+    }
+
+    fn count_less(&mut self, key: &PoolKey, change: impl Fn(&mut Counts)) {
+        if let Some(counts) = self.counts.get_mut(key) {
+            change(counts);
+            if counts.held == 0 && counts.waiting == 0 {
+                self.counts.remove(key);
+            }
+        }
+    }
+
     pub(crate) fn waiter(&self, execution: &str) -> Option<Waiter> {
         self.waiters.get(execution).cloned()
     }
@@ -141,15 +180,12 @@ impl Rows {
     }
 
     pub(crate) fn key(&self, key: &PoolKey) -> KeyView {
-        let waiting = self
-            .waiters
-            .values()
-            .filter(|waiter| waiter.parked.as_ref() == Some(key));
         let kept = self.keys.get(key).cloned();
+        let Counts { held, waiting } = self.counts.get(key).copied().unwrap_or_default();
         KeyView {
             kept: kept.unwrap_or_else(|| KeptKey::of(key.clone())),
-            held: count(self.slots.values().filter(|held| held.contains(key)).count()),
-            waiting: count(waiting.count()),
+            held,
+            waiting,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Admission under load: how fast slots are given, how much a long line costs, and how soon an urgent execution has its turn.
 
-use crate::crowd::{Connection, start_all, succeeded, until_status, until_succeeded};
+use crate::crowd::{Connection, start_all, succeeded, until_in_line, until_status, until_succeeded};
 use crate::pace::{KEYS, Paced};
 use crate::scenes::{folder, put_flow};
 use crate::server::Server;
@@ -67,7 +67,7 @@ async fn drain(server: &Server, flow: &'static str, keys: &[String], waiting: us
     set_limits(server, flow, keys, 0).await?;
     let before = succeeded(server).await?;
     start_all(server, waiting, keyed(flow, KEYS)).await?;
-    until_status(server, "Queued", waiting).await?;
+    until_in_line(server, waiting).await?;
     // Work in flight at the last answer is not counted.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let (processor, admission) = (server.busy(""), server.busy("admission"));
@@ -135,6 +135,7 @@ async fn urgent(sizes: Sizes, pace: f64) -> Result<(), String> {
     )
     .await?;
     until_status(&server, "Running", KEYS * LIMIT).await?;
+    until_in_line(&server, many - KEYS * LIMIT).await?;
     paced.begin(KEYS * LIMIT).await?;
     let mut connection = Connection::to(server.address).await?;
     let left = many - KEYS * LIMIT;
@@ -193,7 +194,7 @@ async fn standing(sizes: Sizes, keys: usize) -> Result<(), String> {
     let server = Server::start(folder.path())?;
     put_standing(&server, limit).await?;
     let pace = start_all(&server, keys * limit + many, keyed("standing", keys)).await?;
-    until_status(&server, "Queued", many).await?;
+    until_in_line(&server, many).await?;
     let filled = server.memory();
     server.kill();
     let server = Server::start(folder.path())?;

@@ -141,6 +141,24 @@ pub async fn until_status(server: &Server, status: &str, many: usize) -> Result<
     }
 }
 
+/// Waits until admission has decided that so many wait in the lines of keys. An execution is `Queued` before.
+pub async fn until_in_line(server: &Server, many: usize) -> Result<(), String> {
+    until_status(server, "Queued", many).await?;
+    let begun = Instant::now();
+    loop {
+        let counts = server.ask("GET", "/v1/executions/counts", "").await?;
+        let counts: Value = serde_json::from_str(&counts).map_err(|error| error.to_string())?;
+        let count = counts["reasons"]["key"].as_u64().unwrap_or(0);
+        if usize::try_from(count).is_ok_and(|count| count >= many) {
+            return Ok(());
+        }
+        if begun.elapsed() > Duration::from_secs(600) {
+            return Err(format!("only {count} of {many} stand in lines"));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// A function that answers once it is let.
 pub struct Gate {
     pub address: SocketAddr,

@@ -1,7 +1,7 @@
 //! Actions of operators on many executions, and their queries.
 
 use crate::admission::put_standing;
-use crate::crowd::{Connection, Fragile, start_all, until_status};
+use crate::crowd::{Connection, Fragile, start_all, until_in_line, until_status};
 use crate::load;
 use crate::pace::KEYS;
 use crate::scenes::{folder, put, put_flow};
@@ -130,7 +130,7 @@ pub async fn why(sizes: Sizes) -> Result<(), String> {
         |at| json!({"flow": "standing", "name": format!("w{at}"), "input": {"key": at % KEYS}}),
     )
     .await?;
-    until_status(&server, "Queued", many).await?;
+    until_in_line(&server, many).await?;
     let mut connection = Connection::to(server.address).await?;
     let mut ids = Vec::new();
     for at in 0..ASKED {

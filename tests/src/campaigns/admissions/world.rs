@@ -571,9 +571,11 @@ impl World {
         let mut problems = view.problems(append, before);
         let followed = view.follow(&mut self.oldest, append, before, &mut problems);
         self.problems.extend(problems);
-        let stuck = self.stuck(&after);
-        if !stuck.is_empty() && self.admission.is_idle() {
-            self.problem(Law::Deadlock, format!("{stuck:?} wait for each other"));
+        if self.admission.is_idle() {
+            let stuck = self.stuck(&after);
+            if !stuck.is_empty() {
+                self.problem(Law::Deadlock, format!("{stuck:?} wait for each other"));
+            }
         }
         self.findings.count("claims", u64::try_from(claims).unwrap_or(0));
         self.findings

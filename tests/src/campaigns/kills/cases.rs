@@ -16,8 +16,12 @@ pub(super) struct Example {
     pub(super) workers: &'static [(&'static str, &'static str)],
     /// The consumers of its streams, with the program of each. An example with consumers has a Redis of its own.
     pub(super) consumers: &'static [(&'static str, &'static str)],
-    /// The programs of its HTTP functions.
+    /// The programs of its HTTP functions, or the file of their answers.
     pub(super) functions: &'static [&'static str],
+    /// Its workers that ask the server themselves.
+    pub(super) scripts: &'static [&'static str],
+    /// The configuration of its server.
+    pub(super) config: Option<&'static str>,
     /// The variables of the environment that its flows set.
     pub(super) variables: &'static [&'static str],
     /// The programs it can't do without.
@@ -51,6 +55,8 @@ const PLAIN: Example = Example {
     workers: &[],
     consumers: &[],
     functions: &[],
+    scripts: &[],
+    config: None,
     variables: &[],
     tools: &[],
     together: 1,
@@ -58,7 +64,7 @@ const PLAIN: Example = Example {
     wrong: |_, _| None,
 };
 
-pub(super) const EXAMPLES: [Example; 10] = [
+pub(super) const EXAMPLES: [Example; 13] = [
     Example {
         folder: "undo",
         flows: &["flow.json"],
@@ -214,7 +220,60 @@ pub(super) const EXAMPLES: [Example; 10] = [
         wrong: mutex,
         ..PLAIN
     },
+    Example {
+        folder: "map",
+        flows: &["flow.json"],
+        scripts: &["worker.py"],
+        tools: &["python3"],
+        together: 2,
+        start: |_| json!({"input": {"pictures": (0..PICTURES).map(|at| format!("p{at}.jpg")).collect::<Vec<_>>()}}),
+        wrong: |_, job| succeeded(job, &json!({"failed": ["p13.jpg", "p113.jpg"], "firstBytes": 1006})),
+        ..PLAIN
+    },
+    Example {
+        folder: "approval",
+        flows: &["flow.json"],
+        functions: &["links.py"],
+        tools: &["python3"],
+        // There is one mail for each try.
+        together: 1,
+        start: |number| json!({"input": {"id": number, "amount": 120, "to": "Ada"}}),
+        wrong: |_, job| match says(job.number) {
+            "yes" => {
+                let receipt = format!("p-{}", job.number);
+                succeeded(job, &json!({"approved": true, "by": "ada", "receipt": receipt}))
+            }
+            _ => {
+                let right = job.status() == "Failed" && job.shown["error"] == "Payment.Refused";
+                (!right).then(|| "the answer was no".to_owned())
+            }
+        },
+        ..PLAIN
+    },
+    Example {
+        folder: "alibaba",
+        flows: &["album.yaml", "archive.yaml"],
+        functions: &["functions.json"],
+        workers: &[("approvals", "approve.sh")],
+        config: Some("server.toml"),
+        tools: &["jq"],
+        together: 4,
+        start: |number| json!({"input": {"album": number, "pictures": ["a", "b"]}}),
+        wrong: |_, job| {
+            let by = format!("ada, album {}", job.number);
+            succeeded(job, &json!({"small": ["a", "b"], "by": by, "archived": true}))
+        },
+        ..PLAIN
+    },
 ];
+
+/// How many pictures a job of `map` has: as many that one in a hundred fails.
+const PICTURES: u32 = 200;
+
+/// What somebody clicks who is asked whether this payment may go out.
+pub(super) fn says(number: u64) -> &'static str {
+    if number % 3 == 2 { "no" } else { "yes" }
+}
 
 /// Which module is to fail.
 fn failing_module(number: u64) -> &'static str {

@@ -3,7 +3,7 @@
 
 use super::PATIENCE;
 use super::audit::{SET_ASIDE_AT_KILLS, redrive};
-use super::cases::{EXAMPLES, Example, Job};
+use super::cases::{EXAMPLES, Example, Job, says};
 use super::process::{Place, Process};
 use crate::campaigns::{Chance, Findings};
 use crate::{client, data};
@@ -23,6 +23,8 @@ const LATEST: u32 = 1_000;
 const IN_A_SLICE: usize = 5;
 /// The address of an example's functions, as its files have it.
 const FUNCTIONS: &str = "127.0.0.1:9000";
+/// Where the programs of an example find their server.
+const SERVER: &str = "STARBRIDGE_SERVER";
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -30,53 +32,65 @@ const PAUSE: Duration = Duration::from_millis(20);
 struct Workers(Vec<Child>);
 
 impl Workers {
-    fn start(example: &Example, program: &Path, server: &str, redis: &str, folder: &Path) -> Result<Self, String> {
+    fn start(
+        example: &Example,
+        program: &Path,
+        (server, redis): (&str, &str),
+        functions: Option<u16>,
+        folder: &Path,
+    ) -> Result<Self, String> {
         let mut workers = Self(Vec::new());
         let program = std::path::absolute(program).map_err(|error| error.to_string())?;
         for (name, script) in example.consumers {
-            let child = Command::new("sh")
-                .args([script, name])
-                .env("REDIS_URL", redis)
-                .current_dir(folder)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn();
-            workers.0.push(child.map_err(|error| format!("{script}: {error}"))?);
+            workers.add(Command::new("sh").args([script, name]).env("REDIS_URL", redis), folder)?;
+        }
+        for script in example.scripts {
+            workers.add(Command::new("python3").arg(script).env(SERVER, server), folder)?;
         }
         for script in example.functions {
-            let child = Command::new("python3")
-                .arg(script)
-                .current_dir(folder)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn();
-            workers.0.push(child.map_err(|error| format!("{script}: {error}"))?);
+            let mut command = match script.strip_suffix(".json") {
+                Some(_) => answering(script, functions)?,
+                None => Command::new("python3"),
+            };
+            workers.add(command.arg(script).env(SERVER, server), folder)?;
         }
         for (queue, script) in example.workers {
-            let child = Command::new(&program)
-                .args([
-                    "worker",
-                    "--queue",
-                    queue,
-                    "--concurrency",
-                    "2",
-                    "--server",
-                    server,
-                    "--",
-                    "sh",
-                ])
-                .arg(folder.join(script))
-                .current_dir(folder)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn();
-            workers.0.push(child.map_err(|error| error.to_string())?);
+            let mut worker = Command::new(&program);
+            worker.args([
+                "worker",
+                "--queue",
+                queue,
+                "--concurrency",
+                "2",
+                "--server",
+                server,
+                "--",
+                "sh",
+            ]);
+            workers.add(worker.arg(folder.join(script)), folder)?;
         }
         Ok(workers)
     }
+
+    fn add(&mut self, command: &mut Command, folder: &Path) -> Result<(), String> {
+        let silent = command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = silent.stderr(Stdio::null()).spawn();
+        let told = |error| format!("{}: {error}", command.get_program().display());
+        self.0.push(child.map_err(told)?);
+        Ok(())
+    }
+}
+
+/// The program that answers from a file, at that port.
+fn answering(file: &str, port: Option<u16>) -> Result<Command, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = own.with_file_name("functions");
+    if !program.is_file() {
+        return Err(format!("{file} needs `{}`: build it first", program.display()));
+    }
+    let mut command = Command::new(program);
+    command.args(["--port", &port.unwrap_or_default().to_string()]);
+    Ok(command)
 }
 
 impl Drop for Workers {
@@ -212,6 +226,7 @@ impl Desk {
             // A token of an earlier job or life is refused; the next look finds the new one.
             drop(client().post(url).body(body).send().await);
         }
+        self.click(shown).await;
         let waiting = &shown["waitingFor"];
         let text = waiting["text"].as_str().unwrap_or_default();
         if waiting["reason"] == "broken"
@@ -220,6 +235,21 @@ impl Desk {
             && redrive(&self.server, id).await.is_ok()
         {
             self.count("jobs set aside because of kills, and redriven");
+        }
+    }
+}
+
+impl Desk {
+    /// Somebody opens the mails and clicks. Links of an earlier payment or question are refused.
+    async fn click(&self, shown: &Value) {
+        let number = shown["input"]["id"].as_u64().unwrap_or_default();
+        for mail in fs::read_dir(self.folder.join("mail")).into_iter().flatten().flatten() {
+            let mail = fs::read_to_string(mail.path()).unwrap_or_default();
+            let asks = mail.starts_with(&format!("May payment {number} "));
+            let link = mail.lines().find_map(|line| line.strip_prefix(says(number)));
+            if let Some(link) = link.filter(|_| asks) {
+                drop(client().post(link.trim()).send().await);
+            }
         }
     }
 }
@@ -244,6 +274,9 @@ fn definition(folder: &Path, file: &str) -> Result<String, String> {
 }
 
 fn name_of(definition: &str) -> Result<String, String> {
+    if let Some(name) = definition.lines().find_map(|line| line.strip_prefix("name: ")) {
+        return Ok(name.to_owned());
+    }
     let flow: Value = serde_json::from_str(definition).map_err(|error| error.to_string())?;
     Ok(flow["name"].as_str().unwrap_or_default().to_owned())
 }
@@ -267,7 +300,8 @@ async fn until_listening(port: u16) -> Result<(), String> {
 fn move_functions(example: &Example, folder: &Path) -> Result<u16, String> {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     let port = free.map_err(|error| error.to_string())?.port();
-    for file in example.flows.iter().chain(example.functions) {
+    let programs = example.flows.iter().chain(example.functions);
+    for file in programs.chain(&example.config) {
         let moved = definition(folder, file)?
             .replace(FUNCTIONS, &format!("127.0.0.1:{port}"))
             .replace("(\"127.0.0.1\", 9000)", &format!("(\"127.0.0.1\", {port})"));
@@ -341,16 +375,21 @@ fn redis_of(example: &Example, program: Option<&Path>) -> Result<Option<Service>
 }
 
 /// What the server of an example is told beside what each is told.
-fn sections(example: &Example, folder: &Path, redis: &str) -> String {
+fn sections(example: &Example, folder: &Path, redis: &str) -> Result<String, String> {
     let variables = example.variables;
+    let own = example
+        .config
+        .map(|file| definition(folder, file))
+        .transpose()?
+        .unwrap_or_default();
     let streams = match redis {
         "" => String::new(),
         url => format!("[redis]\nurl = \"{url}\"\nreply_stream = \"replies\"\n"),
     };
-    format!(
-        "[commands]\nfolder = \"{}\"\nvariables = {variables:?}\n[http]\nprivate_addresses = true\n{streams}",
+    Ok(format!(
+        "[commands]\nfolder = \"{}\"\nvariables = {variables:?}\n[http]\nprivate_addresses = true\n{streams}{own}",
         folder.display()
-    )
+    ))
 }
 
 async fn run_one(example: &'static Example, programs: Programs<'_>, kills: u32, seed: u64) -> Result<Findings, String> {
@@ -366,14 +405,14 @@ async fn run_one(example: &'static Example, programs: Programs<'_>, kills: u32, 
     };
     let service = redis_of(example, programs.redis)?;
     let redis = service.as_ref().map(Service::url).unwrap_or_default();
-    place.configure_with(&sections(example, &folder, &redis))?;
+    place.configure_with(&sections(example, &folder, &redis)?)?;
     let mut process = Process::start(&place).await?;
     for file in example.flows {
         let definition = definition(&folder, file)?;
         let url = format!("{}/v1/flows/{}", place.url(), name_of(&definition)?);
         read(client().put(url).body(definition).send().await).await?;
     }
-    let workers = Workers::start(example, program, &place.url(), &redis, &folder)?;
+    let workers = Workers::start(example, program, (&place.url(), &redis), functions, &folder)?;
     if let Some(port) = functions {
         until_listening(port).await?;
     }

@@ -3,21 +3,31 @@
 use super::{State, World};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Admissions, PoolKey, Waiter};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl World {
     /// Those that can never continue: each waits at a key whose holders are all among them, or for
     /// a child that is.
     pub(super) fn stuck(&self, waiters: &[Waiter]) -> BTreeSet<Text> {
-        let waits = |id: &Text| waiters.iter().find(|waiter| waiter.execution == *id);
+        let waiting: BTreeMap<&Text, &Waiter> = waiters.iter().map(|waiter| (&waiter.execution, waiter)).collect();
         let unended = self
             .jobs
             .iter()
             .filter(|(_, job)| !matches!(job.state, State::Ended(_)));
-        let mut stuck: BTreeSet<Text> = unended.map(|(id, _)| id.clone()).collect();
+        let unended: Vec<_> = unended.collect();
+        let mut children: BTreeMap<&Text, Vec<&Text>> = BTreeMap::new();
+        for (id, job) in &unended {
+            if let Some(parent) = job.ancestors.first() {
+                children.entry(parent).or_default().push(id);
+            }
+        }
+        let mut stuck: BTreeSet<Text> = unended.iter().map(|(id, _)| (*id).clone()).collect();
         loop {
-            let can_go_on = |id: &Text| match (self.jobs.get(id).map(|job| job.state), waits(id)) {
-                (Some(State::Runs), _) => !self.children(id).any(|child| stuck.contains(child)),
+            let can_go_on = |id: &Text| match (self.jobs.get(id).map(|job| job.state), waiting.get(id)) {
+                (Some(State::Runs), _) => {
+                    let mut children = children.get(id).into_iter().flatten();
+                    !children.any(|child| stuck.contains(*child))
+                }
                 (Some(State::Waits(_)), Some(waiter)) => self.comes_to_an_end(waiter, &stuck),
                 _ => true,
             };
@@ -46,15 +56,5 @@ impl World {
             return true;
         };
         view.kept.stale || view.kept.limit().is_none_or(|limit| view.held < limit || limit == 0)
-    }
-
-    fn children(&self, id: &Text) -> impl Iterator<Item = &Text> {
-        let below = self
-            .jobs
-            .iter()
-            .filter(move |(_, job)| job.ancestors.first() == Some(id));
-        below
-            .filter(|(_, job)| !matches!(job.state, State::Ended(_)))
-            .map(|(child, _)| child)
     }
 }

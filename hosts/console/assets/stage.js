@@ -2,7 +2,7 @@
 // the link in a step.
 
 const STEP = 1.25;
-const [LEAST, MOST] = [0.25, 3];
+const [LEAST, MOST] = [0.1, 3];
 /** How far one drags at least, in pixels. */
 const DRAG = 4;
 
@@ -88,6 +88,23 @@ document.addEventListener("pointercancel", drop);
 document.addEventListener("selectstart", (event) => held && event.preventDefault());
 document.addEventListener("shown", draw);
 draw();
+
+/** Puts what differs in place of what is there: most steps of a large graph stand as before. */
+document.addEventListener("part", (event) => {
+  const { part, next } = event.detail;
+  const [here, drawn] = [part, next].map((of) => of.querySelector("svg.flow"));
+  const [steps, others] = [here?.lastElementChild, drawn?.lastElementChild];
+  if (part.dataset.part !== "graph" || !steps || !others || steps.children.length !== others.children.length) return;
+  event.preventDefault();
+  for (const name of ["width", "height", "viewBox"]) here.setAttribute(name, drawn.getAttribute(name));
+  const head = [...drawn.children].slice(0, -1).map((child) => document.importNode(child, true));
+  here.replaceChildren(...head, steps);
+  steps.setAttribute("transform", others.getAttribute("transform"));
+  const fresh = [...others.children];
+  [...steps.children].forEach((step, at) => {
+    if (!step.isEqualNode(fresh[at])) step.replaceWith(document.importNode(fresh[at], true));
+  });
+});
 
 // The row that is chosen is in sight, where its table scrolls by itself.
 const chosen = document.querySelector(".side > [data-part]:first-child tr[aria-selected=true]");

@@ -44,7 +44,7 @@ impl Zone {
         Some(Self { place: Some(place) })
     }
 
-    /// Its name.
+    /// Its name in the database of time zones, as `Asia/Shanghai`.
     pub fn name(self) -> &'static str {
         let name = self.place.and_then(|place| Self::names().get(place));
         name.map_or("UTC", String::as_str)

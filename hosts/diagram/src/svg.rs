@@ -50,8 +50,7 @@ pub struct InPage<'a> {
 /// A flow with more steps is drawn compactly in a page: with all that is said about them, browsers take half a second.
 const COMPACT: usize = 200;
 
-/// The same as a part of a page: of class `flow`, without a style element, so that the page's style
-/// sheet sets its look.
+/// Draws a flow as a part of a page: of class `flow`, without a style element, so that the page's style sheet sets its look.
 pub fn svg_in_page(flow: &Flow, status: Option<&FlowStatus>, page: &InPage<'_>) -> String {
     drawn(flow, status, Some(page), page.words)
 }

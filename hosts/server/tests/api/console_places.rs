@@ -79,8 +79,20 @@ async fn times_are_those_of_the_zone_that_is_set_or_that_a_link_names() {
     let odd = browser.get(&format!("{page}?zone=Mars")).await;
     assert_eq!(odd.status, 400);
     assert!(odd.text.contains("there is no time zone `Mars`"), "{}", odd.text);
+}
 
-    // What is written into a filter is meant by the same clocks; what has an offset is meant as it says.
+#[tokio::test]
+async fn times_of_a_filter_are_meant_by_the_clocks_of_the_page() {
+    let server = serving(Access::default()).await;
+    server.flow("f", json!([{"type": "pass", "name": "a"}])).await;
+    let begun = server
+        .post("/v1/flows/f/executions?wait=30", json!({"name": "one"}))
+        .await;
+    let id = begun.body["id"].as_str().unwrap();
+    let told = server.get(&format!("/v1/executions/{id}")).await.body;
+    let began = told["startedTime"].as_str().unwrap();
+    let mut browser = Browser::at(&server.base);
+    browser.cookie = Some("starbridge-zone=Asia/Shanghai".to_owned());
     let at = Timestamp::parse(began).unwrap().0 + 8 * 3_600_000;
     for (more, found) in [(-60_000, true), (60_000, false)] {
         let there = Timestamp(at + more).to_string();

@@ -1,7 +1,7 @@
 //! Where pages of the console lead, and by which clocks they tell the time.
 
 use crate::console::{Browser, serving};
-use crate::harness::{asleep, definition};
+use crate::harness::{Running, asleep, definition};
 use crate::keys::{runs, start, waits};
 use crate::mailbox::eventually;
 use reqwest::Method;
@@ -16,16 +16,21 @@ fn shown(instant: &str, hours: i64) -> String {
     format!("{} {}", &there[5..10], &there[11..19])
 }
 
+/// The id of an execution that has run, and when it began.
+async fn ran(server: &Running) -> (String, String) {
+    server.flow("f", json!([{"type": "pass", "name": "a"}])).await;
+    let start = json!({"name": "one"});
+    let begun = server.post("/v1/flows/f/executions?wait=30", start).await;
+    let id = begun.body["id"].as_str().unwrap();
+    let told = server.get(&format!("/v1/executions/{id}")).await.body;
+    (id.to_owned(), told["startedTime"].as_str().unwrap().to_owned())
+}
+
 #[tokio::test]
 async fn times_are_those_of_the_zone_that_is_set_or_that_a_link_names() {
     let server = serving(Access::default()).await;
-    server.flow("f", json!([{"type": "pass", "name": "a"}])).await;
-    let begun = server
-        .post("/v1/flows/f/executions?wait=30", json!({"name": "one"}))
-        .await;
-    let id = begun.body["id"].as_str().unwrap();
-    let told = server.get(&format!("/v1/executions/{id}")).await.body;
-    let began = told["startedTime"].as_str().unwrap();
+    let (id, began) = ran(&server).await;
+    let began = began.as_str();
     let page = format!("/executions/{id}");
     let mut browser = Browser::at(&server.base);
     let first = browser.get(&page).await;
@@ -84,13 +89,8 @@ async fn times_are_those_of_the_zone_that_is_set_or_that_a_link_names() {
 #[tokio::test]
 async fn times_of_a_filter_are_meant_by_the_clocks_of_the_page() {
     let server = serving(Access::default()).await;
-    server.flow("f", json!([{"type": "pass", "name": "a"}])).await;
-    let begun = server
-        .post("/v1/flows/f/executions?wait=30", json!({"name": "one"}))
-        .await;
-    let id = begun.body["id"].as_str().unwrap();
-    let told = server.get(&format!("/v1/executions/{id}")).await.body;
-    let began = told["startedTime"].as_str().unwrap();
+    let (_, began) = ran(&server).await;
+    let began = began.as_str();
     let mut browser = Browser::at(&server.base);
     browser.cookie = Some("starbridge-zone=Asia/Shanghai".to_owned());
     let at = Timestamp::parse(began).unwrap().0 + 8 * 3_600_000;

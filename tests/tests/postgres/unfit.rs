@@ -1,7 +1,7 @@
 //! Databases that are not fit for a store: poolers, certificates, standbys, rights, versions and clocks. Each is told of at the
 //! start, and left as it was.
 
-use crate::nodes::{command, until};
+use crate::nodes::until;
 use crate::opening::refused;
 use crate::stand::{Stand, psql_at};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -51,8 +51,9 @@ fn a_pooler_that_changes_sessions_is_found_at_the_start_and_left_as_it_was() {
                 String::from_utf8_lossy(&path.unwrap().stdout).trim(),
                 "\"$user\", public"
             );
-            let mut node = command(&stand, "pooled", "a", 0, 0);
-            let node = node.args(["--db", &settings.url]).output().unwrap();
+            let mut node = Command::new(std::env::var_os("STARBRIDGE_COMMAND").unwrap());
+            node.args(["serve", "--node", "a", "--listen", "127.0.0.1:0", "--db", &settings.url]);
+            let node = node.env("STARBRIDGE_CLUSTER_LISTEN", "127.0.0.1:0").output().unwrap();
             let said = String::from_utf8_lossy(&node.stderr).into_owned();
             assert_eq!(node.status.code(), Some(3), "{said}");
             assert!(

@@ -110,6 +110,7 @@ pub struct Shard {
     executions: BTreeMap<Text, Box<LoadedExecution>>,
     /// Executions that wait to begin and were requested just now.
     waiting: BTreeMap<Text, WaitingStart>,
+    large_waiting: BTreeMap<Text, usize>,
     /// Calls whose step waits for a child to end.
     sync_calls: BTreeSet<(Text, EventId)>,
     /// By child: the call that waits for the child's rollback.
@@ -265,6 +266,7 @@ impl Shard {
             heartbeats_elsewhere: false,
             executions: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            large_waiting: BTreeMap::new(),
             sync_calls: BTreeSet::new(),
             undoing: BTreeMap::new(),
             inbox: VecDeque::new(),

@@ -201,6 +201,27 @@ pub async fn large_executions_have_room_together() {
     assert_eq!(server.post(&format!("{large}/redrive"), json!({})).await.status, 200);
 }
 
+/// The names of so many executions of a flow. Those with a timer are started only as long as there is room.
+async fn started(server: &Running, flow: &str, many: usize, text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for number in 0..many {
+        let name = format!("{flow}{number}");
+        let start = json!({"name": name, "input": {"text": text}});
+        let path = format!("/v1/flows/{flow}/executions");
+        let status = async || server.post(&path, start.clone()).await.status;
+        // On a slow machine the first ones go on before the last ones begin; calls to the first mailbox are soon answered.
+        if flow == "timed" {
+            if status().await == 503 {
+                break;
+            }
+        } else {
+            eventually("a start", async || (status().await == 201).then_some(())).await;
+        }
+        names.push(name);
+    }
+    names
+}
+
 /// Executions of which three have room; what they call does not answer before the door is opened.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_executions_come_back_as_there_is_room() {
@@ -230,22 +251,7 @@ async fn large_executions_come_back_as_there_is_room() {
     for flow in ["timed", "asked", "queued"] {
         mailbox.close_door();
         let before = mailbox.count();
-        let mut names = Vec::new();
-        for number in 0..MANY {
-            let name = format!("{flow}{number}");
-            let start = json!({"name": name, "input": {"text": text}});
-            let path = format!("/v1/flows/{flow}/executions");
-            let status = async || server.post(&path, start.clone()).await.status;
-            // On a slow machine the first ones go on before the last ones begin; calls to the first mailbox are soon answered.
-            if flow == "timed" {
-                if status().await == 503 {
-                    break;
-                }
-            } else {
-                eventually("a start", async || (status().await == 201).then_some(())).await;
-            }
-            names.push(name);
-        }
+        let mut names = started(&server, flow, MANY, &text).await;
         match flow {
             "asked" => {
                 let mut taken = 0;

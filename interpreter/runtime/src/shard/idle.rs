@@ -1,5 +1,6 @@
 //! Which executions stay in memory: those that run, and of those that only wait as many as there is room for.
 
+use super::waiting::WaitingStart;
 use super::{LoadedExecution, Shard};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -34,9 +35,24 @@ impl Shard {
         wanted
     }
 
-    /// The bytes of data that the large ones among the loaded executions hold, as compact JSON.
+    /// The bytes of data that the large ones among the loaded executions hold, and those that wait to begin, as compact JSON.
     pub fn loaded_bytes(&self) -> usize {
-        self.loaded_bytes
+        let waiting = self.large_waiting.iter();
+        let waiting = waiting.filter(|(id, _)| self.waiting.contains_key(*id));
+        self.loaded_bytes + waiting.map(|(_, bytes)| bytes).sum::<usize>()
+    }
+
+    /// Counts a large execution that waits to begin for as long as it is in memory.
+    pub(super) fn weigh_waiting(&mut self, id: &Text) {
+        let bytes = self.waiting.get(id).map_or(0, WaitingStart::input_bytes);
+        if bytes >= LARGE_BYTES {
+            self.large_waiting.insert(id.clone(), bytes);
+        }
+    }
+
+    /// Forgets large executions that no longer wait here to begin.
+    pub(super) fn forget_large_waiting(&mut self) {
+        self.large_waiting.retain(|id, _| self.waiting.contains_key(id));
     }
 
     /// Counts again what an execution holds, after an append of this many bytes. A small one is looked at only once its appends

@@ -142,6 +142,7 @@ impl Shard {
             unsettled: 1,
         };
         self.waiting.insert(id.clone(), waiting);
+        self.weigh_waiting(id);
     }
 
     /// Takes up an execution that waits to begin, as it was read. It begins if its time has come,
@@ -181,6 +182,7 @@ impl Shard {
         };
         if !self.waits_to_begin(id) {
             self.waiting.insert(id.clone(), waiting);
+            self.weigh_waiting(id);
         }
         Ok(())
     }
@@ -284,6 +286,7 @@ impl Shard {
         let again = kept.clone();
         let start = Signal::Start(begun(kept));
         let started = self.signal_with(id, start, message.clone(), now);
+        self.weigh(id, again.start.input.json_len());
         if let Err(rejection) = started
             && let Some(live) = self.executions.get(id)
         {
@@ -396,7 +399,9 @@ impl Shard {
     /// times to look at them.
     pub(crate) fn leave_waiting(&mut self) -> Vec<(Text, Option<Timestamp>)> {
         let durable = self.waiting.extract_if(.., |_, waiting| waiting.unsettled == 0);
-        durable.map(|(id, waiting)| (id, waiting.record.wake_at)).collect()
+        let left = durable.map(|(id, waiting)| (id, waiting.record.wake_at)).collect();
+        self.forget_large_waiting();
+        left
     }
 }
 
@@ -412,6 +417,11 @@ pub fn kept_input(execution: &str, request: &str) -> Result<Value, StoreError> {
 }
 
 impl WaitingStart {
+    /// How many bytes its input has, as compact JSON.
+    pub(super) fn input_bytes(&self) -> usize {
+        self.kept.start.input.json_len()
+    }
+
     /// What happens to it at this time.
     fn turn_at(&self, now: Timestamp) -> Turn {
         match self.record.status {

@@ -82,10 +82,7 @@ pub async fn run(wanted: &[String], sizes: Sizes) -> Result<(), String> {
     if is_wanted("snapshot") {
         snapshot::held(sizes).await?;
     }
-    let parts = console::PARTS.into_iter();
-    let parts: Vec<&str> = parts
-        .filter(|part| is_wanted("console") || is_wanted(&format!("console-{part}")))
-        .collect();
+    let parts = console_parts(is_wanted);
     if !parts.is_empty() {
         console::some(&parts, sizes).await?;
     }
@@ -93,6 +90,14 @@ pub async fn run(wanted: &[String], sizes: Sizes) -> Result<(), String> {
         operating::why(sizes).await?;
     }
     Ok(())
+}
+
+/// The wanted parts of the console's scene.
+fn console_parts(is_wanted: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let parts = console::PARTS.into_iter();
+    parts
+        .filter(|part| is_wanted("console") || is_wanted(&format!("console-{part}")))
+        .collect()
 }
 
 /// A folder on a real disk: beside the program.

@@ -1,6 +1,7 @@
 //! The shop of `examples/outbox` in each language, straight and through a pooler.
 
 use crate::stand::{Stand, command, said};
+use starbridge_services::Pooler;
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -4,8 +4,8 @@ use super::bug::Law;
 use starbridge_flow::value::Text;
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
-    AdmissionChange, Admissions, Append, FLOW_POOL, History, KeyView, Listing, Message, MessageBody, OpenDependency,
-    PoolKey, SCHEDULE_POOL, Waiter,
+    AdmissionChange, Admissions, Append, FLOW_POOL, History, KeyView, LinePlace, Listing, Message, MessageBody,
+    OpenDependency, PoolKey, SCHEDULE_POOL, Waiter,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,8 @@ pub(super) struct Before {
     pub(super) keys: Vec<KeyView>,
     /// The slots of executions that hold nothing after it, and how many held them.
     pub(super) released: BTreeMap<PoolKey, u64>,
+    /// The priorities and orders that operators gave to executions, and that it follows.
+    reordered: BTreeMap<Text, (u8, i64)>,
 }
 
 impl Before {
@@ -49,11 +51,29 @@ impl Before {
                 _ => {}
             }
         }
+        let mut messages = store.messages().unwrap_or_default();
+        messages.retain(|message| append.received.contains(&message.id));
+        messages.sort_by_key(|message| message.id.event);
+        let reordered = messages.into_iter().filter_map(|message| match message.body {
+            MessageBody::Reorder { priority, order, .. } => Some((message.id.from, (priority, order))),
+            _ => None,
+        });
         Self {
             waiters,
             keys,
             released,
+            reordered: reordered.collect(),
         }
+    }
+
+    /// The place of a waiter when the lines are looked at, which is after all messages of the append.
+    fn place(&self, waiter: &Waiter) -> LinePlace {
+        let mut waiter = waiter.clone();
+        if let Some((priority, order)) = self.reordered.get(&waiter.execution) {
+            waiter.ask.priority = *priority;
+            waiter.ask.order = *order;
+        }
+        waiter.place()
     }
 
     /// Whether the append changes a limit.
@@ -76,6 +96,48 @@ pub(super) struct OldestClaim {
     free: BTreeSet<PoolKey>,
 }
 
+/// How often the oldest in the line of a key may go before others, so that nobody starves: once in so many admissions through it.
+#[derive(Default)]
+pub(super) struct FairTurns {
+    /// `0`: never.
+    share: u32,
+    admitted: BTreeMap<PoolKey, u64>,
+    taken: BTreeMap<PoolKey, u64>,
+}
+
+impl FairTurns {
+    /// One turn in so many admissions; with `0`, none.
+    pub(super) fn of(share: u32) -> Self {
+        Self {
+            share,
+            ..Self::default()
+        }
+    }
+
+    /// Notes through which keys an append admits.
+    pub(super) fn note(&mut self, append: &Append) {
+        for change in &append.admission {
+            if let AdmissionChange::TakeSlots { execution, keys } = change
+                && is_admitted(append, execution)
+            {
+                for key in keys {
+                    *self.admitted.entry(key.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    /// Takes a turn at a key. Returns whether there was one.
+    fn take(&mut self, key: &PoolKey) -> bool {
+        let admitted = self.admitted.get(key).copied().unwrap_or_default();
+        let turns = admitted.checked_div(self.share.into()).unwrap_or_default();
+        let taken = self.taken.entry(key.clone()).or_default();
+        let is_left = *taken < turns;
+        *taken += u64::from(is_left);
+        is_left
+    }
+}
+
 fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
@@ -90,6 +152,22 @@ impl View<'_> {
     }
 
     fn needs(&self, waiter: &Waiter) -> Vec<PoolKey> {
+        self.needs_but(waiter, |execution| self.held_by(execution))
+    }
+
+    /// What a waiter needed when the lines were looked at, or more: what those above it took in this append, they may not have
+    /// had yet.
+    fn needed(&self, waiter: &Waiter, append: &Append) -> Vec<PoolKey> {
+        self.needs_but(waiter, |execution| {
+            let taken = taken_by(append, execution);
+            let mut held = self.held_by(execution);
+            held.retain(|key| !taken.contains(key));
+            held
+        })
+    }
+
+    /// The keys of a waiter, but for what it and those above it hold.
+    fn needs_but(&self, waiter: &Waiter, holds: impl Fn(&Text) -> Vec<PoolKey>) -> Vec<PoolKey> {
         let mut needs: Vec<PoolKey> = waiter.ask.keys.iter().map(|needed| needed.key.clone()).collect();
         let flow = PoolKey {
             pool: FLOW_POOL.into(),
@@ -99,16 +177,16 @@ impl View<'_> {
             needs.push(flow);
         }
         let above = waiter.ask.ancestors.iter().chain([&waiter.execution]);
-        let held: Vec<PoolKey> = above.flat_map(|id| self.held_by(id)).collect();
+        let held: Vec<PoolKey> = above.flat_map(holds).collect();
         needs.retain(|key| !held.contains(key));
         needs
     }
 
     /// The faults after an append of admission.
-    pub(super) fn problems(&self, append: &Append, before: &Before) -> Vec<Problem> {
+    pub(super) fn problems(&self, append: &Append, before: &Before, turns: &mut FairTurns) -> Vec<Problem> {
         let messages = self.store.messages().unwrap_or_default();
         let mut problems = self.limits(append, before);
-        problems.extend(self.order(append, &before.waiters));
+        problems.extend(self.order(append, before, turns));
         problems.extend(self.releases(&messages));
         problems.extend(self.holding());
         problems.extend(
@@ -162,22 +240,31 @@ impl View<'_> {
         claimed.filter(|other| self.needs(other).contains(key)).count()
     }
 
-    /// A waiter in the same line that needs no more is not overtaken.
-    fn order(&self, append: &Append, before: &[Waiter]) -> Vec<Problem> {
+    /// A waiter in the same line that needs no more is not overtaken, but by the oldest when it is its turn.
+    fn order(&self, append: &Append, before: &Before, turns: &mut FairTurns) -> Vec<Problem> {
         let mut problems = Vec::new();
         let admitted = append.sent.iter().filter(|sent| sent.body == MessageBody::Admit);
         for sent in admitted {
-            let Some(one) = before.iter().find(|waiter| waiter.execution == sent.id.to) else {
+            // Whoever asked anew in this append does not stand where it stood.
+            let stood = |waiter: &&Waiter| waiter.execution == sent.id.to && waiter.event == sent.id.event;
+            let Some(one) = before.waiters.iter().find(stood) else {
                 continue;
             };
-            let passed = self.waiters.iter().find(|other| {
-                let stood = before.iter().any(|before| before == *other);
-                stood && one.parked.is_some() && other.parked == one.parked && other.place() < one.place() && {
-                    let needs = self.needs(one);
-                    self.needs(other).iter().all(|key| needs.contains(key))
-                }
+            let Some(line) = &one.parked else {
+                continue;
+            };
+            let others = self.waiters.iter().filter(|other| other.parked.as_ref() == Some(line));
+            let others = others.filter(|other| before.waiters.contains(other));
+            let others: Vec<&Waiter> = others.collect();
+            let (place, needed) = (before.place(one), taken_by(append, &one.execution));
+            let passed = others.iter().find(|other| {
+                other.place() < place && self.needed(other, append).iter().all(|key| needed.contains(key))
             });
-            if let Some(passed) = passed {
+            let Some(passed) = passed else {
+                continue;
+            };
+            let is_oldest = others.iter().all(|other| one.age() < other.age());
+            if !(is_oldest && turns.take(line)) {
                 let what = format!("{} goes before {}", one.execution, passed.execution);
                 problems.push((Law::Order, what));
             }
@@ -308,6 +395,15 @@ impl View<'_> {
             .collect();
         false
     }
+}
+
+/// The slots that an execution takes in an append.
+fn taken_by(append: &Append, execution: &Text) -> Vec<PoolKey> {
+    let taken = append.admission.iter().filter_map(|change| match change {
+        AdmissionChange::TakeSlots { execution: own, keys } if own == execution => Some(keys),
+        _ => None,
+    });
+    taken.flatten().cloned().collect()
 }
 
 fn is_admitted(append: &Append, execution: &Text) -> bool {

@@ -6,7 +6,7 @@ mod operators;
 mod rest;
 
 use super::bug::{Bug, Law};
-use super::laws::{Before, OldestClaim, Problem, View};
+use super::laws::{Before, FairTurns, OldestClaim, Problem, View};
 use super::rows::Rows;
 use super::{ADMISSIONS, Findings};
 use crate::chance::Chance;
@@ -69,6 +69,7 @@ pub(super) struct World {
     missed: BTreeSet<Text>,
     restarted: bool,
     oldest: OldestClaim,
+    turns: FairTurns,
     pub(super) problems: Vec<Problem>,
     pub(super) findings: Findings,
 }
@@ -94,6 +95,7 @@ impl World {
             store,
             admission,
             settings,
+            turns: FairTurns::of(fair_share),
             ..Self::empty()
         })
     }
@@ -113,6 +115,7 @@ impl World {
             missed: BTreeSet::new(),
             restarted: false,
             oldest: OldestClaim::default(),
+            turns: FairTurns::default(),
             problems: Vec::new(),
             findings: Findings::default(),
         }
@@ -568,7 +571,8 @@ impl World {
             ended: &ended,
             is_told: !self.admission.is_idle(),
         };
-        let mut problems = view.problems(append, before);
+        self.turns.note(append);
+        let mut problems = view.problems(append, before, &mut self.turns);
         let followed = view.follow(&mut self.oldest, append, before, &mut problems);
         self.problems.extend(problems);
         if self.admission.is_idle() {

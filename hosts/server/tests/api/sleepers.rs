@@ -274,11 +274,10 @@ async fn large_executions_come_back_as_there_is_room() {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         assert!((FIT..=FIT + 1).contains(&called()), "{flow}: {}", called());
         // A small one is not held up, and a stop of one that is held off neither.
-        let small = server
-            .post("/v1/flows/asked/executions", json!({"name": format!("small-{flow}")}))
-            .await;
-        assert_eq!(small.status, 201, "{small:?}");
-        first.token(&format!("small-{flow}")).await;
+        let small = format!("small-{flow}");
+        let begun = server.post("/v1/flows/asked/executions", json!({"name": small})).await;
+        assert_eq!(begun.status, 201, "{begun:?}");
+        first.token(&small).await;
         let last = names.pop().unwrap();
         let last = server.get(&format!("/v1/flows/{flow}/executions/{last}")).await;
         let last = format!("/v1/executions/{}/stop", last.body["id"].as_str().unwrap());

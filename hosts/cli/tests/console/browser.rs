@@ -159,8 +159,18 @@ impl Browser {
             .await;
     }
 
+    /// Waits until the page was painted: before that, the browser drops what is typed.
+    async fn is_painted(&self) {
+        let look = "const done = arguments[0]; const end = performance.now() + 5000; \
+            const painted = () => performance.getEntriesByType('paint').length > 0 || performance.now() > end; \
+            const look = () => painted() ? requestAnimationFrame(() => setTimeout(done, 20)) : setTimeout(look, 20); \
+            look();";
+        self.run_later(look).await;
+    }
+
     /// Presses keys where the focus is.
     pub async fn press(&self, keys: &str) {
+        self.is_painted().await;
         let pressed = keys.chars().flat_map(|key| {
             let key = key.to_string();
             [
@@ -174,6 +184,7 @@ impl Browser {
 
     /// Presses a key while another one is down.
     pub async fn chord(&self, held: &str, key: &str) {
+        self.is_painted().await;
         let step = |kind: &str, value: &str| json!({"type": kind, "value": value});
         let steps = [
             step("keyDown", held),

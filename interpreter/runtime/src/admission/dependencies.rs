@@ -61,6 +61,10 @@ impl Choice<'_> {
             self.book.send(execution, WATCH_EVENT, MessageBody::Watch);
             return Ok(Watched::Open);
         }
+        if status != Status::New {
+            // Those that have waited for it longer go on first, although its end was not told of yet.
+            self.has_ended(execution, status)?;
+        }
         if status != Status::New && is_met(dependency, status) {
             return Ok(Watched::Met);
         }

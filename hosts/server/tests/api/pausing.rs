@@ -171,36 +171,40 @@ async fn children_are_paused_with_their_parent_unless_an_operator_did() {
     let server = Running::start().await;
     server.flow("child", waits(60.0)).await;
     let call = json!([{"type": "task", "name": "call", "resourceArn": "flow:child", "pattern": "sync"}]);
-    server.flow("parent", call).await;
+    let branches = json!([{"type": "parallel", "name": "both", "branches": [{"steps": call}, {"steps": call}]}]);
+    server.flow("parent", branches).await;
     let id = started(&server, "parent", json!({})).await;
-    let mut children = Vec::new();
-    while children.is_empty() {
-        children = ids(&server, &format!("parent={id}")).await;
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let child = children.remove(0);
+    let children = eventually("two children", || async {
+        let found = ids(&server, &format!("parent={id}")).await;
+        (found.len() == 2).then_some(found)
+    })
+    .await;
+    let [child, other] = &children[..] else { unreachable!() };
     assert_eq!(act(&server, &id, "pause", json!({"cause": "why"})).await.status, 200);
-    let paused = async || {
+    let paused = async |child: &str| {
         let shown = server.get(&format!("/v1/executions/{child}")).await;
         shown.body["waitingFor"]["reason"] == "paused"
     };
-    let becomes = async |wanted: bool| {
-        for _ in 0..500 {
-            if paused().await == wanted {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("the child's pause is not {wanted}");
+    let becomes = async |child: &str, wanted: bool| {
+        let paused = &paused;
+        eventually("the child's pause or its end", || async move {
+            (paused(child).await == wanted).then_some(())
+        })
+        .await;
     };
-    becomes(true).await;
+    for child in &children {
+        becomes(child, true).await;
+    }
     assert_eq!(act(&server, &id, "resume", json!({})).await.status, 200);
-    becomes(false).await;
-    assert_eq!(act(&server, &child, "pause", json!({})).await.status, 200);
+    for child in &children {
+        becomes(child, false).await;
+    }
+    assert_eq!(act(&server, child, "pause", json!({})).await.status, 200);
     assert_eq!(act(&server, &id, "pause", json!({})).await.status, 200);
+    becomes(other, true).await;
     assert_eq!(act(&server, &id, "resume", json!({})).await.status, 200);
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(paused().await, "its own pause stays");
+    becomes(other, false).await;
+    assert!(paused(child).await, "its own pause stays");
 }
 
 #[tokio::test]
@@ -215,8 +219,11 @@ async fn delayed_start_does_not_begin_while_it_is_paused() {
     assert_eq!(paused.body["waitingFor"]["reason"], "paused");
     assert_eq!(ids(&server, "reason=paused").await, std::slice::from_ref(&id));
     assert_eq!(ids(&server, "reason=startTime").await, [""; 0]);
+    let later = started(&server, "f", json!({"delaySeconds": 61})).await;
     clock.pass(61_000);
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // An execution that was due after it has run.
+    let end = server.get(&format!("/v1/executions/{later}?wait=30")).await;
+    assert_eq!(end.body["status"], "Succeeded");
     let shown = server.get(&format!("/v1/executions/{id}")).await;
     assert_eq!(shown.body["status"], "Delayed");
     let resumed = act(&server, &id, "resume", json!({})).await;
@@ -238,7 +245,10 @@ async fn pause_outlives_the_process() {
     assert_eq!(act(&server, &id, "pause", json!({})).await.status, 200);
     server.node.drain(Duration::from_secs(10)).await.unwrap();
     let next = on(&store).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // What was begun after it, and waits as long, has ended.
+    let later = started(&next, "f", json!({})).await;
+    let end = next.get(&format!("/v1/executions/{later}?wait=30")).await;
+    assert_eq!(end.body["status"], "Succeeded");
     assert_eq!(types(&next, &id).await.last().unwrap(), "ExecutionPaused");
     assert_eq!(act(&next, &id, "resume", json!({})).await.status, 200);
     let end = next.get(&format!("/v1/executions/{id}?wait=30")).await;

@@ -1,6 +1,6 @@
 //! Errors in expressions, which are paths and conditions, with their place.
 
-use crate::string_literal::Fault;
+use crate::string_literal::LiteralError;
 
 /// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +52,8 @@ impl std::fmt::Display for ExpressionError {
 
 impl std::error::Error for ExpressionError {}
 
-impl From<Fault> for ExpressionError {
-    fn from(fault: Fault) -> Self {
+impl From<LiteralError> for ExpressionError {
+    fn from(fault: LiteralError) -> Self {
         Self {
             help: fault.help.map(str::to_owned),
             ..Self::new(fault.offset, fault.len, fault.message)

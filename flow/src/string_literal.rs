@@ -13,7 +13,7 @@ pub enum Rules {
 
 /// An error in a string, and its place in the whole text.
 #[derive(Clone, Debug)]
-pub struct Fault {
+pub struct LiteralError {
     /// Where, in bytes from the start of the text.
     pub offset: usize,
     /// The number of bytes concerned.
@@ -24,7 +24,7 @@ pub struct Fault {
     pub help: Option<&'static str>,
 }
 
-impl Fault {
+impl LiteralError {
     fn new(offset: usize, len: usize, message: impl Into<String>) -> Self {
         Self {
             offset,
@@ -40,8 +40,8 @@ impl Fault {
 ///
 /// # Errors
 ///
-/// A [`Fault`] with the place if the string is not closed or has a wrong escape.
-pub fn read(text: &str, start: usize, rules: Rules) -> Result<(String, usize), Fault> {
+/// A [`LiteralError`] with the place if the string is not closed or has a wrong escape.
+pub fn read(text: &str, start: usize, rules: Rules) -> Result<(String, usize), LiteralError> {
     let rest = text.get(start..).unwrap_or_default();
     let mut chars = rest.char_indices();
     let quote = chars.next().map_or('"', |(_, quote)| quote);
@@ -52,35 +52,36 @@ pub fn read(text: &str, start: usize, rules: Rules) -> Result<(String, usize), F
         }
         if c < ' ' && rules == Rules::Path {
             let message = format!("control character U+{:04X} stands bare in a string", u32::from(c));
-            return Err(Fault {
+            return Err(LiteralError {
                 help: Some("write it as an escape like `\\n` or `\\u0009`"),
-                ..Fault::new(start + at, 1, message)
+                ..LiteralError::new(start + at, 1, message)
             });
         }
         if c != '\\' {
             said.push(c);
             continue;
         }
-        let (escaped, len) = escape(rest.get(at..).unwrap_or_default(), quote, rules).map_err(|fault| Fault {
-            offset: start + at,
-            ..fault
-        })?;
+        let (escaped, len) =
+            escape(rest.get(at..).unwrap_or_default(), quote, rules).map_err(|fault| LiteralError {
+                offset: start + at,
+                ..fault
+            })?;
         said.push(escaped);
         // The backslash is already taken; each other character of an escape is one byte.
         for _ in 1..len {
             chars.next();
         }
     }
-    Err(Fault {
+    Err(LiteralError {
         help: Some("close it with the quote it began with"),
-        ..Fault::new(start, rest.len(), "the string has no end")
+        ..LiteralError::new(start, rest.len(), "the string has no end")
     })
 }
 
 /// The character an escape stands for and the escape's length; `text` starts at its backslash.
-fn escape(text: &str, quote: char, rules: Rules) -> Result<(char, usize), Fault> {
+fn escape(text: &str, quote: char, rules: Rules) -> Result<(char, usize), LiteralError> {
     let Some(letter) = text.chars().nth(1) else {
-        return Err(Fault::new(0, 1, "the string ends in a backslash"));
+        return Err(LiteralError::new(0, 1, "the string ends in a backslash"));
     };
     let said = match letter {
         'b' => '\u{8}',
@@ -93,9 +94,9 @@ fn escape(text: &str, quote: char, rules: Rules) -> Result<(char, usize), Fault>
         '\'' if quote == '\'' => letter,
         'u' => return unicode(text),
         _ => {
-            return Err(Fault {
+            return Err(LiteralError {
                 help: Some("the escapes are `\\b`, `\\f`, `\\n`, `\\r`, `\\t`, `\\/`, `\\\\`, `\\uXXXX` and the quote"),
-                ..Fault::new(0, 1 + letter.len_utf8(), format!("`\\{letter}` is no escape"))
+                ..LiteralError::new(0, 1 + letter.len_utf8(), format!("`\\{letter}` is no escape"))
             });
         }
     };
@@ -103,14 +104,14 @@ fn escape(text: &str, quote: char, rules: Rules) -> Result<(char, usize), Fault>
 }
 
 /// `\uXXXX`, or two of them that make a surrogate pair.
-fn unicode(text: &str) -> Result<(char, usize), Fault> {
+fn unicode(text: &str) -> Result<(char, usize), LiteralError> {
     let unit = |from: usize| -> Option<u32> {
         let digits = text.get(from..from + 6)?.strip_prefix("\\u")?;
         let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         hex.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
     };
     let Some(first) = unit(0) else {
-        return Err(Fault::new(0, 2, "`\\u` needs four hexadecimal digits"));
+        return Err(LiteralError::new(0, 2, "`\\u` needs four hexadecimal digits"));
     };
     if let Some(said) = char::from_u32(first) {
         return Ok((said, 6));
@@ -122,8 +123,8 @@ fn unicode(text: &str) -> Result<(char, usize), Fault> {
         }
         _ => None,
     }
-    .ok_or_else(|| Fault {
+    .ok_or_else(|| LiteralError {
         help: Some("characters above U+FFFF are two escapes, a high and a low surrogate"),
-        ..Fault::new(0, 6, "half of a surrogate pair")
+        ..LiteralError::new(0, 6, "half of a surrogate pair")
     })
 }

@@ -1,7 +1,6 @@
 //! Admission (section "operating executions"): which executions wait for others to end or for slots of concurrency keys, and
 //! who holds those slots. Its decisions are durable before an execution hears of them, and they reach it as messages.
 
-mod book;
 mod choose;
 mod circles;
 mod command;
@@ -11,6 +10,7 @@ mod engine;
 mod governed;
 mod handle;
 mod lines;
+mod overlay;
 mod settings;
 mod undecided;
 mod value;

@@ -12,5 +12,5 @@ mod firing;
 #[cfg(test)]
 mod tests;
 
-pub use expression::{Expression, ExpressionError};
+pub use expression::{CronError, Expression};
 pub use firing::{CatchUp, Firing, ON_TIME, Overlap, Schedule, ScheduleNameError, Trigger};

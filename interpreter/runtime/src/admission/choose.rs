@@ -1,7 +1,7 @@
 //! Who is admitted: waiters are examined, parked and admitted, and some get claims so that nobody starves.
 
-use super::book::Book;
 use super::deadlock::{self, Blocked};
+use super::overlay::Overlay;
 use super::settings::AdmissionSettings;
 use starbridge_ports::{
     ADMISSION, Admissions, DeclineReason, MessageBody, MessageId, PoolKey, StoreError, Waiter, Waiters,
@@ -9,7 +9,7 @@ use starbridge_ports::{
 
 /// What admission decides with.
 pub(super) struct Choice<'a> {
-    pub(super) book: &'a mut Book,
+    pub(super) overlay: &'a mut Overlay,
     pub(super) settings: &'a AdmissionSettings,
     pub(super) rows: &'a dyn Admissions,
 }
@@ -17,12 +17,12 @@ pub(super) struct Choice<'a> {
 impl Choice<'_> {
     /// Examines a waiter that stands in no line and has no claim: it is admitted, or parked.
     pub(super) fn examine(&mut self, waiter: Waiter) -> Result<(), StoreError> {
-        let needs = self.book.needs(&waiter, self.rows)?;
+        let needs = self.overlay.needs(&waiter, self.rows)?;
         // Who stands in a line that is still to be looked at goes first.
-        let waits = needs.iter().find(|key| self.book.is_due(key)).cloned();
+        let waits = needs.iter().find(|key| self.overlay.is_due(key)).cloned();
         let blocked = match waits {
             Some(key) => Some(key),
-            None => deadlock::blocking(self.book, &waiter, self.rows)?,
+            None => deadlock::blocking(self.overlay, &waiter, self.rows)?,
         };
         match blocked {
             None => self.admit(&waiter, &needs),
@@ -33,12 +33,12 @@ impl Choice<'_> {
     /// Looks at the line of a key that may have room, until it has none. `budget` is how many waiters may be examined.
     /// Returns false if there was more to do.
     pub(super) fn look_at(&mut self, key: &PoolKey, budget: &mut usize) -> Result<bool, StoreError> {
-        for (_, execution) in self.book.claims_at(key) {
-            let Some(waiter) = self.book.waiter(&execution, self.rows)? else {
+        for (_, execution) in self.overlay.claims_at(key) {
+            let Some(waiter) = self.overlay.waiter(&execution, self.rows)? else {
                 continue;
             };
-            if deadlock::blocking(self.book, &waiter, self.rows)?.is_none() {
-                let needs = self.book.needs(&waiter, self.rows)?;
+            if deadlock::blocking(self.overlay, &waiter, self.rows)?.is_none() {
+                let needs = self.overlay.needs(&waiter, self.rows)?;
                 self.admit(&waiter, &needs)?;
             }
         }
@@ -50,14 +50,14 @@ impl Choice<'_> {
                 self.free_blocked_claims(key)?;
                 return self.end_deadlocks(key).map(|()| true);
             }
-            let Some(waiter) = self.book.first_in_line(key, self.settings.page, self.rows)? else {
-                self.book.forget_unused(key, self.settings.page, self.rows)?;
+            let Some(waiter) = self.overlay.first_in_line(key, self.settings.page, self.rows)? else {
+                self.overlay.forget_unused(key, self.settings.page, self.rows)?;
                 return Ok(true);
             };
             *budget -= 1;
-            match deadlock::blocking(self.book, &waiter, self.rows)? {
+            match deadlock::blocking(self.overlay, &waiter, self.rows)? {
                 None => {
-                    let needs = self.book.needs(&waiter, self.rows)?;
+                    let needs = self.overlay.needs(&waiter, self.rows)?;
                     self.admit(&waiter, &needs)?;
                 }
                 Some(other) => {
@@ -65,7 +65,7 @@ impl Choice<'_> {
                     let execution = waiter.execution.clone();
                     self.park(Waiter { moves, ..waiter }, other)?;
                     if moves >= self.settings.moves
-                        && let Some(waiter) = self.book.waiter(&execution, self.rows)?
+                        && let Some(waiter) = self.overlay.waiter(&execution, self.rows)?
                     {
                         self.claim(waiter)?;
                     }
@@ -76,21 +76,21 @@ impl Choice<'_> {
 
     /// Whether a key has a free slot that is not reserved.
     fn has_room(&mut self, key: &PoolKey) -> Result<bool, StoreError> {
-        let claims = self.book.claims_before(key, None);
-        let known = self.book.key(key, self.rows)?;
+        let claims = self.overlay.claims_before(key, None);
+        let known = self.overlay.key(key, self.rows)?;
         let limit = known.kept.limit();
         Ok(limit.is_none_or(|limit| known.held + claims < limit))
     }
 
     fn admit(&mut self, waiter: &Waiter, needs: &[PoolKey]) -> Result<(), StoreError> {
         if let Some(claim) = waiter.claim {
-            self.book.unreserve(claim);
+            self.overlay.unreserve(claim);
         }
         for key in needs {
-            self.book.take(&waiter.execution, key, self.rows)?;
+            self.overlay.take(&waiter.execution, key, self.rows)?;
         }
-        self.book.put(&waiter.execution, None, self.rows)?;
-        self.book.send(&waiter.execution, waiter.event, MessageBody::Admit);
+        self.overlay.put(&waiter.execution, None, self.rows)?;
+        self.overlay.send(&waiter.execution, waiter.event, MessageBody::Admit);
         for key in needs {
             self.count_admission(key)?;
         }
@@ -99,20 +99,20 @@ impl Choice<'_> {
 
     /// After so many admissions through a key, its oldest waiter gets a claim; at most one at a time.
     fn count_admission(&mut self, key: &PoolKey) -> Result<(), StoreError> {
-        let known = self.book.key(key, self.rows)?;
+        let known = self.overlay.key(key, self.rows)?;
         known.passed = known.passed.saturating_add(1);
         let (passed, claim) = (known.passed, known.fair_claim);
         if self.settings.fair_share == 0
             || passed < self.settings.fair_share
-            || claim.is_some_and(|claim| self.book.has_claim(claim))
+            || claim.is_some_and(|claim| self.overlay.has_claim(claim))
         {
             return Ok(());
         }
-        let Some(oldest) = self.book.oldest(key, self.rows)? else {
+        let Some(oldest) = self.overlay.oldest(key, self.rows)? else {
             return Ok(());
         };
         let claim = self.claim(oldest)?;
-        let known = self.book.key(key, self.rows)?;
+        let known = self.overlay.key(key, self.rows)?;
         known.passed = 0;
         known.fair_claim = claim;
         Ok(())
@@ -122,7 +122,7 @@ impl Choice<'_> {
         waiter.parked = Some(key);
         let execution = waiter.execution.clone();
         let is_child = !waiter.ask.ancestors.is_empty();
-        self.book.put(&execution, Some(waiter.clone()), self.rows)?;
+        self.overlay.put(&execution, Some(waiter.clone()), self.rows)?;
         if is_child {
             self.end_deadlock(&waiter)?;
         }
@@ -132,7 +132,7 @@ impl Choice<'_> {
     /// If a child can't go on because executions above it wait for it, that is ended: claims that have part in it are given
     /// up, or else the child is declined.
     fn end_deadlock(&mut self, waiter: &Waiter) -> Result<(), StoreError> {
-        match deadlock::stuck(self.book, waiter, self.rows)? {
+        match deadlock::stuck(self.overlay, waiter, self.rows)? {
             Blocked::No => Ok(()),
             Blocked::By { key, claims } if claims.is_empty() => self.decline(waiter, DeclineReason::Deadlock { key }),
             Blocked::By { claims, .. } => claims.into_iter().try_for_each(|claim| self.give_up(claim)),
@@ -142,18 +142,18 @@ impl Choice<'_> {
     /// Ends the deadlocks in which holders of a key have part. One may arise without a child being parked: the last holder that
     /// could go on has ended, or an operator changed the limit.
     fn end_deadlocks(&mut self, key: &PoolKey) -> Result<(), StoreError> {
-        if !self.book.children {
+        if !self.overlay.children {
             return Ok(());
         }
-        for holder in self.book.holders(key, self.settings.page, self.rows)? {
-            let below = self.book.all(
+        for holder in self.overlay.holders(key, self.settings.page, self.rows)? {
+            let below = self.overlay.all(
                 |after| Waiters::Below(&holder, after),
                 |waiter| waiter.ask.ancestors.contains(&holder),
                 self.rows,
             )?;
             for waiter in below {
                 // One before may have ended it.
-                if let Some(waiter) = self.book.waiter(&waiter.execution, self.rows)?
+                if let Some(waiter) = self.overlay.waiter(&waiter.execution, self.rows)?
                     && waiter.open.is_empty()
                 {
                     self.end_deadlock(&waiter)?;
@@ -165,12 +165,12 @@ impl Choice<'_> {
 
     /// Gives up the claims at a key that wait for executions that wait for them.
     fn free_blocked_claims(&mut self, key: &PoolKey) -> Result<(), StoreError> {
-        if !self.book.children {
+        if !self.overlay.children {
             return Ok(());
         }
-        for (claim, execution) in self.book.claims_at(key) {
-            if let Some(waiter) = self.book.waiter(&execution, self.rows)?
-                && matches!(deadlock::stuck(self.book, &waiter, self.rows)?, Blocked::By { .. })
+        for (claim, execution) in self.overlay.claims_at(key) {
+            if let Some(waiter) = self.overlay.waiter(&execution, self.rows)?
+                && matches!(deadlock::stuck(self.overlay, &waiter, self.rows)?, Blocked::By { .. })
             {
                 self.give_up(claim)?;
             }
@@ -180,20 +180,20 @@ impl Choice<'_> {
 
     /// Reserves a slot of each of its keys for a waiter. Returns the claim, unless it would wait for itself.
     fn claim(&mut self, mut waiter: Waiter) -> Result<Option<u64>, StoreError> {
-        let claim = self.book.next_claim();
-        let keys = self.book.needs(&waiter, self.rows)?;
+        let claim = self.overlay.next_claim();
+        let keys = self.overlay.needs(&waiter, self.rows)?;
         waiter.parked = None;
         waiter.claim = Some(claim);
-        self.book.put(&waiter.execution, Some(waiter.clone()), self.rows)?;
+        self.overlay.put(&waiter.execution, Some(waiter.clone()), self.rows)?;
         let first = keys.first().cloned();
-        self.book.reserve(claim, &waiter.execution, keys);
+        self.overlay.reserve(claim, &waiter.execution, keys);
         // The line in which it stood may just be admitting: a claim is not in it any more.
         if let Some(first) = first
-            && deadlock::blocking(self.book, &waiter, self.rows)?.is_none()
+            && deadlock::blocking(self.overlay, &waiter, self.rows)?.is_none()
         {
-            self.book.look_at(&first, self.rows)?;
+            self.overlay.look_at(&first, self.rows)?;
         }
-        if self.book.children && matches!(deadlock::stuck(self.book, &waiter, self.rows)?, Blocked::By { .. }) {
+        if self.overlay.children && matches!(deadlock::stuck(self.overlay, &waiter, self.rows)?, Blocked::By { .. }) {
             self.give_up(claim)?;
             return Ok(None);
         }
@@ -202,31 +202,31 @@ impl Choice<'_> {
 
     /// A claim ends without its waiter being admitted.
     fn give_up(&mut self, claim: u64) -> Result<(), StoreError> {
-        let claimed = self.book.claimed();
+        let claimed = self.overlay.claimed();
         let execution = claimed.into_iter().find(|(other, _)| *other == claim);
-        for key in self.book.unreserve(claim) {
-            self.book.look_at(&key, self.rows)?;
+        for key in self.overlay.unreserve(claim) {
+            self.overlay.look_at(&key, self.rows)?;
         }
         let Some((_, execution)) = execution else {
             return Ok(());
         };
-        let Some(mut waiter) = self.book.waiter(&execution, self.rows)? else {
+        let Some(mut waiter) = self.overlay.waiter(&execution, self.rows)? else {
             return Ok(());
         };
         waiter.claim = None;
         waiter.moves = 0;
         // Its keys are due, so it is parked at one of them and looked at with it.
-        waiter.parked = self.book.needs(&waiter, self.rows)?.first().cloned();
+        waiter.parked = self.overlay.needs(&waiter, self.rows)?.first().cloned();
         if waiter.parked.is_none() {
             return self.admit(&waiter, &[]);
         }
-        self.book.put(&execution, Some(waiter), self.rows)
+        self.overlay.put(&execution, Some(waiter), self.rows)
     }
 
     /// A waiter is told that it does not begin.
     pub(super) fn decline(&mut self, waiter: &Waiter, reason: DeclineReason) -> Result<(), StoreError> {
         let body = MessageBody::Decline { reason };
-        self.book.send(&waiter.execution, waiter.event, body);
+        self.overlay.send(&waiter.execution, waiter.event, body);
         self.has_asked(waiter)?;
         self.forget(waiter)
     }
@@ -239,20 +239,20 @@ impl Choice<'_> {
             event: waiter.event,
             to: ADMISSION.into(),
         };
-        if self.book.is_pending(&ask, self.rows)? {
-            self.book.received(ask);
+        if self.overlay.is_pending(&ask, self.rows)? {
+            self.overlay.received(ask);
         }
         Ok(())
     }
 
     /// A waiter waits no longer.
     pub(super) fn forget(&mut self, waiter: &Waiter) -> Result<(), StoreError> {
-        let reserved = waiter.claim.map(|claim| self.book.unreserve(claim));
+        let reserved = waiter.claim.map(|claim| self.overlay.unreserve(claim));
         // Those of its keys that nobody needs any more are forgotten.
         let asked = waiter.ask.keys.iter().map(|needed| needed.key.clone());
         for key in reserved.into_iter().flatten().chain(waiter.parked.clone()).chain(asked) {
-            self.book.look_at(&key, self.rows)?;
+            self.overlay.look_at(&key, self.rows)?;
         }
-        self.book.put(&waiter.execution, None, self.rows)
+        self.overlay.put(&waiter.execution, None, self.rows)
     }
 }

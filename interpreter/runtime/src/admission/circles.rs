@@ -85,7 +85,7 @@ impl Choice<'_> {
                     continue;
                 }
                 from.insert(bound.clone(), one.execution.clone());
-                let further = self.book.waiter(&bound, self.rows)?;
+                let further = self.overlay.waiter(&bound, self.rows)?;
                 next.extend(further.filter(|further| further.number < waiter.number));
             }
         }
@@ -111,7 +111,7 @@ impl Choice<'_> {
         let by_id = |one: &OpenDependency| {
             one.bound.as_ref() == Some(id) || (one.dependency.flow.is_none() && one.dependency.execution == *id)
         };
-        let (mut found, mut are_all) = self.book.older(
+        let (mut found, mut are_all) = self.overlay.older(
             |after| Waiters::BoundTo(id, after),
             |other| other.open.iter().any(by_id),
             number,
@@ -123,7 +123,7 @@ impl Choice<'_> {
             let by_name = |one: &OpenDependency| {
                 one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == name
             };
-            let (named, all_named) = self.book.older(
+            let (named, all_named) = self.overlay.older(
                 |after| Waiters::Named(flow, &name, after),
                 |other| other.open.iter().any(by_name),
                 number,

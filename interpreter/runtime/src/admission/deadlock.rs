@@ -1,7 +1,7 @@
 //! Waiting in a circle: an execution holds slots while its children wait for slots, so parents and children can wait for each
 //! other.
 
-use super::book::{Book, count};
+use super::overlay::{Overlay, count};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Admissions, PoolKey, StoreError, Waiter, Waiters};
 use std::collections::BTreeSet;
@@ -24,9 +24,13 @@ pub(super) enum Blocked {
 }
 
 /// A key that a waiter needs and that has no free slot for it; `None` if it can be admitted.
-pub(super) fn blocking(book: &mut Book, waiter: &Waiter, rows: &dyn Admissions) -> Result<Option<PoolKey>, StoreError> {
-    for key in book.needs(waiter, rows)? {
-        if is_blocked_at(book, waiter, &key, rows)? {
+pub(super) fn blocking(
+    overlay: &mut Overlay,
+    waiter: &Waiter,
+    rows: &dyn Admissions,
+) -> Result<Option<PoolKey>, StoreError> {
+    for key in overlay.needs(waiter, rows)? {
+        if is_blocked_at(overlay, waiter, &key, rows)? {
             return Ok(Some(key));
         }
     }
@@ -34,16 +38,21 @@ pub(super) fn blocking(book: &mut Book, waiter: &Waiter, rows: &dyn Admissions) 
 }
 
 /// Whether a key has no free slot for a waiter.
-fn is_blocked_at(book: &mut Book, waiter: &Waiter, key: &PoolKey, rows: &dyn Admissions) -> Result<bool, StoreError> {
-    let claims = book.claims_before(key, waiter.claim);
-    let known = book.key(key, rows)?;
+fn is_blocked_at(
+    overlay: &mut Overlay,
+    waiter: &Waiter,
+    key: &PoolKey,
+    rows: &dyn Admissions,
+) -> Result<bool, StoreError> {
+    let claims = overlay.claims_before(key, waiter.claim);
+    let known = overlay.key(key, rows)?;
     Ok(known.kept.limit().is_some_and(|limit| known.held + claims >= limit))
 }
 
 /// Whether a waiter waits for itself.
-pub(super) fn stuck(book: &mut Book, waiter: &Waiter, rows: &dyn Admissions) -> Result<Blocked, StoreError> {
+pub(super) fn stuck(overlay: &mut Overlay, waiter: &Waiter, rows: &dyn Admissions) -> Result<Blocked, StoreError> {
     let mut search = Search {
-        book,
+        overlay,
         rows,
         assumed: Vec::new(),
         can_go_on: BTreeSet::new(),
@@ -65,7 +74,7 @@ pub(super) fn stuck(book: &mut Book, waiter: &Waiter, rows: &dyn Admissions) -> 
 /// if nothing that is reached from it can go on. Each of the keys counts: once another one has room, nobody looks at the waiter
 /// for that, since it is parked at one only.
 struct Search<'a> {
-    book: &'a mut Book,
+    overlay: &'a mut Overlay,
     rows: &'a dyn Admissions,
     /// Those that are being looked at: stuck, unless something is found that can go on.
     assumed: Vec<Text>,
@@ -99,8 +108,8 @@ impl Search<'_> {
     }
 
     fn waits_for_stuck(&mut self, waiter: &Waiter) -> Result<bool, StoreError> {
-        for key in self.book.needs(waiter, self.rows)? {
-            if !is_blocked_at(self.book, waiter, &key, self.rows)? {
+        for key in self.overlay.needs(waiter, self.rows)? {
+            if !is_blocked_at(self.overlay, waiter, &key, self.rows)? {
                 continue;
             }
             let claims = self.claims.len();
@@ -115,13 +124,13 @@ impl Search<'_> {
 
     /// Whether no slot of a key, which has no free one, comes free.
     fn is_key_stuck(&mut self, key: &PoolKey) -> Result<bool, StoreError> {
-        let known = self.book.key(key, self.rows)?;
+        let known = self.overlay.key(key, self.rows)?;
         // An operator ends this.
         if known.kept.limit() == Some(0) || known.held > count(self.left) {
             return Ok(false);
         }
         let is_full = known.kept.limit().is_some_and(|limit| known.held >= limit);
-        for holder in self.book.holders(key, self.left, self.rows)? {
+        for holder in self.overlay.holders(key, self.left, self.rows)? {
             if !self.is_holder_stuck(&holder)? {
                 return Ok(false);
             }
@@ -129,9 +138,9 @@ impl Search<'_> {
         if is_full {
             return Ok(true);
         }
-        for (claim, execution) in self.book.claims_at(key) {
+        for (claim, execution) in self.overlay.claims_at(key) {
             self.claims.push(claim);
-            if let Some(claimed) = self.book.waiter(&execution, self.rows)?
+            if let Some(claimed) = self.overlay.waiter(&execution, self.rows)?
                 && !self.is_stuck(&claimed)?
             {
                 return Ok(false);
@@ -145,8 +154,8 @@ impl Search<'_> {
         let is_below = |waiter: &Waiter| waiter.ask.ancestors.contains(holder);
         let rows = self.rows;
         let mut below = rows.waiters(Waiters::Below(holder, 0), MOST)?;
-        below.retain(|waiter| !self.book.is_changed(&waiter.execution));
-        below.extend(self.book.changed().filter(|waiter| is_below(waiter)).cloned());
+        below.retain(|waiter| !self.overlay.is_changed(&waiter.execution));
+        below.extend(self.overlay.changed().filter(|waiter| is_below(waiter)).cloned());
         for waiter in below {
             if self.is_stuck(&waiter)? {
                 return Ok(true);

@@ -58,7 +58,7 @@ impl Choice<'_> {
         let record: Option<ExecutionRecord> = self.rows.record(execution)?;
         let status = record.map_or(Status::New, |record| record.status);
         if status != Status::New && !status.is_ended() {
-            self.book.send(execution, WATCH_EVENT, MessageBody::Watch);
+            self.overlay.send(execution, WATCH_EVENT, MessageBody::Watch);
             return Ok(Watched::Open);
         }
         if status != Status::New {
@@ -79,25 +79,25 @@ impl Choice<'_> {
                 let execution = waiter.execution.clone();
                 self.has_asked(&waiter)?;
                 self.examine(waiter)?;
-                if self.book.waiter(&execution, self.rows)?.is_some() {
-                    self.book.send(&execution, MET_EVENT, MessageBody::Met);
+                if self.overlay.waiter(&execution, self.rows)?.is_some() {
+                    self.overlay.send(&execution, MET_EVENT, MessageBody::Met);
                 }
                 Ok(())
             }
             false => {
                 let execution = waiter.execution.clone();
-                self.book.put(&execution, Some(waiter), self.rows)
+                self.overlay.put(&execution, Some(waiter), self.rows)
             }
         }
     }
 
     /// An execution has ended: those who wait for it go on, or are declined.
     pub(super) fn has_ended(&mut self, execution: &Text, status: Status) -> Result<(), StoreError> {
-        if !self.book.dependencies {
+        if !self.overlay.dependencies {
             return Ok(());
         }
         let is_bound = |one: &OpenDependency| one.bound.as_ref() == Some(execution);
-        let waiting = self.book.all(
+        let waiting = self.overlay.all(
             |after| Waiters::BoundTo(execution, after),
             |waiter| waiter.open.iter().any(is_bound),
             self.rows,
@@ -120,7 +120,7 @@ impl Choice<'_> {
         let is_named = |one: &OpenDependency| {
             one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == *name
         };
-        let waiting = self.book.all(
+        let waiting = self.overlay.all(
             |after| Waiters::Named(flow, name, after),
             |waiter| waiter.open.iter().any(is_named),
             self.rows,

@@ -1,9 +1,9 @@
 //! Drives admission in real time, with a store, and tells executions what was decided.
 
-use super::book::flow_key;
 use super::command::AdmissionCommand;
 use super::governed::FlowChange;
 use super::handle::AdmissionHandle;
+use super::overlay::flow_key;
 use super::settings::AdmissionSettings;
 use super::value::{Admission, Decided};
 use crate::engine::writer::{Writer, Writing};

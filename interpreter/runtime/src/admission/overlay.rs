@@ -1,4 +1,4 @@
-//! The book of admission: what the store has, with what was decided since on top.
+//! What the store has of admission, overlaid with what was decided since the last append.
 
 mod append;
 mod messages;
@@ -46,9 +46,9 @@ struct Changed<T> {
     now: T,
 }
 
-/// What the store has, with what was decided since.
+/// What the store has, overlaid with what was decided since the last append.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct Overlay {
     keys: BTreeMap<PoolKey, KnownKey>,
     /// The number of known keys at which those that need not be known are dropped.
     sweep_keys_at: usize,
@@ -89,11 +89,11 @@ pub(super) struct Book {
     pub(super) left_names: Vec<(Text, Text)>,
 }
 
-impl Book {
-    /// The book of a store.
+impl Overlay {
+    /// The overlay of a store.
     pub(super) fn of(rows: &dyn Admissions) -> Result<Self, StoreError> {
         let (last_number, last_claim) = rows.last_waiter()?;
-        let mut book = Self {
+        let mut overlay = Self {
             last_number,
             last_claim,
             children: last_number > 0,
@@ -101,20 +101,20 @@ impl Book {
             ..Self::default()
         };
         for key in rows.stale_keys()? {
-            book.look_at(&key, rows)?;
+            overlay.look_at(&key, rows)?;
         }
         let mut after = 0;
         loop {
             let claimed = rows.waiters(Waiters::Claimed(after), ROWS)?;
             for waiter in &claimed {
                 if let Some(claim) = waiter.claim {
-                    let keys = book.needs(waiter, rows)?;
-                    book.reserve(claim, &waiter.execution, keys);
+                    let keys = overlay.needs(waiter, rows)?;
+                    overlay.reserve(claim, &waiter.execution, keys);
                 }
             }
             match claimed.last() {
                 Some(last) if claimed.len() >= ROWS => after = last.number,
-                _ => return Ok(book),
+                _ => return Ok(overlay),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Who may run: the value that decides. It does no I/O but for reading what its own earlier decisions left in the store.
 
-use super::book::{Book, flow_key, names};
 use super::choose::Choice;
+use super::overlay::{Overlay, flow_key, names};
 use super::settings::AdmissionSettings;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
@@ -54,7 +54,7 @@ pub struct Decided {
 /// will have it looked at. No waiter holds a slot.
 #[derive(Debug, Default)]
 pub struct Admission {
-    book: Book,
+    overlay: Overlay,
     settings: AdmissionSettings,
     inputs: VecDeque<Input>,
     /// After which holder of slots those are still to be looked for that have ended; `None`: nowhere.
@@ -77,13 +77,13 @@ impl Admission {
     /// [`StoreError`] if the store can't be read.
     pub fn resume(settings: AdmissionSettings, rows: &dyn Admissions) -> Result<Self, StoreError> {
         let mut admission = Self {
-            book: Book::of(rows)?,
+            overlay: Overlay::of(rows)?,
             settings,
             // An earlier version did not tell of each end. There may be a million of holders: nobody waits until all are looked at.
             unlooked: Some(Text::default()),
             ..Self::default()
         };
-        for waiter in admission.book.all(Waiters::Unbound, |_| false, rows)? {
+        for waiter in admission.overlay.all(Waiters::Unbound, |_| false, rows)? {
             for name in names(&waiter) {
                 admission.awaited.push(name.clone());
                 admission.appeared.push(name);
@@ -115,17 +115,17 @@ impl Admission {
 
     /// Names that a waiter does not wait for any more, since the last call. Others may.
     pub fn left_names(&mut self) -> Vec<(Text, Text)> {
-        std::mem::take(&mut self.book.left_names)
+        std::mem::take(&mut self.overlay.left_names)
     }
 
     /// How many more wait than at the last call, or how many fewer.
     pub fn waiting_change(&mut self) -> i64 {
-        std::mem::take(&mut self.book.waiting_change)
+        std::mem::take(&mut self.overlay.waiting_change)
     }
 
     /// Whether there is something to decide.
     pub fn is_idle(&self) -> bool {
-        self.inputs.is_empty() && self.unlooked.is_none() && self.appeared.is_empty() && !self.book.anything_due()
+        self.inputs.is_empty() && self.unlooked.is_none() && self.appeared.is_empty() && !self.overlay.anything_due()
     }
 
     /// Decides what can be decided now.
@@ -153,7 +153,7 @@ impl Admission {
             Input::Change(..) => None,
         });
         let messages = messages.collect();
-        self.book.look_for(messages, rows)?;
+        self.overlay.look_for(messages, rows)?;
         for _ in 0..self.settings.messages {
             match self.inputs.pop_front() {
                 Some(Input::Message(message)) => self.take(message, rows)?,
@@ -166,28 +166,28 @@ impl Admission {
         }
         let mut budget = self.settings.examined;
         while budget > 0
-            && let Some(key) = self.book.next_due(rows)?
+            && let Some(key) = self.overlay.next_due(rows)?
         {
             let mut choice = self.choice(rows);
             if !choice.look_at(&key, &mut budget)? {
-                self.book.look_at(&key, rows)?;
+                self.overlay.look_at(&key, rows)?;
             }
         }
         for message in std::mem::take(&mut self.later).into_iter().rev() {
             self.inputs.push_front(Input::Message(message));
         }
-        let append = self.book.append();
+        let append = self.overlay.append();
         Ok(Decided { append, changes })
     }
 
     /// What was decided last is durable.
     pub fn settle(&mut self) {
-        self.book.settle(self.settings.page);
+        self.overlay.settle(self.settings.page);
     }
 
     fn choice<'a>(&'a mut self, rows: &'a dyn Admissions) -> Choice<'a> {
         Choice {
-            book: &mut self.book,
+            overlay: &mut self.overlay,
             settings: &self.settings,
             rows,
         }
@@ -195,7 +195,7 @@ impl Admission {
 
     fn take(&mut self, message: Message, rows: &dyn Admissions) -> Result<(), StoreError> {
         let Message { id, body } = message;
-        let is_pending = self.book.is_pending(&id, rows)?;
+        let is_pending = self.overlay.is_pending(&id, rows)?;
         // Whoever has it again finds its work done.
         let is_later = self.later.iter().any(|later| later.id == id);
         if is_later {
@@ -226,7 +226,7 @@ impl Admission {
         }
         self.decided.extend(is_question.then(|| id.clone()));
         if is_pending {
-            self.book.received(id);
+            self.overlay.received(id);
         }
         Ok(())
     }
@@ -235,14 +235,14 @@ impl Admission {
     fn forget_asked(&mut self, execution: &Text) {
         for message in self.later.extract_if(.., |message| message.id.from == *execution) {
             self.decided.push(message.id.clone());
-            self.book.received(message.id);
+            self.overlay.received(message.id);
         }
     }
 
     /// Returns whether there is more to do once this is durable: names are kept first and looked up then, and a start that
     /// takes one of them in between finds that it is kept.
     fn take_ask(&mut self, id: &MessageId, ask: &Ask, rows: &dyn Admissions) -> Result<bool, StoreError> {
-        let before = self.book.waiter(&id.from, rows)?;
+        let before = self.overlay.waiter(&id.from, rows)?;
         self.forget_asked(&id.from);
         if let Some(waiter) = before {
             if waiter.event == id.event && !waiter.open.is_empty() {
@@ -252,12 +252,12 @@ impl Admission {
             self.choice(rows).forget(&waiter)?;
         }
         // Whoever waits holds nothing. It may have got a slot with its flow's limit, before this was heard.
-        for key in self.book.release(&id.from, rows)? {
-            self.book.look_at(&key, rows)?;
+        for key in self.overlay.release(&id.from, rows)? {
+            self.overlay.look_at(&key, rows)?;
         }
         for key in &ask.keys {
-            if self.book.define(key, true, rows)? {
-                self.book.look_at(&key.key, rows)?;
+            if self.overlay.define(key, true, rows)? {
+                self.overlay.look_at(&key.key, rows)?;
             }
         }
         let waiter = self.waiter(id.from.clone(), id.event, ask);
@@ -266,7 +266,7 @@ impl Admission {
             return Ok(false);
         }
         self.awaited.extend(names(&waiter));
-        self.book.put(&id.from, Some(waiter), rows)?;
+        self.overlay.put(&id.from, Some(waiter), rows)?;
         Ok(true)
     }
 
@@ -277,7 +277,7 @@ impl Admission {
             bound: None,
         });
         Waiter {
-            number: self.book.next_number(),
+            number: self.overlay.next_number(),
             execution,
             event,
             ask: ask.clone(),
@@ -297,11 +297,11 @@ impl Admission {
     /// An execution waits no longer, and holds nothing.
     fn take_back(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<(), StoreError> {
         self.forget_asked(execution);
-        if let Some(waiter) = self.book.waiter(execution, rows)? {
+        if let Some(waiter) = self.overlay.waiter(execution, rows)? {
             self.choice(rows).forget(&waiter)?;
         }
-        for key in self.book.release(execution, rows)? {
-            self.book.look_at(&key, rows)?;
+        for key in self.overlay.release(execution, rows)? {
+            self.overlay.look_at(&key, rows)?;
         }
         Ok(())
     }
@@ -313,7 +313,7 @@ impl Admission {
         no_after: bool,
         rows: &dyn Admissions,
     ) -> Result<(), StoreError> {
-        let Some(mut waiter) = self.book.waiter(execution, rows)? else {
+        let Some(mut waiter) = self.overlay.waiter(execution, rows)? else {
             return Ok(());
         };
         waiter.ask.priority = priority;
@@ -323,11 +323,11 @@ impl Admission {
             waiter.open.clear();
             return self.choice(rows).examine(waiter);
         }
-        self.book.put(execution, Some(waiter), rows)
+        self.overlay.put(execution, Some(waiter), rows)
     }
 
     fn take_change(&mut self, key: &PoolKey, change: KeyChange, rows: &dyn Admissions) -> Result<(), StoreError> {
-        let kept = &mut self.book.key(key, rows)?.kept;
+        let kept = &mut self.overlay.key(key, rows)?.kept;
         let was_set = kept.is_set();
         if let Some(limit) = change.limit {
             kept.set = limit;
@@ -337,8 +337,8 @@ impl Admission {
             kept.paused = paused;
         }
         let is_set = kept.is_set();
-        self.book.audit(change.audit);
-        self.book.look_at(key, rows)?;
+        self.overlay.audit(change.audit);
+        self.overlay.look_at(key, rows)?;
         if key.pool.as_str() == FLOW_POOL && was_set != is_set {
             if is_set {
                 self.adopt(key, rows)?;
@@ -367,9 +367,9 @@ impl Admission {
             for found in page.items {
                 let waits = matches!(found.record.status, Status::Queued | Status::Blocked);
                 // One that is admitted and has not begun runs as good as one that has.
-                if !waits || self.book.is_admitted(&found.id, rows)? {
-                    self.book.take(&found.id, key, rows)?;
-                    self.book.send(&found.id, WATCH_EVENT, MessageBody::Watch);
+                if !waits || self.overlay.is_admitted(&found.id, rows)? {
+                    self.overlay.take(&found.id, key, rows)?;
+                    self.overlay.send(&found.id, WATCH_EVENT, MessageBody::Watch);
                 }
             }
             match page.next {
@@ -381,17 +381,17 @@ impl Admission {
 
     /// The claims of a flow's waiters reserve what they need now.
     fn reserve_anew(&mut self, flow: &Text, rows: &dyn Admissions) -> Result<(), StoreError> {
-        for (claim, execution) in self.book.claimed() {
-            let Some(waiter) = self.book.waiter(&execution, rows)? else {
+        for (claim, execution) in self.overlay.claimed() {
+            let Some(waiter) = self.overlay.waiter(&execution, rows)? else {
                 continue;
             };
             if waiter.ask.flow == *flow {
-                let mut keys = self.book.unreserve(claim);
-                let needs = self.book.needs(&waiter, rows)?;
-                self.book.reserve(claim, &execution, needs.clone());
+                let mut keys = self.overlay.unreserve(claim);
+                let needs = self.overlay.needs(&waiter, rows)?;
+                self.overlay.reserve(claim, &execution, needs.clone());
                 keys.extend(needs);
                 for key in keys {
-                    self.book.look_at(&key, rows)?;
+                    self.overlay.look_at(&key, rows)?;
                 }
             }
         }
@@ -404,6 +404,6 @@ impl Admission {
     ///
     /// [`StoreError`] if the store can't be read.
     pub fn governs(&mut self, flow: &Text, rows: &dyn Admissions) -> Result<bool, StoreError> {
-        Ok(self.book.key(&flow_key(flow), rows)?.kept.is_set())
+        Ok(self.overlay.key(&flow_key(flow), rows)?.kept.is_set())
     }
 }

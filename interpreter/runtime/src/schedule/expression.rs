@@ -35,7 +35,7 @@ enum When {
 
 /// Why a text is not an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExpressionError {
+pub struct CronError {
     /// What is wrong.
     pub message: String,
     /// What to do about it; empty if there is no advice.
@@ -44,7 +44,7 @@ pub struct ExpressionError {
     pub place: Range<usize>,
 }
 
-impl std::fmt::Display for ExpressionError {
+impl std::fmt::Display for CronError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} (at character {})", self.message, self.place.start + 1)?;
         if self.help.is_empty() {
@@ -54,7 +54,7 @@ impl std::fmt::Display for ExpressionError {
     }
 }
 
-impl std::error::Error for ExpressionError {}
+impl std::error::Error for CronError {}
 
 impl PartialEq for Expression {
     fn eq(&self, other: &Self) -> bool {
@@ -73,8 +73,8 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// [`ExpressionError`] says what is wrong, where, and what to do.
-    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
+    /// [`CronError`] says what is wrong, where, and what to do.
+    pub fn parse(text: &str) -> Result<Self, CronError> {
         if text.len() > MAX_EXPRESSION_BYTES {
             let message = format!(
                 "the expression has {} bytes, more than the {MAX_EXPRESSION_BYTES} allowed",
@@ -137,8 +137,8 @@ impl Expression {
     }
 }
 
-fn error(place: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> ExpressionError {
-    ExpressionError {
+fn error(place: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> CronError {
+    CronError {
         message: message.into(),
         help: help.into(),
         place,
@@ -146,7 +146,7 @@ fn error(place: Range<usize>, message: impl Into<String>, help: impl Into<String
 }
 
 /// The time zone at the beginning of a text (UTC if there is none), and the position of the rest.
-fn zoned(text: &str) -> Result<(TimeZone, usize), ExpressionError> {
+fn zoned(text: &str) -> Result<(TimeZone, usize), CronError> {
     const PREFIX: &str = "CRON_TZ=";
     let mut words = words(text);
     let Some((at, first)) = words.next() else {
@@ -166,7 +166,7 @@ fn zoned(text: &str) -> Result<(TimeZone, usize), ExpressionError> {
     Ok((zone, words.next().map_or(text.len(), |(at, _)| at)))
 }
 
-fn zone(name: &str, start: usize) -> Result<TimeZone, ExpressionError> {
+fn zone(name: &str, start: usize) -> Result<TimeZone, CronError> {
     let place = start..start + name.len();
     if name.is_empty() {
         return Err(error(
@@ -184,7 +184,7 @@ fn zone(name: &str, start: usize) -> Result<TimeZone, ExpressionError> {
 }
 
 /// Reads what follows an `@`. `start` is its position.
-fn nicknamed(word: &str, zone: TimeZone, start: usize) -> Result<When, ExpressionError> {
+fn nicknamed(word: &str, zone: TimeZone, start: usize) -> Result<When, CronError> {
     let place = start..start + 1 + word.len();
     if let Some(duration) = word
         .strip_prefix("every")
@@ -204,7 +204,7 @@ fn nicknamed(word: &str, zone: TimeZone, start: usize) -> Result<When, Expressio
 }
 
 /// Reads a duration like `1h30m`, in seconds.
-fn every(text: &str, start: usize) -> Result<i64, ExpressionError> {
+fn every(text: &str, start: usize) -> Result<i64, CronError> {
     const HELP: &str = "write it in hours, minutes and seconds, like `1h30m` or `45s`";
     let place = start..start + text.len();
     let wrong = || error(place.clone(), format!("`{text}` is no duration"), HELP);
@@ -239,7 +239,7 @@ fn every(text: &str, start: usize) -> Result<i64, ExpressionError> {
 }
 
 /// Reads five fields, or six with the seconds first.
-fn cron(text: &str, zone: TimeZone, start: usize) -> Result<When, ExpressionError> {
+fn cron(text: &str, zone: TimeZone, start: usize) -> Result<When, CronError> {
     let fields: Vec<(usize, &str)> = words(text).map(|(at, field)| (start + at, field)).collect();
     let units = match fields.len() {
         5 => Unit::ALL.get(1..).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! What was decided, as changes of the store.
 
-use super::Book;
+use super::Overlay;
 use starbridge_flow::value::Text;
 use starbridge_ports::{AdmissionChange, Append, KeptKey, PoolKey, Waiter};
 
@@ -14,7 +14,7 @@ pub(in crate::admission) fn names(waiter: &Waiter) -> Vec<(Text, Text)> {
     names.collect()
 }
 
-impl Book {
+impl Overlay {
     /// What was decided since the last append, as one append.
     pub(in crate::admission) fn append(&mut self) -> Append {
         let mut admission = Vec::new();

@@ -1,11 +1,11 @@
 //! The messages that admission handles and sends.
 
-use super::Book;
+use super::Overlay;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{ADMISSION, Admissions, AuditEntry, Message, MessageBody, MessageId, StoreError};
 
-impl Book {
+impl Overlay {
     /// Reads together which of these messages are still to be handled.
     pub(in crate::admission) fn look_for(
         &mut self,

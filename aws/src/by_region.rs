@@ -1,6 +1,6 @@
 //! Clients of one service, one for each region.
 
-use crate::{Aws, Fault};
+use crate::{Aws, ServiceError};
 use aws_types::SdkConfig;
 use std::collections::BTreeMap;
 use tokio::sync::Mutex;
@@ -31,8 +31,8 @@ impl<C: Clone> ClientsByRegion<C> {
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if there is no configuration for the region.
-    pub async fn of_region(&self, region: Option<&str>) -> Result<C, Fault> {
+    /// A [`ServiceError`] if there is no configuration for the region.
+    pub async fn of_region(&self, region: Option<&str>) -> Result<C, ServiceError> {
         let mut clients = self.clients.lock().await;
         let region = region.map(str::to_owned);
         if let Some(client) = clients.get(&region) {

@@ -7,8 +7,8 @@
 //!
 //! Make one [`Aws`] for the process and clone it. Run work with [`Aws::run`] from asynchronous code, with [`Aws::wait`] from
 //! other code, with [`Aws::spawn`] if no caller waits. Inside the work, [`Aws::config`] gives the
-//! configuration for a client. [`Fault::of`] turns the SDK's errors into a [`Fault`], and
-//! [`Fault::outcome`] a fault into the outcome of a call.
+//! configuration for a client. [`ServiceError::of`] turns the SDK's errors into a [`ServiceError`], and
+//! [`ServiceError::outcome`] a service error into the outcome of a call.
 //!
 //! ```
 //! use starbridge_aws::{Aws, AwsSettings};
@@ -17,22 +17,22 @@
 //! let same = aws.clone();
 //! let region = aws.wait(async move {
 //!     let config = same.config(None).await?;
-//!     Ok::<_, starbridge_aws::Fault>(config.region().map(ToString::to_string))
+//!     Ok::<_, starbridge_aws::ServiceError>(config.region().map(ToString::to_string))
 //! })??;
 //! assert_eq!(region.as_deref(), Some("eu-central-1"));
-//! # Ok::<(), starbridge_aws::Fault>(())
+//! # Ok::<(), starbridge_aws::ServiceError>(())
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
 mod by_region;
-mod fault;
+mod service_error;
 mod thread;
 
 pub use aws_smithy_types::base64;
 pub use aws_types::SdkConfig;
 pub use aws_types::request_id::RequestId;
 pub use by_region::ClientsByRegion;
-pub use fault::{Fault, FaultKind};
+pub use service_error::{ServiceError, ServiceErrorKind};
 
 use aws_config::retry::RetryConfig;
 use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
@@ -94,8 +94,11 @@ impl Aws {
     ///
     /// # Errors
     ///
-    /// A [`Fault`] of kind `Unavailable` if the thread can't be started or the work ends without a result.
-    pub async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, Fault> {
+    /// A [`ServiceError`] of kind `Unavailable` if the thread can't be started or the work ends without a result.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, ServiceError> {
         self.thread()?.run(work).await
     }
 
@@ -104,8 +107,8 @@ impl Aws {
     ///
     /// # Errors
     ///
-    /// A [`Fault`] of kind `Unavailable` if the thread can't be started or the work ends without a result.
-    pub fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, Fault> {
+    /// A [`ServiceError`] of kind `Unavailable` if the thread can't be started or the work ends without a result.
+    pub fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, ServiceError> {
         self.thread()?.wait(work)
     }
 
@@ -113,8 +116,8 @@ impl Aws {
     ///
     /// # Errors
     ///
-    /// A [`Fault`] of kind `Unavailable` if the thread can't be started.
-    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), Fault> {
+    /// A [`ServiceError`] of kind `Unavailable` if the thread can't be started.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), ServiceError> {
         self.thread()?.spawn(work);
         Ok(())
     }
@@ -123,24 +126,24 @@ impl Aws {
     ///
     /// # Errors
     ///
-    /// [`FaultKind::RegionMissing`] if no region is known.
-    pub async fn config(&self, region: Option<&str>) -> Result<SdkConfig, Fault> {
+    /// [`ServiceErrorKind::RegionMissing`] if no region is known.
+    pub async fn config(&self, region: Option<&str>) -> Result<SdkConfig, ServiceError> {
         let config = self.shared.config.get_or_init(|| load(&self.shared.settings)).await;
         match region {
             Some(region) => Ok(config.to_builder().region(Region::new(region.to_owned())).build()),
-            None if config.region().is_none() => Err(Fault::new(
-                FaultKind::RegionMissing,
+            None if config.region().is_none() => Err(ServiceError::new(
+                ServiceErrorKind::RegionMissing,
                 "no region is set: neither AWS_REGION, nor the profile's `region`, nor a machine of AWS's that tells",
             )),
             None => Ok(config.clone()),
         }
     }
 
-    fn thread(&self) -> Result<&Thread, Fault> {
+    fn thread(&self) -> Result<&Thread, ServiceError> {
         let thread = self.shared.thread.get_or_init(Thread::start);
         thread
             .as_ref()
-            .map_err(|problem| Fault::new(FaultKind::Other("Unavailable".to_owned()), problem.clone()))
+            .map_err(|problem| ServiceError::new(ServiceErrorKind::Other("Unavailable".to_owned()), problem.clone()))
     }
 }
 

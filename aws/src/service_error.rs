@@ -12,9 +12,9 @@ use std::io::ErrorKind;
 /// How many characters of a service's message are repeated. One about a signature fills a page.
 const QUOTED_CHARS: usize = 400;
 
-/// The kind of a fault, as far as it matters to callers.
+/// The kind of a service error, as far as it matters to callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FaultKind {
+pub enum ServiceErrorKind {
     /// There was no answer, or none that could be read.
     ConnectionFailed,
     /// There are no credentials.
@@ -29,7 +29,7 @@ pub enum FaultKind {
     Other(String),
 }
 
-impl FaultKind {
+impl ServiceErrorKind {
     /// The second part of the error's name in a flow, after the service.
     pub fn name(&self) -> &str {
         match self {
@@ -88,9 +88,9 @@ const THROTTLED: [&str; 9] = [
 
 /// A call to AWS that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ServiceError {
     /// Why it failed, which says whether to try it again.
-    pub kind: FaultKind,
+    pub kind: ServiceErrorKind,
     /// What happened, for people.
     pub cause: String,
     /// Seconds to wait, if the service gives them.
@@ -99,9 +99,9 @@ pub struct Fault {
     pub refused: bool,
 }
 
-impl Fault {
+impl ServiceError {
     /// A fault without an answer from the service.
-    pub fn new(kind: FaultKind, cause: impl Into<String>) -> Self {
+    pub fn new(kind: ServiceErrorKind, cause: impl Into<String>) -> Self {
         Self {
             kind,
             cause: cause.into(),
@@ -112,7 +112,7 @@ impl Fault {
 
     /// A refusal of the service with this code.
     pub fn of_code(code: &str, message: &str) -> Self {
-        let kind = FaultKind::of_code(code);
+        let kind = ServiceErrorKind::of_code(code);
         let cause = match message.trim() {
             "" => format!("the service answered `{code}` and said no more"),
             message => excerpt(message),
@@ -128,26 +128,29 @@ impl Fault {
     /// The fault for an error of the SDK.
     pub fn of<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> Self {
         if let Some(credentials) = found::<CredentialsError>(error) {
-            return Self::new(FaultKind::CredentialsMissing, credentials_words(credentials));
+            return Self::new(ServiceErrorKind::CredentialsMissing, credentials_words(credentials));
         }
         match error {
             SdkError::ServiceError(answer) => Self::of_answer(answer.err(), answer.raw()),
-            SdkError::TimeoutError(_) => Self::new(FaultKind::ConnectionFailed, "no answer within the time for it"),
-            SdkError::DispatchFailure(failure) if failure.is_timeout() => {
-                Self::new(FaultKind::ConnectionFailed, "no connection within the time for it")
+            SdkError::TimeoutError(_) => {
+                Self::new(ServiceErrorKind::ConnectionFailed, "no answer within the time for it")
             }
+            SdkError::DispatchFailure(failure) if failure.is_timeout() => Self::new(
+                ServiceErrorKind::ConnectionFailed,
+                "no connection within the time for it",
+            ),
             SdkError::ConstructionFailure(_) => Self::new(
-                FaultKind::Other("InvalidRequest".to_owned()),
+                ServiceErrorKind::Other("InvalidRequest".to_owned()),
                 format!("the request can't be made: {}", innermost(error)),
             ),
             SdkError::ResponseError(answer) => Self::unreadable(answer.raw().status().as_u16()),
-            other => Self::new(FaultKind::ConnectionFailed, reason(other)),
+            other => Self::new(ServiceErrorKind::ConnectionFailed, reason(other)),
         }
     }
 
     fn unreadable(status: u16) -> Self {
         let cause = format!("an answer with status {status} that can't be read: is it the service that is there?");
-        Self::new(FaultKind::ConnectionFailed, cause)
+        Self::new(ServiceErrorKind::ConnectionFailed, cause)
     }
 
     fn of_answer<E: ProvideErrorMetadata>(error: &E, raw: &HttpResponse) -> Self {
@@ -160,8 +163,8 @@ impl Fault {
         fault.refused = (400..500).contains(&status);
         if code.is_none() {
             match status {
-                401 | 403 => fault.kind = FaultKind::AccessDenied,
-                429 => fault.kind = FaultKind::Throttled,
+                401 | 403 => fault.kind = ServiceErrorKind::AccessDenied,
+                429 => fault.kind = ServiceErrorKind::Throttled,
                 _ => {}
             }
         }
@@ -268,23 +271,23 @@ mod tests {
             ("KMS.DisabledException", "KMS.DisabledException"),
             ("InternalError", "InternalError"),
         ] {
-            assert_eq!(FaultKind::of_code(code).name(), name, "{code}");
+            assert_eq!(ServiceErrorKind::of_code(code).name(), name, "{code}");
         }
     }
 
     #[test]
     fn long_messages_are_cut_to_their_first_line() {
-        let fault = Fault::of_code(
+        let fault = ServiceError::of_code(
             "SignatureDoesNotMatch",
             "The signature does not match.\n\nThe canonical string …",
         );
         assert_eq!(fault.cause, "The signature does not match.");
         assert_eq!(
-            Fault::of_code("X", "").cause,
+            ServiceError::of_code("X", "").cause,
             "the service answered `X` and said no more"
         );
         assert_eq!(
-            Fault::of_code("X", &"é".repeat(500)).cause.chars().count(),
+            ServiceError::of_code("X", &"é".repeat(500)).cause.chars().count(),
             QUOTED_CHARS
         );
     }

@@ -1,6 +1,6 @@
 //! The thread that runs calls to AWS.
 
-use crate::{Fault, FaultKind};
+use crate::{ServiceError, ServiceErrorKind};
 use std::future::Future;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
@@ -25,15 +25,28 @@ impl Thread {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Fault> {
-        let over = || Fault::new(FaultKind::Other("Unavailable".to_owned()), "the call was given up");
+    ) -> Result<T, ServiceError> {
+        let over = || {
+            ServiceError::new(
+                ServiceErrorKind::Other("Unavailable".to_owned()),
+                "the call was given up",
+            )
+        };
         let task = self.runtime.as_ref().ok_or_else(over)?.spawn(work);
         let _given_up = AbortOnDrop(task.abort_handle());
         task.await.map_err(|_| over())
     }
 
-    pub(crate) fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, Fault> {
-        let over = || Fault::new(FaultKind::Other("Unavailable".to_owned()), "the call was given up");
+    pub(crate) fn wait<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        let over = || {
+            ServiceError::new(
+                ServiceErrorKind::Other("Unavailable".to_owned()),
+                "the call was given up",
+            )
+        };
         let runtime = self.runtime.as_ref().ok_or_else(over)?;
         let (done, result) = std::sync::mpsc::sync_channel(1);
         runtime.spawn(async move {

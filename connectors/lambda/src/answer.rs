@@ -1,7 +1,7 @@
 //! Turns a function's answer into an outcome.
 
-use starbridge_aws::{Fault, FaultKind};
-use starbridge_flow::graph::{FaultKind as ErrorKind, Origin, Pattern};
+use starbridge_aws::{ServiceError, ServiceErrorKind};
+use starbridge_flow::graph::{FaultKind, Origin, Pattern};
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Outcome, Request, ResourceFamily};
 
@@ -33,7 +33,7 @@ pub(crate) fn outcome(request: &Request, answer: &Answer, awaited: bool) -> Outc
     let limit = request.answer_limit;
     if answer.payload.len() > limit {
         let cause = format!("the answer has more than the {limit} bytes it may have");
-        return Outcome::failed(ErrorKind::TooLarge, cause);
+        return Outcome::failed(FaultKind::TooLarge, cause);
     }
     match parse(&answer.payload) {
         // A function without a return value answers `null`.
@@ -44,7 +44,7 @@ pub(crate) fn outcome(request: &Request, answer: &Answer, awaited: bool) -> Outc
                 "the answer is no JSON: {error}; begins with `{}`",
                 excerpt(&answer.payload)
             );
-            Outcome::failed(ErrorKind::Result, cause)
+            Outcome::failed(FaultKind::Result, cause)
         }
     }
 }
@@ -81,7 +81,7 @@ fn function_error(request: &Request, payload: &[u8]) -> Outcome {
     };
     let error = match named {
         _ if timed_out => "Lambda.Timedout".into(),
-        Some(name) => ErrorKind::Outside(Origin::Function, name.into()),
+        Some(name) => FaultKind::Outside(Origin::Function, name.into()),
         None if request.via == ResourceFamily::FunctionCompute => "FC.Unknown".into(),
         None => "Lambda.Unknown".into(),
     };
@@ -89,11 +89,11 @@ fn function_error(request: &Request, payload: &[u8]) -> Outcome {
 }
 
 /// The outcome of a call that did not reach the function, or whose answer did not arrive.
-pub(crate) fn failed(request: &Request, mut fault: Fault, shown: &str) -> Outcome {
+pub(crate) fn failed(request: &Request, mut fault: ServiceError, shown: &str) -> Outcome {
     let of_compute = request.via == ResourceFamily::FunctionCompute;
     let name = match &fault.kind {
-        FaultKind::Throttled if of_compute => Some("FC.ResourceThrottled"),
-        FaultKind::Other(_) if of_compute && !fault.refused => Some("FC.InternalServerError"),
+        ServiceErrorKind::Throttled if of_compute => Some("FC.ResourceThrottled"),
+        ServiceErrorKind::Other(_) if of_compute && !fault.refused => Some("FC.InternalServerError"),
         _ => None,
     };
     if let Some(name) = name {
@@ -103,9 +103,9 @@ pub(crate) fn failed(request: &Request, mut fault: Fault, shown: &str) -> Outcom
             retry_after: fault.retry_after,
         };
     }
-    if fault.kind == FaultKind::Throttled {
+    if fault.kind == ServiceErrorKind::Throttled {
         // The service's own name for it, which existing flows match.
-        fault.kind = FaultKind::Other("TooManyRequestsException".to_owned());
+        fault.kind = ServiceErrorKind::Other("TooManyRequestsException".to_owned());
     }
     fault.outcome("Lambda", shown)
 }
@@ -236,7 +236,7 @@ pub(crate) mod tests {
         let of = |via: ResourceFamily, code: &str, refused: bool| {
             let mut request = request();
             request.via = via;
-            let mut fault = Fault::of_code(code, "why");
+            let mut fault = ServiceError::of_code(code, "why");
             fault.refused = refused;
             match failed(&request, fault, "function `f`") {
                 Outcome::Failed { error, cause, .. } => {

@@ -26,7 +26,7 @@ use aws_sdk_lambda::config::timeout::TimeoutConfig;
 use aws_sdk_lambda::primitives::Blob;
 use compose::Invocation;
 use function::Function;
-use starbridge_aws::{Aws, ClientsByRegion, Fault, SdkConfig};
+use starbridge_aws::{Aws, ClientsByRegion, SdkConfig, ServiceError};
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl LambdaConnector {
         }
     }
 
-    async fn invoke(self, function: Function, invocation: Invocation) -> Result<answer::Answer, Fault> {
+    async fn invoke(self, function: Function, invocation: Invocation) -> Result<answer::Answer, ServiceError> {
         let client = self.clients.of_region(function.region.as_deref()).await?;
         let request = client
             .invoke()
@@ -58,7 +58,7 @@ impl LambdaConnector {
             .invocation_type(invocation.kind)
             .client_context(invocation.context)
             .payload(Blob::new(invocation.payload));
-        let answer = request.send().await.map_err(|error| Fault::of(&error))?;
+        let answer = request.send().await.map_err(|error| ServiceError::of(&error))?;
         Ok(answer::Answer {
             error: answer.function_error,
             payload: answer.payload.map(Blob::into_inner).unwrap_or_default(),

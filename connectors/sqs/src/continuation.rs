@@ -4,7 +4,7 @@ use crate::clients::{Clients, clients};
 use crate::dead_letters::{DeadLetter, dead_letter};
 use crate::queue::Queue;
 use crate::{failure, lane};
-use starbridge_aws::{Aws, Fault, FaultKind};
+use starbridge_aws::{Aws, ServiceError, ServiceErrorKind};
 use starbridge_ports::{ContinuationQueue, Outcome, ReplyError, ReplyFuture};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl SqsContinuationQueue {
 
     fn carry<'a, W>(&'a self, work: W) -> ReplyFuture<'a, ()>
     where
-        W: Future<Output = Result<(), Fault>> + Send + 'static,
+        W: Future<Output = Result<(), ServiceError>> + Send + 'static,
     {
         Box::pin(async move {
             let done = self.shared.clients.aws().run(work).await;
@@ -78,7 +78,7 @@ impl ContinuationQueue for SqsContinuationQueue {
 }
 
 impl Shared {
-    async fn put(&self, body: String, delay: Duration) -> Result<(), Fault> {
+    async fn put(&self, body: String, delay: Duration) -> Result<(), ServiceError> {
         let client = self.clients.of_region(self.queue.region.as_deref()).await?;
         let url = lane::queue_url(&client, &self.queue).await?;
         // A part of a second counts as a whole one, so that no message comes too early.
@@ -86,13 +86,13 @@ impl Shared {
         let seconds = i32::try_from(whole.min(LONGEST.as_secs())).unwrap_or_default();
         let request = client.send_message().queue_url(url).message_body(body);
         let sent = request.delay_seconds(seconds).send().await;
-        sent.map(drop).map_err(|error| Fault::of(&error))
+        sent.map(drop).map_err(|error| ServiceError::of(&error))
     }
 
-    async fn dead_letter(&self, body: &str, reason: &str) -> Result<(), Fault> {
+    async fn dead_letter(&self, body: &str, reason: &str) -> Result<(), ServiceError> {
         let nowhere = || {
-            Fault::new(
-                FaultKind::Other("DeadLetters".to_owned()),
+            ServiceError::new(
+                ServiceErrorKind::Other("DeadLetters".to_owned()),
                 "it has no dead-letter queue",
             )
         };

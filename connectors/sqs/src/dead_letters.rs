@@ -5,7 +5,7 @@ use crate::failure;
 use crate::lane;
 use crate::message::{Attribute, MESSAGE_BYTES, id, legal};
 use crate::queue::Queue;
-use starbridge_aws::{Fault, FaultKind};
+use starbridge_aws::{ServiceError, ServiceErrorKind};
 
 /// How many characters a reason has at most.
 const REASON_CHARS: usize = 1024;
@@ -26,7 +26,7 @@ pub(crate) async fn dead_letter(
     queue: &Queue,
     url: &str,
     letter: DeadLetter<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), ServiceError> {
     let client = clients.of_region(queue.region.as_deref()).await?;
     let mut request = client.send_message().queue_url(url).message_body(letter.body);
     let reason: String = legal(letter.reason).chars().take(REASON_CHARS).collect();
@@ -43,12 +43,12 @@ pub(crate) async fn dead_letter(
     }
     let sent = request.send().await;
     sent.map(drop)
-        .map_err(|error| dead_letter_fault(queue, Fault::of(&error)))
+        .map_err(|error| dead_letter_fault(queue, ServiceError::of(&error)))
 }
 
 /// A fault about the dead-letter queue, with words that distinguish it from the reply queue.
-pub(crate) fn dead_letter_fault(queue: &Queue, fault: Fault) -> Fault {
+pub(crate) fn dead_letter_fault(queue: &Queue, fault: ServiceError) -> ServiceError {
     let fault = failure::in_words_of_queues(fault);
     let cause = format!("its dead-letter {}: {}", queue.shown(), fault.cause);
-    Fault::new(FaultKind::Other("DeadLetters".to_owned()), cause)
+    ServiceError::new(ServiceErrorKind::Other("DeadLetters".to_owned()), cause)
 }

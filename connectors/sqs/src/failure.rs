@@ -1,13 +1,13 @@
 //! Names of faults of queues.
 
-use starbridge_aws::{Fault, FaultKind};
+use starbridge_aws::{ServiceError, ServiceErrorKind};
 
 /// The name of the fault that a queue does not exist.
 pub(crate) const NO_QUEUE: &str = "QueueDoesNotExist";
 
 /// This fault under the name that flows know. The service's older names become its current ones.
-pub(crate) fn in_words_of_queues(mut fault: Fault) -> Fault {
-    let FaultKind::Other(code) = &fault.kind else {
+pub(crate) fn in_words_of_queues(mut fault: ServiceError) -> ServiceError {
+    let ServiceErrorKind::Other(code) = &fault.kind else {
         return fault;
     };
     let too_long = code == "InvalidParameterValue" && fault.cause.contains("must be shorter than");
@@ -20,13 +20,13 @@ pub(crate) fn in_words_of_queues(mut fault: Fault) -> Fault {
         _ if too_long => "MessageTooLarge",
         _ => return fault,
     };
-    fault.kind = FaultKind::Other(name.to_owned());
+    fault.kind = ServiceErrorKind::Other(name.to_owned());
     fault
 }
 
 /// Whether a fault says that the queue does not exist.
-pub(crate) fn is_no_queue(fault: &Fault) -> bool {
-    matches!(&fault.kind, FaultKind::Other(code) if code == NO_QUEUE || code == "NonExistentQueue")
+pub(crate) fn is_no_queue(fault: &ServiceError) -> bool {
+    matches!(&fault.kind, ServiceErrorKind::Other(code) if code == NO_QUEUE || code == "NonExistentQueue")
 }
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
             ),
             ("AccessDenied", "x", "AccessDenied"),
         ] {
-            let fault = in_words_of_queues(Fault::of_code(code, message));
+            let fault = in_words_of_queues(ServiceError::of_code(code, message));
             assert_eq!(fault.kind.name(), name, "{code}");
         }
     }

@@ -12,7 +12,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
-use starbridge_aws::{Fault, FaultKind, RequestId};
+use starbridge_aws::{RequestId, ServiceError, ServiceErrorKind};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -51,13 +51,13 @@ struct Waiting {
 struct Entry {
     message: Message,
     bytes: usize,
-    answer: oneshot::Sender<Result<Receipt, Fault>>,
+    answer: oneshot::Sender<Result<Receipt, ServiceError>>,
 }
 
 /// The messages of one request, each with its waiting caller.
 struct Batch {
     entries: Vec<SendMessageBatchRequestEntry>,
-    answers: Vec<Option<oneshot::Sender<Result<Receipt, Fault>>>>,
+    answers: Vec<Option<oneshot::Sender<Result<Receipt, ServiceError>>>>,
     groups: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Lane {
     }
 
     /// Sends a message. If the future is dropped, the message is not sent, unless it is in flight already.
-    pub(crate) async fn send(self: &Arc<Self>, message: Message) -> Result<Receipt, Fault> {
+    pub(crate) async fn send(self: &Arc<Self>, message: Message) -> Result<Receipt, ServiceError> {
         let (answer, answered) = oneshot::channel();
         let bytes = message.bytes();
         let another = {
@@ -88,7 +88,7 @@ impl Lane {
             let begun = self.clients.aws().spawn(async move { lane.work().await });
             begun.inspect_err(|_| self.waiting().senders -= 1)?;
         }
-        let given_up = || Fault::new(FaultKind::ConnectionFailed, "the sending was given up");
+        let given_up = || ServiceError::new(ServiceErrorKind::ConnectionFailed, "the sending was given up");
         answered.await.unwrap_or_else(|_| Err(given_up()))
     }
 
@@ -134,11 +134,14 @@ impl Lane {
         }
     }
 
-    async fn request(&self, entries: Vec<SendMessageBatchRequestEntry>) -> Result<SendMessageBatchOutput, Fault> {
+    async fn request(
+        &self,
+        entries: Vec<SendMessageBatchRequestEntry>,
+    ) -> Result<SendMessageBatchOutput, ServiceError> {
         let client = self.clients.of_region(self.queue.region.as_deref()).await?;
         let url = self.url(&client).await?;
         let request = client.send_message_batch().queue_url(url).set_entries(Some(entries));
-        let sent = request.send().await.map_err(|error| Fault::of(&error));
+        let sent = request.send().await.map_err(|error| ServiceError::of(&error));
         if sent.as_ref().is_err_and(failure::is_no_queue) {
             // It may be created again, with another URL.
             self.url.lock().await.clone_from(&self.queue.url);
@@ -146,7 +149,7 @@ impl Lane {
         sent
     }
 
-    async fn url(&self, client: &Client) -> Result<String, Fault> {
+    async fn url(&self, client: &Client) -> Result<String, ServiceError> {
         let mut url = self.url.lock().await;
         if let Some(url) = &*url {
             return Ok(url.clone());
@@ -158,7 +161,7 @@ impl Lane {
 }
 
 /// Asks for a queue's URL.
-pub(crate) async fn queue_url(client: &Client, queue: &Queue) -> Result<String, Fault> {
+pub(crate) async fn queue_url(client: &Client, queue: &Queue) -> Result<String, ServiceError> {
     if let Some(url) = &queue.url {
         return Ok(url.clone());
     }
@@ -166,15 +169,15 @@ pub(crate) async fn queue_url(client: &Client, queue: &Queue) -> Result<String, 
         .get_queue_url()
         .queue_name(&queue.name)
         .set_queue_owner_aws_account_id(queue.account.clone());
-    let answer = asked.send().await.map_err(|error| Fault::of(&error))?;
+    let answer = asked.send().await.map_err(|error| ServiceError::of(&error))?;
     let url = answer.queue_url.filter(|url| !url.is_empty());
-    url.ok_or_else(|| Fault::of_code(NO_QUEUE, ""))
+    url.ok_or_else(|| ServiceError::of_code(NO_QUEUE, ""))
 }
 
 /// Whether a single message may be the reason for the refusal of a batch, rather than the queue,
 /// credentials or load.
-fn is_about_one(fault: &Fault) -> bool {
-    fault.refused && matches!(fault.kind, FaultKind::Other(_)) && !failure::is_no_queue(fault)
+fn is_about_one(fault: &ServiceError) -> bool {
+    fault.refused && matches!(fault.kind, ServiceErrorKind::Other(_)) && !failure::is_no_queue(fault)
 }
 
 impl Waiting {
@@ -225,7 +228,7 @@ impl Batch {
         }
     }
 
-    fn answer(&mut self, index: usize, said: Result<Receipt, Fault>) {
+    fn answer(&mut self, index: usize, said: Result<Receipt, ServiceError>) {
         if let Some(answer) = self.answers.get_mut(index).and_then(Option::take) {
             // The caller may have gone.
             let _ = answer.send(said);
@@ -245,13 +248,13 @@ impl Batch {
             self.answer(entry.id().parse().unwrap_or(usize::MAX), Ok(receipt));
         }
         for entry in output.failed() {
-            let fault = Fault::of_code(entry.code(), entry.message().unwrap_or_default());
+            let fault = ServiceError::of_code(entry.code(), entry.message().unwrap_or_default());
             self.answer(entry.id().parse().unwrap_or(usize::MAX), Err(fault));
         }
     }
 }
 
-fn written(message: Message, index: usize) -> Result<SendMessageBatchRequestEntry, Fault> {
+fn written(message: Message, index: usize) -> Result<SendMessageBatchRequestEntry, ServiceError> {
     let mut entry = SendMessageBatchRequestEntry::builder()
         .id(index.to_string())
         .message_body(message.body)
@@ -264,7 +267,7 @@ fn written(message: Message, index: usize) -> Result<SendMessageBatchRequestEntr
     entry.build().map_err(|error| incomplete(&error))
 }
 
-pub(crate) fn value(attribute: Attribute) -> Result<MessageAttributeValue, Fault> {
+pub(crate) fn value(attribute: Attribute) -> Result<MessageAttributeValue, ServiceError> {
     let value = MessageAttributeValue::builder().data_type(attribute.data_type);
     let value = match attribute.content {
         Content::Text(text) => value.string_value(text),
@@ -274,6 +277,6 @@ pub(crate) fn value(attribute: Attribute) -> Result<MessageAttributeValue, Fault
 }
 
 /// The fault for a request with a missing part. Composed messages have all parts, so it should never occur.
-pub(crate) fn incomplete(error: &aws_sdk_sqs::error::BuildError) -> Fault {
-    Fault::new(FaultKind::Other("InvalidRequest".to_owned()), error.to_string())
+pub(crate) fn incomplete(error: &aws_sdk_sqs::error::BuildError) -> ServiceError {
+    ServiceError::new(ServiceErrorKind::Other("InvalidRequest".to_owned()), error.to_string())
 }

@@ -37,7 +37,7 @@ pub use replies::{ReplyQueue, SqsReplies};
 use clients::{Clients, clients};
 use lane::{Lane, Receipt};
 use queue::Queue;
-use starbridge_aws::{Aws, Fault};
+use starbridge_aws::{Aws, ServiceError};
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers};
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ impl Connector for SqsConnector {
     }
 }
 
-fn outcome(fault: Fault, queue: &Queue) -> Outcome {
+fn outcome(fault: ServiceError, queue: &Queue) -> Outcome {
     failure::in_words_of_queues(fault).outcome("SQS", &queue.shown())
 }
 

@@ -7,7 +7,7 @@ use crate::lane::{self, incomplete};
 use crate::queue::Queue;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, QueueAttributeName};
-use starbridge_aws::{Aws, Fault};
+use starbridge_aws::{Aws, ServiceError};
 use starbridge_ports::{Outcome, ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl SqsReplies {
     fn carry<'a, T, W>(&'a self, work: impl FnOnce(Arc<Shared>) -> W) -> ReplyFuture<'a, T>
     where
         T: Send + 'static,
-        W: Future<Output = Result<T, Fault>> + Send + 'static,
+        W: Future<Output = Result<T, ServiceError>> + Send + 'static,
     {
         let work = work(self.shared.clone());
         Box::pin(async move {
@@ -123,11 +123,11 @@ impl ReplySource for SqsReplies {
 }
 
 impl Shared {
-    async fn client(&self) -> Result<Client, Fault> {
+    async fn client(&self) -> Result<Client, ServiceError> {
         self.clients.of_region(self.queue.region.as_deref()).await
     }
 
-    async fn url(&self, client: &Client) -> Result<String, Fault> {
+    async fn url(&self, client: &Client) -> Result<String, ServiceError> {
         let mut found = self.found.lock().await;
         if let Some(url) = &found.queue {
             return Ok(url.clone());
@@ -139,14 +139,14 @@ impl Shared {
 
     /// Passes on the fault of a request about the queue. If the queue does not exist any more, the
     /// stored knowledge about it is dropped.
-    async fn forgetting(&self, fault: Fault) -> Fault {
+    async fn forgetting(&self, fault: ServiceError) -> ServiceError {
         if failure::is_no_queue(&fault) {
             *self.found.lock().await = Found::default();
         }
         fault
     }
 
-    async fn receive(&self) -> Result<Vec<ReplyMessage>, Fault> {
+    async fn receive(&self) -> Result<Vec<ReplyMessage>, ServiceError> {
         let client = self.client().await?;
         let url = self.url(&client).await?;
         let limits = aws_sdk_sqs::config::timeout::TimeoutConfig::builder()
@@ -163,7 +163,7 @@ impl Shared {
             .config_override(aws_sdk_sqs::config::Builder::default().timeout_config(limits));
         let answer = match asked.send().await {
             Ok(answer) => answer,
-            Err(error) => return Err(self.forgetting(Fault::of(&error)).await),
+            Err(error) => return Err(self.forgetting(ServiceError::of(&error)).await),
         };
         let messages = answer.messages.unwrap_or_default().into_iter();
         Ok(messages
@@ -177,7 +177,7 @@ impl Shared {
     }
 
     /// Deletes messages. It is not an error if one is already gone.
-    async fn delete(&self, messages: &[ReplyMessage]) -> Result<(), Fault> {
+    async fn delete(&self, messages: &[ReplyMessage]) -> Result<(), ServiceError> {
         let client = self.client().await?;
         let url = self.url(&client).await?;
         for some in messages.chunks(BATCH) {
@@ -192,10 +192,10 @@ impl Shared {
             let request = client.delete_message_batch().queue_url(&url).set_entries(Some(entries));
             let answer = match request.send().await {
                 Ok(answer) => answer,
-                Err(error) => return Err(self.forgetting(Fault::of(&error)).await),
+                Err(error) => return Err(self.forgetting(ServiceError::of(&error)).await),
             };
             for failed in answer.failed() {
-                let fault = Fault::of_code(failed.code(), failed.message().unwrap_or_default());
+                let fault = ServiceError::of_code(failed.code(), failed.message().unwrap_or_default());
                 if !is_gone(&fault) {
                     return Err(fault);
                 }
@@ -204,7 +204,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn reject(&self, message: ReplyMessage, reason: &str) -> Result<(), Fault> {
+    async fn reject(&self, message: ReplyMessage, reason: &str) -> Result<(), ServiceError> {
         let client = self.client().await?;
         match self.dead_letters(&client).await? {
             DeadLetters::In(queue, url) => {
@@ -228,13 +228,13 @@ impl Shared {
                 let request = client.change_message_visibility().queue_url(url);
                 let request = request.receipt_handle(message.handle);
                 let kept_back = request.visibility_timeout(KEPT_BACK_SECONDS).send().await;
-                kept_back.map(drop).map_err(|error| Fault::of(&error))
+                kept_back.map(drop).map_err(|error| ServiceError::of(&error))
             }
         }
     }
 
     /// The queue for messages that can't be handled.
-    async fn dead_letters(&self, client: &Client) -> Result<DeadLetters, Fault> {
+    async fn dead_letters(&self, client: &Client) -> Result<DeadLetters, ServiceError> {
         if let Some(known) = &self.found.lock().await.dead_letters {
             return Ok(known.clone());
         }
@@ -255,11 +255,11 @@ impl Shared {
     }
 
     /// The dead-letter queue of the queue's own redrive policy.
-    async fn redriven_to(&self, client: &Client) -> Result<Option<Queue>, Fault> {
+    async fn redriven_to(&self, client: &Client) -> Result<Option<Queue>, ServiceError> {
         let url = self.url(client).await?;
         let asked = client.get_queue_attributes().queue_url(url);
         let asked = asked.attribute_names(QueueAttributeName::RedrivePolicy);
-        let answer = asked.send().await.map_err(|error| Fault::of(&error))?;
+        let answer = asked.send().await.map_err(|error| ServiceError::of(&error))?;
         let attributes = answer.attributes.unwrap_or_default();
         let policy = attributes.get(&QueueAttributeName::RedrivePolicy);
         let policy = policy.and_then(|policy| serde_json::from_str::<serde_json::Value>(policy).ok());
@@ -272,7 +272,7 @@ impl Shared {
 
 /// Whether a message to delete is gone or hidden for another receiver by now. It then comes again
 /// or has been handled.
-fn is_gone(fault: &Fault) -> bool {
+fn is_gone(fault: &ServiceError) -> bool {
     match fault.kind.name() {
         "ReceiptHandleIsInvalid" => true,
         "InvalidParameterValue" => fault.cause.contains("ReceiptHandle"),

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, TransactWriteItem, WriteRequest};
-use starbridge_aws::{Aws, Fault, FaultKind};
+use starbridge_aws::{Aws, ServiceError, ServiceErrorKind};
 use starbridge_ports::{Backoff, StoreError};
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -29,7 +29,7 @@ const DELETE_BATCH: usize = 25;
 
 /// Called with the operation of a request, before each request, and with `true` after each that was
 /// answered. If it returns a fault, that replaces the request or its answer.
-pub type FaultHook = Arc<dyn Fn(bool, &'static str) -> Option<Fault> + Send + Sync>;
+pub type FaultHook = Arc<dyn Fn(bool, &'static str) -> Option<ServiceError> + Send + Sync>;
 
 /// How many requests and items were needed so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl QueryRequest {
 pub(crate) const BEGINS: &str = "begins_with(#sk, :sk)";
 
 enum Trouble {
-    Fault(Fault),
+    ServiceError(ServiceError),
     Refused(Vec<bool>),
 }
 
@@ -173,19 +173,19 @@ impl DynamoClient {
                 failures += 1;
                 let injected = hook.as_ref().and_then(|hook| hook(false, what));
                 let answer = match injected {
-                    Some(fault) => Err(Trouble::Fault(fault)),
+                    Some(fault) => Err(Trouble::ServiceError(fault)),
                     None => {
                         let answer = request(client.clone()).await;
                         let lost = hook.as_ref().and_then(|hook| hook(true, what));
-                        lost.map_or(answer, |fault| Err(Trouble::Fault(fault)))
+                        lost.map_or(answer, |fault| Err(Trouble::ServiceError(fault)))
                     }
                 };
                 match answer {
                     Ok(answer) => return Ok(Ok(answer)),
                     Err(Trouble::Refused(which)) => return Ok(Err(which)),
-                    Err(Trouble::Fault(fault))
+                    Err(Trouble::ServiceError(fault))
                         if passes(&fault) && begun.elapsed() + BACKOFF.longest_after(failures) < RETRY_FOR => {}
-                    Err(Trouble::Fault(fault)) => return Err(fault),
+                    Err(Trouble::ServiceError(fault)) => return Err(fault),
                 }
                 tokio::time::sleep(BACKOFF.pause_after(failures, random())).await;
             }
@@ -213,7 +213,7 @@ impl DynamoClient {
                 let answer = request.consistent_read(true).send().await;
                 answer
                     .map(|answer| answer.item)
-                    .map_err(|error| Trouble::Fault(Fault::of(&error)))
+                    .map_err(|error| Trouble::ServiceError(ServiceError::of(&error)))
             }
         })
     }
@@ -246,7 +246,7 @@ impl DynamoClient {
                     let answer = request
                         .send()
                         .await
-                        .map_err(|error| Trouble::Fault(Fault::of(&error)))?;
+                        .map_err(|error| Trouble::ServiceError(ServiceError::of(&error)))?;
                     Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
                 }
             });
@@ -269,7 +269,7 @@ impl DynamoClient {
                 let answer = request
                     .send()
                     .await
-                    .map_err(|error| Trouble::Fault(Fault::of(&error)))?;
+                    .map_err(|error| Trouble::ServiceError(ServiceError::of(&error)))?;
                 Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
             }
         })
@@ -330,11 +330,11 @@ impl DynamoClient {
                     let answer = request
                         .send()
                         .await
-                        .map_err(|error| Trouble::Fault(Fault::of(&error)))?;
+                        .map_err(|error| Trouble::ServiceError(ServiceError::of(&error)))?;
                     // Items that DynamoDB left over are sent again with the rest, after a pause.
                     let left = answer.unprocessed_items.is_some_and(|left| !left.is_empty());
-                    let busy = Fault::new(FaultKind::Throttled, "some of a batch were not deleted");
-                    if left { Err(Trouble::Fault(busy)) } else { Ok(()) }
+                    let busy = ServiceError::new(ServiceErrorKind::Throttled, "some of a batch were not deleted");
+                    if left { Err(Trouble::ServiceError(busy)) } else { Ok(()) }
                 }
             })?;
             debug_assert!(answered.is_ok(), "a batch has no conditions");
@@ -360,21 +360,21 @@ impl DynamoClient {
                         let put = put.set_condition_expression(op.condition);
                         let put = put.set_expression_attribute_names(names);
                         let answer = put.set_expression_attribute_values(values).send().await;
-                        answer.map(drop).map_err(|error| of_one(Fault::of(&error)))
+                        answer.map(drop).map_err(|error| of_one(ServiceError::of(&error)))
                     }
                     Kind::Update(key, change) => {
                         let update = client.update_item().table_name(table).set_key(Some(keys(&key)));
                         let update = update.update_expression(change).set_condition_expression(op.condition);
                         let update = update.set_expression_attribute_names(names);
                         let answer = update.set_expression_attribute_values(values).send().await;
-                        answer.map(drop).map_err(|error| of_one(Fault::of(&error)))
+                        answer.map(drop).map_err(|error| of_one(ServiceError::of(&error)))
                     }
                     Kind::Delete(key) | Kind::Check(key) => {
                         let delete = client.delete_item().table_name(table).set_key(Some(keys(&key)));
                         let delete = delete.set_condition_expression(op.condition);
                         let delete = delete.set_expression_attribute_names(names);
                         let answer = delete.set_expression_attribute_values(values).send().await;
-                        answer.map(drop).map_err(|error| of_one(Fault::of(&error)))
+                        answer.map(drop).map_err(|error| of_one(ServiceError::of(&error)))
                     }
                 }
             }
@@ -394,7 +394,7 @@ impl DynamoClient {
                 };
                 let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()
                 else {
-                    return Err(Trouble::Fault(Fault::of(&error)));
+                    return Err(Trouble::ServiceError(ServiceError::of(&error)));
                 };
                 let reasons = cancelled.cancellation_reasons();
                 let codes = || reasons.iter().map(|reason| reason.code().unwrap_or_default());
@@ -411,9 +411,9 @@ impl DynamoClient {
                     .and_then(|reason| reason.code())
                     .unwrap_or("TransactionCanceledException");
                 let message = telling.and_then(|reason| reason.message()).unwrap_or_default();
-                Err(Trouble::Fault(match passing {
-                    Some(_) => Fault::of_code("TransactionConflictException", message),
-                    None => Fault::of_code(code, message),
+                Err(Trouble::ServiceError(match passing {
+                    Some(_) => ServiceError::of_code("TransactionConflictException", message),
+                    None => ServiceError::of_code(code, message),
                 }))
             }
         })
@@ -421,10 +421,10 @@ impl DynamoClient {
 }
 
 /// A condition that failed is an answer, not an error.
-fn of_one(fault: Fault) -> Trouble {
+fn of_one(fault: ServiceError) -> Trouble {
     match fault.kind.name() {
         "ConditionalCheckFailedException" => Trouble::Refused(vec![true]),
-        _ => Trouble::Fault(fault),
+        _ => Trouble::ServiceError(fault),
     }
 }
 

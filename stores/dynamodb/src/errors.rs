@@ -1,6 +1,6 @@
 //! Errors: their messages, and whether to repeat the request.
 
-use starbridge_aws::{Fault, FaultKind};
+use starbridge_aws::{ServiceError, ServiceErrorKind};
 use starbridge_ports::StoreError;
 
 /// Codes of a service that is busy or in trouble. The same request may succeed later.
@@ -24,10 +24,10 @@ const PASSING_REASONS: [&str; 3] = [
 ];
 
 /// Whether the same request may succeed later.
-pub(crate) fn passes(fault: &Fault) -> bool {
+pub(crate) fn passes(fault: &ServiceError) -> bool {
     match &fault.kind {
-        FaultKind::ConnectionFailed | FaultKind::Throttled => true,
-        FaultKind::Other(code) => PASSING.contains(&code.as_str()) || code.starts_with('5'),
+        ServiceErrorKind::ConnectionFailed | ServiceErrorKind::Throttled => true,
+        ServiceErrorKind::Other(code) => PASSING.contains(&code.as_str()) || code.starts_with('5'),
         _ => false,
     }
 }
@@ -38,16 +38,16 @@ pub(crate) fn reason_passes(code: &str) -> bool {
 }
 
 /// The error of a request to this table.
-pub(crate) fn unavailable(table: &str, fault: &Fault) -> StoreError {
+pub(crate) fn unavailable(table: &str, fault: &ServiceError) -> StoreError {
     let cause = &fault.cause;
     StoreError::Unavailable(match &fault.kind {
-        FaultKind::Other(code) if code == "ResourceNotFoundException" => format!(
+        ServiceErrorKind::Other(code) if code == "ResourceNotFoundException" => format!(
             "there is no table `{table}` with the indexes of this version in this account and region: make it, or name another"
         ),
-        FaultKind::AccessDenied => format!("no permission for the table `{table}`: {cause}"),
-        FaultKind::Throttled => format!("the table `{table}` has too many requests: {cause}"),
-        FaultKind::ConnectionFailed => format!("DynamoDB, for the table `{table}`: {cause}"),
-        FaultKind::CredentialsMissing | FaultKind::RegionMissing => cause.clone(),
-        FaultKind::Other(code) => format!("the table `{table}`: {code}: {cause}"),
+        ServiceErrorKind::AccessDenied => format!("no permission for the table `{table}`: {cause}"),
+        ServiceErrorKind::Throttled => format!("the table `{table}` has too many requests: {cause}"),
+        ServiceErrorKind::ConnectionFailed => format!("DynamoDB, for the table `{table}`: {cause}"),
+        ServiceErrorKind::CredentialsMissing | ServiceErrorKind::RegionMissing => cause.clone(),
+        ServiceErrorKind::Other(code) => format!("the table `{table}`: {code}: {cause}"),
     })
 }

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
     ScalarAttributeType, TimeToLiveSpecification,
 };
-use starbridge_aws::Fault;
+use starbridge_aws::ServiceError;
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_ports::{StoreError, shard_of};
 
@@ -126,7 +126,7 @@ impl DynamoStore {
     }
 }
 
-async fn create(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), Fault> {
+async fn create(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), ServiceError> {
     let keys = |hash: &str, range: &str| {
         let key = |name: &str, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
         [key(hash, KeyType::Hash), key(range, KeyType::Range)]
@@ -143,7 +143,7 @@ async fn create(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), Fa
         for name in [hash, range] {
             let attribute = AttributeDefinition::builder().attribute_name(name);
             let attribute = attribute.attribute_type(ScalarAttributeType::S).build();
-            let attribute = attribute.map_err(|error| Fault::of_code("InvalidRequest", &error.to_string()))?;
+            let attribute = attribute.map_err(|error| ServiceError::of_code("InvalidRequest", &error.to_string()))?;
             request = request.attribute_definitions(attribute);
         }
         if !index.is_empty() {
@@ -154,7 +154,7 @@ async fn create(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), Fa
                 .set_key_schema(Some(keys(hash, range)))
                 .projection(projection.set_non_key_attributes(Some(further)).build())
                 .build();
-            let built = built.map_err(|error| Fault::of_code("InvalidRequest", &error.to_string()))?;
+            let built = built.map_err(|error| ServiceError::of_code("InvalidRequest", &error.to_string()))?;
             request = request.global_secondary_indexes(built);
         }
     }
@@ -164,33 +164,33 @@ async fn create(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), Fa
             let exists = error
                 .as_service_error()
                 .is_some_and(aws_sdk_dynamodb::operation::create_table::CreateTableError::is_resource_in_use_exception);
-            return if exists { Ok(()) } else { Err(Fault::of(&error)) };
+            return if exists { Ok(()) } else { Err(ServiceError::of(&error)) };
         }
     }
     until_there(client, table).await?;
     let ttl = TimeToLiveSpecification::builder().attribute_name(TTL).enabled(true);
     let ttl = ttl
         .build()
-        .map_err(|error| Fault::of_code("InvalidRequest", &error.to_string()))?;
+        .map_err(|error| ServiceError::of_code("InvalidRequest", &error.to_string()))?;
     let set = client
         .update_time_to_live()
         .table_name(table)
         .time_to_live_specification(ttl);
-    set.send().await.map(drop).map_err(|error| Fault::of(&error))
+    set.send().await.map(drop).map_err(|error| ServiceError::of(&error))
 }
 
 /// Waits until the table can be used, at most two minutes.
-async fn until_there(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), Fault> {
+async fn until_there(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), ServiceError> {
     for _ in 0..240 {
         let asked = client.describe_table().table_name(table).send().await;
-        let described = asked.map_err(|error| Fault::of(&error))?;
+        let described = asked.map_err(|error| ServiceError::of(&error))?;
         let status = described.table.and_then(|table| table.table_status);
         if status == Some(aws_sdk_dynamodb::types::TableStatus::Active) {
             return Ok(());
         }
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     }
-    Err(Fault::of_code(
+    Err(ServiceError::of_code(
         "ResourceInUseException",
         "the table is still being made",
     ))

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// Which addresses may be called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Guard {
+pub enum AddressGuard {
     /// All addresses.
     #[default]
     AllowAll,
@@ -17,7 +17,7 @@ pub enum Guard {
     },
 }
 
-/// An exception of [`Guard::PublicOnly`], read from text: `10.1.0.0/16`, `fd00::/8`, `192.168.1.7`,
+/// An exception of [`AddressGuard::PublicOnly`], read from text: `10.1.0.0/16`, `fd00::/8`, `192.168.1.7`,
 /// `functions.internal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
@@ -40,7 +40,7 @@ pub struct BadRule {
     text: String,
 }
 
-impl Guard {
+impl AddressGuard {
     /// Whether a call to `host` at `address` may be sent.
     pub fn permits(&self, host: &str, address: IpAddr) -> bool {
         let Self::PublicOnly { allow } = self else {
@@ -56,7 +56,7 @@ impl Guard {
     }
 }
 
-impl Guard {
+impl AddressGuard {
     /// A guard that lets the loopback be called as well.
     #[must_use]
     pub fn with_loopback(mut self) -> Self {

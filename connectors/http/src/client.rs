@@ -3,7 +3,7 @@
 use crate::HttpSettings;
 use crate::dialer::Dialer;
 use crate::informational;
-use crate::lookup::GuardedLookup;
+use crate::resolver::GuardedResolver;
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -27,7 +27,7 @@ pub(crate) struct Client(legacy::Client<Dialer, String>);
 
 /// The settings that a client needs.
 struct Plan {
-    lookup: GuardedLookup,
+    resolver: GuardedResolver,
     connect_timeout: Duration,
     extra_roots: Vec<Vec<u8>>,
 }
@@ -43,9 +43,9 @@ impl Clients {
     pub(crate) fn new(settings: &HttpSettings) -> Self {
         Self {
             plan: Plan {
-                lookup: GuardedLookup {
+                resolver: GuardedResolver {
                     guard: Arc::new(settings.guard.clone()),
-                    lookup: settings.lookup.clone(),
+                    resolver: settings.resolver.clone(),
                 },
                 connect_timeout: settings.connect_timeout,
                 extra_roots: settings.extra_roots.clone(),
@@ -96,7 +96,7 @@ impl Plan {
     }
 
     fn client(&self, tls: ClientConfig) -> Client {
-        let dialer = Dialer::new(self.lookup.clone(), tls, self.connect_timeout);
+        let dialer = Dialer::new(self.resolver.clone(), tls, self.connect_timeout);
         let client = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())

@@ -1,6 +1,6 @@
 //! Opens connections: to an address that the guard permits, with TLS if the URL says so, within a time limit.
 
-use crate::lookup::GuardedLookup;
+use crate::resolver::GuardedResolver;
 use crate::stream::Stream;
 use http::Uri;
 use hyper_rustls::HttpsConnector;
@@ -24,7 +24,7 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 /// Opens connections to permitted addresses.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    inner: HttpsConnector<HttpConnector<GuardedLookup>>,
+    inner: HttpsConnector<HttpConnector<GuardedResolver>>,
     within: Duration,
 }
 
@@ -42,8 +42,8 @@ impl Error for ConnectTimeout {}
 
 impl Dialer {
     /// A dialer that takes at most `within` for lookup, connecting and TLS handshake together.
-    pub(crate) fn new(lookup: GuardedLookup, tls: ClientConfig, within: Duration) -> Self {
-        let mut tcp = HttpConnector::new_with_resolver(lookup);
+    pub(crate) fn new(resolver: GuardedResolver, tls: ClientConfig, within: Duration) -> Self {
+        let mut tcp = HttpConnector::new_with_resolver(resolver);
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(within));
         tcp.set_nodelay(true);

@@ -1,7 +1,7 @@
 //! Calls without an answer: the names and causes of their errors.
 
 use crate::dialer::ConnectTimeout;
-use crate::lookup::Unreachable;
+use crate::resolver::Unreachable;
 use crate::target::shown;
 use hyper_util::client::legacy;
 use starbridge_flow::graph::FaultKind;

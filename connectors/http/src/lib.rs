@@ -15,7 +15,7 @@
 //!
 //! | name | when |
 //! |---|---|
-//! | `FnF.NoSuchResource` | nothing is sent: the target is not an HTTP URL, the [`Guard`] refuses its address, or `serviceParams` can't be sent (a header with a line break, a method that is not a word) |
+//! | `FnF.NoSuchResource` | nothing is sent: the target is not an HTTP URL, the [`AddressGuard`] refuses its address, or `serviceParams` can't be sent (a header with a line break, a method that is not a word) |
 //! | `HTTP.ConnectionFailed` | no address, no connection, no handshake, no complete answer, or too many informational answers (1xx) before it; the cause says which |
 //! | `FnF.TaskTimeout` | the step has no timeout, and there was no complete answer within [`HttpSettings::timeout`] |
 //! | `HTTP.202` | under `poll`: the `Location` of a 202 is not a URL of the same origin |
@@ -25,9 +25,9 @@
 //! A server lets its flows call public addresses and one internal network:
 //!
 //! ```
-//! use starbridge_connector_http::{Guard, HttpConnector, HttpSettings, is_refused};
+//! use starbridge_connector_http::{AddressGuard, HttpConnector, HttpSettings, is_refused};
 //!
-//! let guard = Guard::PublicOnly { allow: vec!["10.1.0.0/16".parse()?] };
+//! let guard = AddressGuard::PublicOnly { allow: vec!["10.1.0.0/16".parse()?] };
 //! assert!(is_refused("http://169.254.169.254/latest/meta-data", &guard));
 //! assert!(!is_refused("http://10.1.2.3/charge", &guard));
 //!
@@ -37,6 +37,7 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
+mod address_guard;
 mod answer;
 mod carried;
 mod client;
@@ -44,19 +45,18 @@ mod compose;
 mod dialer;
 mod excess;
 mod failure;
-mod guard;
 mod informational;
-mod lookup;
 mod outcome;
 mod params;
+mod resolver;
 mod retry_after;
 mod settings;
 mod stream;
 mod target;
 mod targets;
 
-pub use guard::{Allowed, BadRule, Guard, Network};
-pub use lookup::{Lookup, LookupFuture, SystemLookup};
+pub use address_guard::{AddressGuard, Allowed, BadRule, Network};
+pub use resolver::{ResolveFuture, Resolver, SystemResolver};
 pub use settings::HttpSettings;
 pub use target::is_refused;
 

@@ -1,7 +1,7 @@
 //! Turns names into addresses. The guard checks the address itself, so that the checked address is
 //! the one that is dialled.
 
-use crate::Guard;
+use crate::AddressGuard;
 use hyper_util::client::legacy::connect::dns::Name;
 use std::future::Future;
 use std::io;
@@ -12,20 +12,20 @@ use std::task::{Context, Poll};
 use tower_service::Service;
 
 /// The addresses of a host, once they are known.
-pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+pub type ResolveFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Finds the addresses of a host.
-pub trait Lookup: Send + Sync {
+pub trait Resolver: Send + Sync {
     /// The addresses of a host, in the order in which to try them; empty, or an error, if there is
     /// no such host.
-    fn lookup(&self, host: &str) -> LookupFuture;
+    fn lookup(&self, host: &str) -> ResolveFuture;
 }
 
 /// Looks names up with the operating system.
-pub struct SystemLookup;
+pub struct SystemResolver;
 
-impl Lookup for SystemLookup {
-    fn lookup(&self, host: &str) -> LookupFuture {
+impl Resolver for SystemResolver {
+    fn lookup(&self, host: &str) -> ResolveFuture {
         let host = host.to_owned();
         Box::pin(async move {
             let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
@@ -66,15 +66,15 @@ impl std::error::Error for Unreachable {}
 
 /// A lookup that gives only addresses the guard permits.
 #[derive(Clone)]
-pub(crate) struct GuardedLookup {
-    pub guard: Arc<Guard>,
-    pub lookup: Arc<dyn Lookup>,
+pub(crate) struct GuardedResolver {
+    pub guard: Arc<AddressGuard>,
+    pub resolver: Arc<dyn Resolver>,
 }
 
 /// Addresses without a port.
 type Addresses = std::vec::IntoIter<SocketAddr>;
 
-impl Service<Name> for GuardedLookup {
+impl Service<Name> for GuardedResolver {
     type Response = Addresses;
     type Error = Unreachable;
     type Future = Pin<Box<dyn Future<Output = Result<Addresses, Unreachable>> + Send>>;
@@ -86,12 +86,12 @@ impl Service<Name> for GuardedLookup {
     fn call(&mut self, name: Name) -> Self::Future {
         let host = name.as_str().to_owned();
         let guard = self.guard.clone();
-        let found = self.lookup.lookup(&host);
+        let found = self.resolver.lookup(&host);
         Box::pin(async move { permitted(&guard, host, found.await) })
     }
 }
 
-fn permitted(guard: &Guard, host: String, found: io::Result<Vec<IpAddr>>) -> Result<Addresses, Unreachable> {
+fn permitted(guard: &AddressGuard, host: String, found: io::Result<Vec<IpAddr>>) -> Result<Addresses, Unreachable> {
     let found = match found {
         Ok(found) => found,
         Err(error) => {

@@ -1,6 +1,6 @@
 //! Settings for HTTP calls.
 
-use crate::{Guard, Lookup, SystemLookup};
+use crate::{AddressGuard, Resolver, SystemResolver};
 use starbridge_ports::Clock;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct HttpSettings {
     /// The addresses that may be called. Default: all.
-    pub guard: Guard,
+    pub guard: AddressGuard,
     /// Turns host names into addresses. Default: the operating system.
-    pub lookup: Arc<dyn Lookup>,
+    pub resolver: Arc<dyn Resolver>,
     /// The clock for `Retry-After` dates in answers without a `Date` header. Without it such dates are ignored.
     pub clock: Option<Arc<dyn Clock>>,
     /// How long opening a connection may take, including lookup and handshake. Default: 30 seconds.
@@ -27,8 +27,8 @@ pub struct HttpSettings {
 impl Default for HttpSettings {
     fn default() -> Self {
         Self {
-            guard: Guard::AllowAll,
-            lookup: Arc::new(SystemLookup),
+            guard: AddressGuard::AllowAll,
+            resolver: Arc::new(SystemResolver),
             clock: None,
             connect_timeout: Duration::from_secs(30),
             timeout: Some(Duration::from_secs(15 * 60)),

@@ -1,6 +1,6 @@
 //! The URL of a call: parsed, checked, and shown without its private parts.
 
-use crate::Guard;
+use crate::AddressGuard;
 use starbridge_ports::Outcome;
 use std::net::{IpAddr, Ipv4Addr};
 use url::Url;
@@ -15,7 +15,7 @@ pub(crate) fn parse(text: &str) -> Result<Url, Outcome> {
 }
 
 /// Refuses a literal address that the guard forbids. Names are checked when they are looked up.
-pub(crate) fn admit(url: &Url, guard: &Guard) -> Result<(), Outcome> {
+pub(crate) fn admit(url: &Url, guard: &AddressGuard) -> Result<(), Outcome> {
     let host = url.host_str().unwrap_or_default();
     let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() else {
         return Ok(());
@@ -30,7 +30,7 @@ pub(crate) fn admit(url: &Url, guard: &Guard) -> Result<(), Outcome> {
 }
 
 /// Whether calls to this URL are always refused, as far as that is known without looking up a name.
-pub fn is_refused(target: &str, guard: &Guard) -> bool {
+pub fn is_refused(target: &str, guard: &AddressGuard) -> bool {
     let Ok(url) = parse(target) else {
         return false;
     };

@@ -1,6 +1,6 @@
 //! The targets of calls, each parsed and admitted once.
 
-use crate::Guard;
+use crate::AddressGuard;
 use crate::failure;
 use crate::target::{admit, parse};
 use http::{HeaderValue, Uri};
@@ -44,7 +44,7 @@ const MAX_TARGET_BYTES: usize = 256;
 
 impl Targets {
     /// The target with this text. The guard must be the same in all calls.
-    pub(crate) fn get(&self, text: &str, guard: &Guard) -> Result<Arc<Target>, Outcome> {
+    pub(crate) fn get(&self, text: &str, guard: &AddressGuard) -> Result<Arc<Target>, Outcome> {
         // One with a query or a user seldom comes again, and may be secret.
         let keeps = text.len() <= MAX_TARGET_BYTES && !text.contains(['@', '?']);
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn target_is_parsed_once() {
-        let (targets, guard) = (Targets::default(), Guard::AllowAll);
+        let (targets, guard) = (Targets::default(), AddressGuard::AllowAll);
         let first = targets.get("http://h.example/f", &guard).unwrap();
         let second = targets.get("http://h.example/f", &guard).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
@@ -90,7 +90,7 @@ mod tests {
             ("https://H.example:8443", "h.example:8443"),
             ("http://u:p@[::1]:99/", "[::1]:99"),
         ] {
-            let target = Targets::default().get(url, &Guard::AllowAll).unwrap();
+            let target = Targets::default().get(url, &AddressGuard::AllowAll).unwrap();
             assert_eq!(target.host.as_ref().unwrap(), host, "{url}");
         }
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn refused_and_secret_targets_are_not_kept() {
         let targets = Targets::default();
-        let guard = Guard::PublicOnly { allow: Vec::new() };
+        let guard = AddressGuard::PublicOnly { allow: Vec::new() };
         for _ in 0..2 {
             assert!(targets.get("http://127.0.0.1/f", &guard).is_err());
             assert!(targets.get("no url", &guard).is_err());
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn kept_targets_are_bounded() {
-        let (targets, guard) = (Targets::default(), Guard::AllowAll);
+        let (targets, guard) = (Targets::default(), AddressGuard::AllowAll);
         for number in 0..3 * MAX_TARGETS {
             let url = format!("http://h.example/{number}");
             assert_eq!(targets.get(&url, &guard).unwrap().url.as_str(), url);

@@ -14,7 +14,7 @@
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::Builder;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
-use starbridge_aws::{Aws, Fault, FaultKind};
+use starbridge_aws::{Aws, ServiceError, ServiceErrorKind};
 use std::time::Duration;
 
 /// How long a request may take.
@@ -73,12 +73,12 @@ impl S3Prefix {
 /// # Errors
 ///
 /// S3's error, with the bucket.
-pub fn definitions(aws: &Aws, place: &S3Prefix) -> Result<Vec<Definition>, Fault> {
+pub fn definitions(aws: &Aws, place: &S3Prefix) -> Result<Vec<Definition>, ServiceError> {
     let (way, place) = (aws.clone(), place.clone());
     aws.wait(async move { read_all(&way, &place).await })?
 }
 
-async fn read_all(aws: &Aws, place: &S3Prefix) -> Result<Vec<Definition>, Fault> {
+async fn read_all(aws: &Aws, place: &S3Prefix) -> Result<Vec<Definition>, ServiceError> {
     let config = aws.config(None).await?;
     let limits = config
         .timeout_config()
@@ -105,7 +105,7 @@ async fn read_all(aws: &Aws, place: &S3Prefix) -> Result<Vec<Definition>, Fault>
     Ok(found)
 }
 
-async fn keys(client: &Client, place: &S3Prefix) -> Result<Vec<String>, Fault> {
+async fn keys(client: &Client, place: &S3Prefix) -> Result<Vec<String>, ServiceError> {
     let (mut keys, mut after) = (Vec::new(), None);
     while keys.len() < MAX_OBJECTS {
         let asked = client
@@ -114,7 +114,7 @@ async fn keys(client: &Client, place: &S3Prefix) -> Result<Vec<String>, Fault> {
             .prefix(&place.prefix)
             .delimiter("/");
         let page = asked.set_continuation_token(after).send().await;
-        let page = page.map_err(|error| in_words(place, Fault::of(&error)))?;
+        let page = page.map_err(|error| in_words(place, ServiceError::of(&error)))?;
         let fits = page
             .contents()
             .iter()
@@ -129,12 +129,15 @@ async fn keys(client: &Client, place: &S3Prefix) -> Result<Vec<String>, Fault> {
     Ok(keys)
 }
 
-async fn read(client: &Client, place: &S3Prefix, key: &str) -> Result<String, Fault> {
+async fn read(client: &Client, place: &S3Prefix, key: &str) -> Result<String, ServiceError> {
     let asked = client.get_object().bucket(&place.bucket).key(key);
-    let object = asked.send().await.map_err(|error| in_words(place, Fault::of(&error)))?;
+    let object = asked
+        .send()
+        .await
+        .map_err(|error| in_words(place, ServiceError::of(&error)))?;
     let broken = |why: String| {
-        Fault::new(
-            FaultKind::Other("Unreadable".to_owned()),
+        ServiceError::new(
+            ServiceErrorKind::Other("Unreadable".to_owned()),
             format!("`s3://{}/{key}`: {why}", place.bucket),
         )
     };
@@ -142,8 +145,8 @@ async fn read(client: &Client, place: &S3Prefix, key: &str) -> Result<String, Fa
     String::from_utf8(bytes.to_vec()).map_err(|_| broken("it is not UTF-8".to_owned()))
 }
 
-fn in_words(place: &S3Prefix, fault: Fault) -> Fault {
-    Fault {
+fn in_words(place: &S3Prefix, fault: ServiceError) -> ServiceError {
+    ServiceError {
         cause: format!("the bucket `{}`: {}", place.bucket, fault.cause),
         ..fault
     }

@@ -148,7 +148,7 @@ struct Flow<'a> {
 
 /// What the page of a flow is made of: what the API answers, and the picture.
 #[derive(Clone, Copy, Debug)]
-pub struct FlowParts<'a> {
+pub struct FlowPageParts<'a> {
     /// The version that is shown, with its text.
     pub flow: &'a Value,
     /// As `GET /v1/flows/{name}/versions` has them.
@@ -221,9 +221,9 @@ fn differences(before: &str, after: &str, t: Reader) -> Vec<Line> {
 }
 
 /// The page of a flow.
-pub fn flow(frame: &Frame, parts: &FlowParts<'_>) -> String {
+pub fn flow(frame: &Frame, parts: &FlowPageParts<'_>) -> String {
     let t = frame.t();
-    let FlowParts {
+    let FlowPageParts {
         flow, versions, like, ..
     } = *parts;
     let definition = flow.get("definition").unwrap_or(&Value::Null);

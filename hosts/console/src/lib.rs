@@ -37,7 +37,7 @@ pub use assets::{Asset, asset, assets};
 pub use bulk::{BULK_ACTIONS, JobParts, PreviewParts, bulk_job, bulk_preview, is_typed};
 pub use execution::{ExecutionParts, TABS, View, execution};
 pub use executions::{FILTERS, ListParts, address_of, executions};
-pub use flow::{CheckParts, FieldKind, FlowParts, FormField, flow, flow_check, form_fields};
+pub use flow::{CheckParts, FieldKind, FlowPageParts, FormField, flow, flow_check, form_fields};
 pub use frame::{Frame, Theme};
 pub use overview::{OverviewParts, overview};
 pub use plain::{again, done, problem, sign_in};

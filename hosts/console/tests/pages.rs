@@ -1,7 +1,7 @@
 //! Pages as they are written, from what the API answers. `UPDATE=1` writes them anew: look at the difference.
 
 use starbridge_console::{
-    ExecutionParts, FlowParts, Frame, Language, ListParts, OverviewParts, QueueParts, TABS, View, Zone, execution,
+    ExecutionParts, FlowPageParts, Frame, Language, ListParts, OverviewParts, QueueParts, TABS, View, Zone, execution,
     executions, flow, overview, problem, queue, queues,
 };
 use starbridge_flow::time::Timestamp;
@@ -472,7 +472,7 @@ fn flow_has_a_form_of_its_schema() {
         "p95Ms": null}, {"step": "ship", "since": "2026-11-22T09:00:00Z", "attempts": 1000, "failed": 0, "medianMs": 31, "p95Ms": 5310}]}"#,
     );
     let other = value(r#"{"version": 2, "text": "{\n  \"a\": \"<old>\"\n}"}"#);
-    let parts = FlowParts {
+    let parts = FlowPageParts {
         flow: &shown,
         versions: &versions,
         other: &other,

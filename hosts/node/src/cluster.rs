@@ -49,7 +49,7 @@ impl ShownNode {
 
 /// The cluster, as a node sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct ClusterView {
     /// The owner, those that may take its place, and those that were seen lately.
     pub nodes: Vec<ShownNode>,
     /// The process that has the store, if one has it.
@@ -58,7 +58,7 @@ pub struct View {
     pub since: Option<Timestamp>,
 }
 
-impl View {
+impl ClusterView {
     /// The node that has the store.
     pub fn owner(&self) -> Option<&ShownNode> {
         let owner = self.owner.as_deref()?;
@@ -166,7 +166,7 @@ pub struct Cluster {
     pub name: String,
     /// What it counts.
     pub counters: ClusterCounters,
-    view: Mutex<View>,
+    view: Mutex<ClusterView>,
 }
 
 impl Cluster {
@@ -180,7 +180,7 @@ impl Cluster {
     }
 
     /// The cluster as it was seen last.
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> ClusterView {
         self.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -198,7 +198,7 @@ impl Cluster {
     }
 
     /// Notes what was seen.
-    pub fn see(&self, view: View) {
+    pub fn see(&self, view: ClusterView) {
         *self.view.lock().unwrap_or_else(PoisonError::into_inner) = view;
     }
 }

@@ -37,7 +37,7 @@ use crate::optional_connectors::OptionalConnectors;
 use crate::programs::{CommandSettings, Programs};
 use crate::system::SystemClock;
 use serde::{Deserialize, Serialize};
-use starbridge_connector_http::{Allowed, Guard, HttpSettings};
+use starbridge_connector_http::{AddressGuard, Allowed, HttpSettings};
 use starbridge_flow::diagnostics::nearest;
 use starbridge_flow::limits::Limits;
 use starbridge_ports::{ReplySource, Store};
@@ -389,15 +389,15 @@ impl Config {
             && self.cluster.is_of_this_machine()
     }
 
-    fn guard(&self) -> Result<Guard, String> {
+    fn guard(&self) -> Result<AddressGuard, String> {
         if self.http.private_addresses {
-            return Ok(Guard::AllowAll);
+            return Ok(AddressGuard::AllowAll);
         }
         let mut allow: Vec<Allowed> = Vec::new();
         for rule in &self.http.allow {
             allow.push(rule.parse().map_err(|error| format!("`http.allow`: {error}"))?);
         }
-        Ok(Guard::PublicOnly { allow })
+        Ok(AddressGuard::PublicOnly { allow })
     }
 
     /// The resource map.

@@ -1,6 +1,6 @@
 //! The resources that can be called, as far as this is known before a call.
 
-use starbridge_connector_http::{Guard, is_refused};
+use starbridge_connector_http::{AddressGuard, is_refused};
 use starbridge_runtime::ResourceMap;
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct SupportedResources {
     /// Why targets of a form can't be called, by the word before the colon.
     unavailable: BTreeMap<&'static str, String>,
     /// Which addresses HTTP calls may reach.
-    guard: Guard,
+    guard: AddressGuard,
 }
 
 impl SupportedResources {
@@ -20,13 +20,13 @@ impl SupportedResources {
         Self {
             map,
             unavailable: BTreeMap::new(),
-            guard: Guard::AllowAll,
+            guard: AddressGuard::AllowAll,
         }
     }
 
     /// HTTP calls reach only addresses that this guard permits. Names are not looked up before a call.
     #[must_use]
-    pub fn guarded(mut self, guard: Guard) -> Self {
+    pub fn guarded(mut self, guard: AddressGuard) -> Self {
         self.guard = guard;
         self
     }
@@ -80,7 +80,7 @@ mod tests {
         ] {
             assert_eq!(reach.unsupported_reason(resource), None, "{resource}");
         }
-        let guard = Guard::PublicOnly { allow: Vec::new() };
+        let guard = AddressGuard::PublicOnly { allow: Vec::new() };
         let guarded = reach.clone().guarded(guard.clone());
         for resource in [
             "http://127.0.0.1:9000/x",

@@ -12,7 +12,7 @@ pub use blocks::{Block, Outline, Spanned};
 pub use children::{ChildStatus, Children};
 pub use pages::VisitFilter;
 pub use row::{OpenWait, Row, Span, SpanEnd, SpanKind};
-pub use shared_map::Counted;
+pub use shared_map::VisitSet;
 
 use blocks::Rows;
 use row::Status;

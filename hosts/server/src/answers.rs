@@ -6,7 +6,7 @@ use crate::shapes;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_node::http::budget::{Budget, Due, Share};
+use starbridge_node::http::budget::{BodyBudget, Due, Share};
 use starbridge_node::node::{Node, QueryResult, StoredExecution};
 use starbridge_node::offload::{self, INLINE_BYTES};
 use starbridge_node::problem::{Answer, Problem};
@@ -31,7 +31,7 @@ impl Default for AnswerSettings {
 /// All answers in progress.
 #[derive(Debug)]
 pub struct Answers {
-    budget: Arc<Budget>,
+    budget: Arc<BodyBudget>,
 }
 
 /// Room for one answer. It is given back when this is dropped.
@@ -70,7 +70,7 @@ impl Answers {
     /// Answers with these limits, none in progress.
     pub fn new(settings: AnswerSettings) -> Arc<Self> {
         Arc::new(Self {
-            budget: Budget::new(settings.in_flight),
+            budget: BodyBudget::new(settings.in_flight),
         })
     }
 

@@ -6,15 +6,15 @@ mod entry;
 mod events;
 mod front;
 mod link;
+mod ownership_requests;
 mod pins;
 mod reach;
 mod role;
-mod words;
 
+pub use ownership_requests::{OwnershipClient, OwnershipRequest, ReceivedRequest, announce_owner};
 pub use pins::Identity;
 pub use reach::{Tried, try_others};
 pub use role::{Answering, Peer, Role};
-pub use words::{Heard, Teller, Word, tell_others};
 
 use crate::open_requests::OpenRequests;
 use crate::{DESCRIPTION, Drain, Server, ServerSettings, app, outboxes};
@@ -89,13 +89,13 @@ impl LastAnswers {
 
 impl Server {
     /// Answers requests as a node of a cluster until `end` comes. Others reach it at `links`, over this many at once. What they say
-    /// to the node itself goes to `words`.
+    /// to the node itself goes to `requests`.
     pub fn stand(
         self,
         cluster: Arc<Cluster>,
         identity: Arc<Identity>,
         links: (TcpListener, usize),
-        words: mpsc::UnboundedSender<Heard>,
+        requests: mpsc::UnboundedSender<ReceivedRequest>,
         end: oneshot::Receiver<()>,
     ) -> (ClusterNode, impl Future<Output = ()> + Send + 'static) {
         let (role, now) = watch::channel(Role::Nobody);
@@ -114,7 +114,7 @@ impl Server {
         let router: Router = front::router(front);
         // Made now, because requests wait while a node becomes the owner.
         LazyLock::force(&DESCRIPTION);
-        let linked = link::serve(links, identity, cluster, now, words);
+        let linked = link::serve(links, identity, cluster, now, requests);
         let connections = self.settings.connections;
         let listener = self.listener;
         let serving = async move {

@@ -5,7 +5,7 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId};
 use starbridge_node::node::Node;
 use starbridge_node::problem::{Answer, Problem};
-use starbridge_node::visits::{Counted, Visits};
+use starbridge_node::visits::{VisitSet, Visits};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -75,7 +75,7 @@ impl Fold {
     }
 
     /// The memory of what was not counted before, in bytes.
-    fn bytes(&self, counted: &mut Counted) -> usize {
+    fn bytes(&self, counted: &mut VisitSet) -> usize {
         let visits = self.visits.bytes(counted);
         #[cfg(feature = "console")]
         let visits = visits + self.marks.bytes(counted);
@@ -131,7 +131,7 @@ impl Kept {
     /// Drops every second copy until they have little memory for themselves.
     fn thin_out(&mut self) {
         loop {
-            let mut counted = Counted::default();
+            let mut counted = VisitSet::default();
             let latest = self.latest.bytes(&mut counted);
             let copies = self.copies.values().map(|copy| copy.bytes(&mut counted));
             self.copied_bytes = copies.sum();
@@ -158,7 +158,7 @@ impl Kept {
     /// Counts its memory. The state that was asked for is dropped where there is no room for it; what it shares with copies alone
     /// counts twice.
     fn sum(&mut self) {
-        let mut counted = Counted::default();
+        let mut counted = VisitSet::default();
         let without = self.latest.bytes(&mut counted) + self.copied_bytes;
         let asked = self.asked.as_ref().map_or(0, |asked| asked.bytes(&mut counted));
         self.bytes = without + asked;

@@ -1,7 +1,7 @@
 //! Taking from outboxes: each row is carried out once, and deleted when that is durable.
 
 use crate::App;
-use crate::routes::outbox_rows::{Asks, Outcome, carry_out};
+use crate::routes::outbox_rows::{Asks, RowOutcome, carry_out};
 use starbridge_flow::value::Text;
 use starbridge_node::problem::Problem;
 use starbridge_ports::{Backoff, Outbox, OutboxError, OutboxRefusal, OutboxRow};
@@ -191,11 +191,11 @@ async fn finish(app: &App, outbox: &Taken, rows: Vec<OutboxRow>, turn: &mut Turn
     let mut done = Vec::with_capacity(under_way.len());
     let mut refused = Vec::new();
     for (row, work) in under_way {
-        let outcome = work.await.unwrap_or(Outcome::Again);
+        let outcome = work.await.unwrap_or(RowOutcome::Again);
         // Whoever carried it out is done with it.
         let row = Arc::unwrap_or_clone(row);
         match outcome {
-            Outcome::Done => {
+            RowOutcome::Done => {
                 let counter = match row.action == "start" {
                     true => &outbox.started,
                     false => &outbox.carried_out,
@@ -203,10 +203,10 @@ async fn finish(app: &App, outbox: &Taken, rows: Vec<OutboxRow>, turn: &mut Turn
                 counter.fetch_add(1, Ordering::Relaxed);
                 done.push(row.id);
             }
-            Outcome::Before => done.push(row.id),
+            RowOutcome::Before => done.push(row.id),
             // What became of it is looked up next time.
-            Outcome::Again => turn.left.again.push(OutboxRow { again: true, ..row }),
-            Outcome::Refused(problem) => refused.push((row, problem)),
+            RowOutcome::Again => turn.left.again.push(OutboxRow { again: true, ..row }),
+            RowOutcome::Refused(problem) => refused.push((row, problem)),
         }
     }
     refuse(outbox, refused).await?;

@@ -72,7 +72,7 @@ async fn admit(
     next: Next,
 ) -> Response {
     #[cfg(feature = "console")]
-    if let Some(looking) = crate::console::Looking::of(&state, &request) {
+    if let Some(looking) = crate::console::BrowserRequest::of(&state, &request) {
         let app = state.0.clone();
         let answer = admitted(state, from, path, request, next).await;
         return looking.shown(&app, answer).await;

@@ -25,7 +25,7 @@ pub const DRAINS: &str = "drain";
 
 /// A node, as another one sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeenMember {
+pub struct MemberState {
     /// As its configuration says, unique in the cluster.
     pub name: String,
     /// Where others reach it.
@@ -44,11 +44,11 @@ pub struct SeenMember {
     pub drain: Option<String>,
 }
 
-/// What a heartbeat brings back.
+/// What a heartbeat returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct HeartbeatReply {
     /// All nodes, in the order of their slots.
-    pub members: Vec<SeenMember>,
+    pub members: Vec<MemberState>,
     /// The process that had the store last.
     pub owner: Option<String>,
     /// When it took it, in milliseconds since 1970 by the clock of the database.
@@ -249,7 +249,7 @@ impl Member {
     /// # Errors
     ///
     /// [`StoreError`] if the database is away. The next one makes a new connection.
-    pub fn beat(&mut self) -> Result<Seen, StoreError> {
+    pub fn beat(&mut self) -> Result<HeartbeatReply, StoreError> {
         let kept = self.session.take().filter(|session| !session.is_closed());
         let is_fresh = kept.is_none();
         let session = match kept {
@@ -279,7 +279,7 @@ impl Member {
         Ok(session)
     }
 
-    async fn see(&self, session: &Session, is_fresh: bool) -> Result<Seen, Failure> {
+    async fn see(&self, session: &Session, is_fresh: bool) -> Result<HeartbeatReply, Failure> {
         let held = session_lock::is_held();
         let now = clock::NOW;
         let state = format!(
@@ -307,7 +307,7 @@ impl Member {
         let state = state
             .first()
             .ok_or_else(|| Failure::corrupt("the database", &"a query that always has a row has none"))?;
-        let member = |row: &tokio_postgres::Row| SeenMember {
+        let member = |row: &tokio_postgres::Row| MemberState {
             name: row.get(0),
             address: row.get(1),
             certificate: row.get(2),
@@ -317,7 +317,7 @@ impl Member {
             beat: row.get(6),
             drain: row.get(7),
         };
-        Ok(Seen {
+        Ok(HeartbeatReply {
             members: others.iter().map(member).collect(),
             owner: state.get(2),
             since: state.get(3),

@@ -6,7 +6,7 @@
 
 use crate::clock;
 use crate::fault::Failure;
-use crate::left::{self, Counts};
+use crate::final_counts::{self, Counts};
 use crate::session::Session;
 use crate::session_lock;
 use tokio_postgres::error::SqlState;
@@ -51,7 +51,7 @@ pub(crate) async fn join(session: &Session, node: &str, process: Option<&str>) -
 }
 
 async fn seat(session: &Session, node: &str, process: Option<&str>) -> Result<Seat, Failure> {
-    let counts = left::take(session).await?;
+    let counts = final_counts::take(session).await?;
     let now = clock::NOW;
     let made = format!(
         "insert into nodes (name, version, joined, process)

@@ -1,7 +1,7 @@
 //! What all handles of a store share.
 
 use crate::fault::Failure;
-use crate::left::{self, Counts};
+use crate::final_counts::{self, Counts};
 use crate::link::Link;
 use crate::owner::{Fate, Seat};
 use crate::readers::Readers;
@@ -171,7 +171,7 @@ impl Shared {
             self.link.briefly(async move {
                 if let Some((seat, counts)) = leaves {
                     // If this fails, the next owner counts by itself.
-                    let _ = left::leave(&session, (seat.incarnation, &seat.process), &counts).await;
+                    let _ = final_counts::leave(&session, (seat.incarnation, &seat.process), &counts).await;
                 }
                 session_lock::give_back(&session, &schema).await;
             });

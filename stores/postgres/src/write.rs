@@ -2,8 +2,8 @@
 
 use crate::checks::backend;
 use crate::fault::{Failure, said};
+use crate::final_counts::Counts;
 use crate::head::Heads;
-use crate::left::Counts;
 use crate::link::Link;
 use crate::owner::{self, Backend, FENCE, Fate, Seat};
 use crate::session::{Param, Session};

@@ -2,7 +2,7 @@
 
 use crate::on_both;
 use crate::stand::{NOON, SetClock, Stand, settings, way};
-use starbridge_aws::{Fault, FaultKind};
+use starbridge_aws::{ServiceError, ServiceErrorKind};
 use starbridge_dynamodb::{DynamoStore, FaultHook};
 use starbridge_ports::{History, StoreError};
 use starbridge_services::{Answering, Said};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 on_both!(a_missing_table_is_named);
 
 /// When a request fails.
-type Decide = dyn FnMut(bool, &'static str) -> Option<Fault> + Send;
+type Decide = dyn FnMut(bool, &'static str) -> Option<ServiceError> + Send;
 
 /// The requests that fail.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new(decide: impl FnMut(bool, &'static str) -> Option<Fault> + Send + 'static) -> Self {
+    pub fn new(decide: impl FnMut(bool, &'static str) -> Option<ServiceError> + Send + 'static) -> Self {
         Self {
             decide: Arc::new(Mutex::new(Box::new(decide))),
             count: Arc::default(),
@@ -38,8 +38,8 @@ impl Plan {
             state ^= state >> 7;
             state ^= state << 17;
             match (state % 100, after) {
-                (0..2, false) => Some(Fault::of_code("ThrottlingException", "slower")),
-                (2..4, false) => Some(Fault::of_code("TransactionConflictException", "collided")),
+                (0..2, false) => Some(ServiceError::of_code("ThrottlingException", "slower")),
+                (2..4, false) => Some(ServiceError::of_code("TransactionConflictException", "collided")),
                 (0..5, true) => Some(lost()),
                 _ => None,
             }
@@ -64,7 +64,7 @@ impl Plan {
                 return None;
             }
             done += 1;
-            (done > writes).then(|| Fault::new(FaultKind::Other("Dead".to_owned()), "dead"))
+            (done > writes).then(|| ServiceError::new(ServiceErrorKind::Other("Dead".to_owned()), "dead"))
         })
     }
 
@@ -82,8 +82,8 @@ impl Plan {
     }
 }
 
-fn lost() -> Fault {
-    Fault::new(FaultKind::ConnectionFailed, "the answer was lost")
+fn lost() -> ServiceError {
+    ServiceError::new(ServiceErrorKind::ConnectionFailed, "the answer was lost")
 }
 
 fn why(error: StoreError) -> String {

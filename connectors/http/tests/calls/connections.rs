@@ -57,13 +57,13 @@ async fn a_failure_too_large_to_read_leaves_no_connection_behind() {
 #[tokio::test]
 async fn a_connection_that_does_not_open_in_time() {
     struct Never;
-    impl starbridge_connector_http::Lookup for Never {
-        fn lookup(&self, _: &str) -> starbridge_connector_http::LookupFuture {
+    impl starbridge_connector_http::Resolver for Never {
+        fn lookup(&self, _: &str) -> starbridge_connector_http::ResolveFuture {
             Box::pin(std::future::pending())
         }
     }
     let connector = HttpConnector::new(HttpSettings {
-        lookup: Arc::new(Never),
+        resolver: Arc::new(Never),
         connect_timeout: Duration::from_millis(1),
         ..HttpSettings::default()
     });

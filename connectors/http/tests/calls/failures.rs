@@ -2,7 +2,7 @@
 
 use super::server::{Reply, Server, answer};
 use super::setting::{failure, outcome, request};
-use starbridge_connector_http::{HttpConnector, HttpSettings, Lookup, LookupFuture};
+use starbridge_connector_http::{HttpConnector, HttpSettings, ResolveFuture, Resolver};
 use starbridge_flow::time::Timestamp;
 use starbridge_ports::{Clock, Connector, Outcome, ResourceFamily};
 use std::io;
@@ -278,8 +278,8 @@ async fn a_connection_closed_without_an_answer() {
 #[tokio::test]
 async fn a_name_without_address() {
     struct Nothing;
-    impl Lookup for Nothing {
-        fn lookup(&self, host: &str) -> LookupFuture {
+    impl Resolver for Nothing {
+        fn lookup(&self, host: &str) -> ResolveFuture {
             let known = host == "empty.test";
             Box::pin(async move {
                 if known {
@@ -291,7 +291,7 @@ async fn a_name_without_address() {
         }
     }
     let connector = HttpConnector::new(HttpSettings {
-        lookup: Arc::new(Nothing),
+        resolver: Arc::new(Nothing),
         ..HttpSettings::default()
     });
     for (target, expected) in [

@@ -2,7 +2,7 @@
 
 use super::server::{Server, json};
 use super::setting::{failure, request, value};
-use starbridge_connector_http::{Allowed, Guard, HttpConnector, HttpSettings, Lookup, LookupFuture, Network};
+use starbridge_connector_http::{AddressGuard, Allowed, HttpConnector, HttpSettings, Network, ResolveFuture, Resolver};
 use starbridge_ports::{Connector, Outcome};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -111,8 +111,8 @@ const PUBLIC: &[&str] = &[
     "::ffff:8.8.8.8",
 ];
 
-fn public_only(allow: &[&str]) -> Guard {
-    Guard::PublicOnly {
+fn public_only(allow: &[&str]) -> AddressGuard {
+    AddressGuard::PublicOnly {
         allow: allow.iter().map(|rule| rule.parse().unwrap()).collect(),
     }
 }
@@ -143,7 +143,7 @@ fn public_addresses_are_permitted() {
     for address in PUBLIC {
         assert!(public_only(&[]).permits("x", address.parse().unwrap()), "{address}");
     }
-    assert!(Guard::AllowAll.permits("x", "127.0.0.1".parse().unwrap()));
+    assert!(AddressGuard::AllowAll.permits("x", "127.0.0.1".parse().unwrap()));
 }
 
 #[test]
@@ -205,8 +205,8 @@ struct Rebinding {
     asked: AtomicUsize,
 }
 
-impl Lookup for Rebinding {
-    fn lookup(&self, _: &str) -> LookupFuture {
+impl Resolver for Rebinding {
+    fn lookup(&self, _: &str) -> ResolveFuture {
         let first = self.asked.fetch_add(1, Ordering::SeqCst) == 0;
         let addresses = if first { &self.first } else { &self.then };
         let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
@@ -224,7 +224,7 @@ async fn a_name_that_moves_to_a_private_address_is_not_dialled() {
     });
     let connector = HttpConnector::new(HttpSettings {
         guard: public_only(&[]),
-        lookup: lookup.clone(),
+        resolver: lookup.clone(),
         ..HttpSettings::default()
     });
     for address in ["127.0.0.1", "::ffff:127.0.0.1"] {
@@ -251,7 +251,7 @@ async fn an_allowed_name_is_dialled_where_the_look_up_says() {
     let server = Server::start(json("{}")).await;
     let connector = HttpConnector::new(HttpSettings {
         guard: public_only(&["inner.test"]),
-        lookup: Arc::new(Rebinding {
+        resolver: Arc::new(Rebinding {
             first: vec!["127.0.0.1"],
             then: Vec::new(),
             asked: AtomicUsize::new(0),

@@ -5,8 +5,8 @@ mod cluster;
 mod files;
 mod logging;
 mod memory;
+mod server_output;
 mod signals;
-mod voice;
 
 use crate::arguments::read_address;
 use crate::definitions::server_config;
@@ -15,6 +15,7 @@ use crate::output::{Output, bad, fault};
 use crate::supervisor::{keep_to_itself, own_supervisor};
 use clap::Args;
 use files::Files;
+use server_output::ServerOutput;
 use signals::Signals;
 use starbridge_node::config::{Config, StoreConfig};
 use starbridge_node::configured_store::open_configured;
@@ -30,7 +31,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use voice::Voice;
 
 /// The time for a flush in progress, in addition to the drain time for calls.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
@@ -84,8 +84,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
-    let voice = Voice::of(config.log.format, output);
-    let served = runtime.block_on(serve(&config, options, voice, output));
+    let messages = ServerOutput::of(config.log.format, output);
+    let served = runtime.block_on(serve(&config, options, messages, output));
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
@@ -111,7 +111,7 @@ fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
     Ok(config)
 }
 
-async fn serve(config: &Config, options: &Options, voice: Voice, output: Output) -> Result<(), Exit> {
+async fn serve(config: &Config, options: &Options, messages: ServerOutput, output: Output) -> Result<(), Exit> {
     let signals = Signals::listen().map_err(|error| fault(output, &error, ""))?;
     change_of_keys(config, options, output)?;
     let calls = config.owners() * config.runtime.calls;
@@ -133,22 +133,22 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         }
         files.log();
         tokio::spawn(memory::give_back());
-        return cluster::serve(config, server, files.links(), signals, voice).await;
+        return cluster::serve(config, server, files.links(), signals, messages).await;
     }
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
     let opened = open_configured(config, options.accept_lost_log);
-    let opened = opened.map_err(|error| voice.fault(&error, ""))?;
-    voice.say(&opened.said);
+    let opened = opened.map_err(|error| messages.fault(&error, ""))?;
+    messages.say(&opened.said);
     files.log();
-    let keys = change_keys(opened.store.as_ref(), options, voice);
-    keys.map_err(|error| voice.fault(&error.to_string(), ""))?;
-    let begun = begin(config, settings, opened, replies).map_err(|error| voice.fault(&error, ""))?;
+    let keys = change_keys(opened.store.as_ref(), options, messages);
+    keys.map_err(|error| messages.fault(&error.to_string(), ""))?;
+    let begun = begin(config, settings, opened, replies).map_err(|error| messages.fault(&error, ""))?;
     let node = begun.node;
-    let server = server.taking_from(outboxes_of(config, &node).map_err(|error| voice.fault(&error, ""))?);
+    let server = server.taking_from(outboxes_of(config, &node).map_err(|error| messages.fault(&error, ""))?);
     if let Ok(address) = server.address() {
         let at = config.store.place();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, store = %at, "serving");
-        voice.say(&format!("listening on http://{address}, everything is kept in {at}"));
+        messages.say(&format!("listening on http://{address}, everything is kept in {at}"));
     }
     tokio::spawn(memory::give_back());
     let drain = server.drain();
@@ -159,7 +159,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         drain,
         Duration::from_secs(config.server.drain_seconds),
         signals,
-        voice,
+        messages,
     )
     .await;
     // A server that has ended by itself needs no signal.
@@ -191,8 +191,8 @@ fn settings(config: &Config, store: Arc<dyn Store>) -> Result<NodeSettings, Stri
     Ok(settings)
 }
 
-/// A node that has begun, and what keeps it going.
-struct Begun {
+/// A running node and its background tasks.
+struct RunningNode {
     node: Arc<Node>,
     #[cfg_attr(
         not(feature = "postgres"),
@@ -207,7 +207,7 @@ fn begin(
     mut settings: NodeSettings,
     opened: Opened,
     replies: Vec<Arc<dyn ReplySource>>,
-) -> Result<Begun, String> {
+) -> Result<RunningNode, String> {
     settings.store = opened.store;
     settings.asked = opened.asked;
     let started = tokio::task::block_in_place(|| Node::start(settings));
@@ -226,7 +226,7 @@ fn begin(
     for source in replies {
         tasks.push(tokio::spawn(node.clone().keep_replies(source)));
     }
-    Ok(Begun { node, tasks })
+    Ok(RunningNode { node, tasks })
 }
 
 /// Whether the keys of the store must be changed, checked against the configuration: they must
@@ -246,14 +246,14 @@ fn change_of_keys(config: &Config, options: &Options, output: Output) -> Result<
     Ok(())
 }
 
-fn change_keys(store: &dyn Store, options: &Options, voice: Voice) -> Result<(), NodeError> {
+fn change_keys(store: &dyn Store, options: &Options, messages: ServerOutput) -> Result<(), NodeError> {
     if options.rotate_token_keys {
         rotate_token_keys(store)?;
-        voice.say("task tokens are signed with a new key");
+        messages.say("task tokens are signed with a new key");
     }
     if options.discard_token_keys {
         discard_token_keys(store)?;
-        voice.say("the store has no key of task tokens any more");
+        messages.say("the store has no key of task tokens any more");
     }
     Ok(())
 }
@@ -317,13 +317,13 @@ async fn until_the_end(
     drain: Drain,
     patience: Duration,
     mut signals: Signals,
-    voice: Voice,
+    messages: ServerOutput,
 ) -> Result<(), Exit> {
     let mut ended = node.ended();
     tokio::select! {
         signal = signals.stop() => {
             let seconds = patience.as_secs();
-            voice.say(&format!(
+            messages.say(&format!(
                 "{signal}: waiting for calls under way, for up to {seconds} s; nothing new begins; once more stops at once"
             ));
         }
@@ -334,7 +334,7 @@ async fn until_the_end(
         biased;
         drained = tokio::time::timeout(patience + LAST_FLUSH, node.drain(patience)) => drained,
         signal = signals.stop() => {
-            voice.say(&format!(
+            messages.say(&format!(
                 "{signal} again: stopped at once; what was acknowledged is safe, calls under way are sent again at the next start"
             ));
             return Err(Exit::Interrupted);
@@ -347,11 +347,11 @@ async fn until_the_end(
                 false => "something was being computed and did not come to its end",
             };
             let safe = "what was acknowledged is safe, the rest goes on at the next start";
-            voice.say(&format!("stopped although {why}; {safe}"));
+            messages.say(&format!("stopped although {why}; {safe}"));
             Ok(())
         }
         Ok(Ok(())) => {
-            voice.say("stopped; what has not ended goes on at the next start");
+            messages.say("stopped; what has not ended goes on at the next start");
             Ok(())
         }
         Ok(Err(error)) => {
@@ -360,7 +360,7 @@ async fn until_the_end(
                 NodeError::Store(StoreError::Corrupt(_)) => "",
                 _ => "nothing that was acknowledged is lost: see to the cause and start again",
             };
-            Err(voice.fault(&error.to_string(), help))
+            Err(messages.fault(&error.to_string(), help))
         }
     }
 }

@@ -1,10 +1,10 @@
 //! `worker`: holds tasks of a server's queues and runs a program for each.
 
 mod held;
-mod outbox;
 mod reporter;
 mod signals;
 mod task;
+mod unsent_reports;
 mod worker_loop;
 
 use crate::client::{Client, ServerOptions};

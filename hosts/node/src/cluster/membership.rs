@@ -1,12 +1,12 @@
 //! The thread that tells others that this node lives, sees which of them do, and takes the store when nobody has it.
 
-use super::{Cluster, ShownNode, View, drained};
+use super::{Cluster, ClusterView, ShownNode, drained};
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::configured_store::{database, opened};
 use crate::stores::Opened;
 use starbridge_flow::time::Timestamp;
-use starbridge_postgres::{Claim, Member, OpenError, PostgresStore, Seen};
+use starbridge_postgres::{Claim, HeartbeatReply, Member, OpenError, PostgresStore};
 use std::collections::HashMap;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -34,9 +34,9 @@ const READY_BEATS: u32 = 12;
 const PROBE: Duration = Duration::from_millis(300);
 
 /// What happens to this node.
-pub enum Event {
-    /// The cluster was seen.
-    Seen(View),
+pub enum MembershipEvent {
+    /// A heartbeat returned; what it showed of the cluster.
+    Heartbeat(ClusterView),
     /// The store is this node's: begin.
     Taken(Opened, Instant),
     /// This node was to take the store, and could not.
@@ -76,7 +76,7 @@ impl Membership {
         config: &Config,
         cluster: Arc<Cluster>,
         certificate: &str,
-    ) -> Result<(Self, mpsc::UnboundedReceiver<Event>), String> {
+    ) -> Result<(Self, mpsc::UnboundedReceiver<MembershipEvent>), String> {
         let settings = database(config)?;
         let address = config.cluster.reached_at();
         let mut member = Member::join(&settings, &address, certificate).map_err(|error| error.to_string())?;
@@ -152,7 +152,7 @@ struct Thread {
     lease: u32,
     member: Member,
     cluster: Arc<Cluster>,
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<MembershipEvent>,
     orders: Sender<Order>,
     /// How far the heartbeats of each process were, and how often they were no further.
     beats: HashMap<String, (i64, u32)>,
@@ -269,7 +269,7 @@ impl Thread {
         let view = self.view(&seen, counts);
         self.cluster.see(view.clone());
         // If nobody listens, the process ends.
-        let _ = self.events.send(Event::Seen(view.clone()));
+        let _ = self.events.send(MembershipEvent::Heartbeat(view.clone()));
         self.hold();
         self.obey(&view);
         if matches!(self.state, State::Stands) {
@@ -285,7 +285,7 @@ impl Thread {
     }
 
     /// Does what an operator wants, once each time: it hands the store over, or leaves.
-    fn obey(&mut self, view: &View) {
+    fn obey(&mut self, view: &ClusterView) {
         let me = view.nodes.iter().find(|node| node.process == self.member.process());
         let Some(told) = me.and_then(|me| me.drained.clone()) else {
             return;
@@ -294,8 +294,8 @@ impl Thread {
             return;
         }
         let event = match self.state {
-            State::Owns(_) if view.has_other(self.member.process()) => Event::HandOver,
-            State::Stands => Event::Leave,
+            State::Owns(_) if view.has_other(self.member.process()) => MembershipEvent::HandOver,
+            State::Stands => MembershipEvent::Leave,
             State::Owns(_) | State::Takes | State::Ends(_) => return,
         };
         self.obeyed = Some(told);
@@ -303,7 +303,7 @@ impl Thread {
     }
 
     /// Whether the owner hands the store over, and this node is one that may take it.
-    fn watches(&mut self, seen: &Seen, view: &View) -> bool {
+    fn watches(&mut self, seen: &HeartbeatReply, view: &ClusterView) -> bool {
         let is = |node: &&ShownNode| Some(&node.process) == seen.owner.as_ref();
         let hands_over = view.nodes.iter().find(is).is_some_and(|owner| owner.drained.is_some());
         let me = view.nodes.iter().find(|node| node.process == self.member.process());
@@ -316,7 +316,7 @@ impl Thread {
     }
 
     /// The cluster, with how long each node was silent.
-    fn view(&mut self, seen: &Seen, counts: bool) -> View {
+    fn view(&mut self, seen: &HeartbeatReply, counts: bool) -> ClusterView {
         self.beats
             .retain(|process, _| seen.members.iter().any(|member| member.process == *process));
         let nodes = seen.members.iter().map(|member| {
@@ -338,7 +338,7 @@ impl Thread {
                 drained: drained(member.drain.as_deref(), &member.process),
             }
         });
-        View {
+        ClusterView {
             nodes: nodes.collect(),
             owner: seen.owner.clone().filter(|_| seen.is_held),
             since: seen.since.map(Timestamp),
@@ -352,12 +352,12 @@ impl Thread {
         };
         if let Err(error) = store.hold() {
             self.state = State::Ends(store.clone());
-            let _ = self.events.send(Event::Lost(error.to_string()));
+            let _ = self.events.send(MembershipEvent::Lost(error.to_string()));
         }
     }
 
     /// Takes the store if nobody has it, or whoever has it is silent. Others do so one after the other.
-    fn look(&mut self, seen: &Seen, view: &View, counts: bool) {
+    fn look(&mut self, seen: &HeartbeatReply, view: &ClusterView, counts: bool) {
         let me = self.member.process().to_owned();
         let rank = self.rank(seen, view);
         if !seen.is_held {
@@ -389,7 +389,7 @@ impl Thread {
 
     /// For how many heartbeats others try before this node does: those before it, and all others if it was told to leave its
     /// work to them.
-    fn rank(&self, seen: &Seen, view: &View) -> u32 {
+    fn rank(&self, seen: &HeartbeatReply, view: &ClusterView) -> u32 {
         let me = self.member.process();
         let is_drained = view
             .nodes
@@ -424,7 +424,7 @@ impl Thread {
         if let Err(error) = spawned {
             tracing::error!(%error, "no thread can be started");
             self.state = State::Stands;
-            let _ = self.events.send(Event::NotTaken);
+            let _ = self.events.send(MembershipEvent::NotTaken);
         }
     }
 
@@ -432,8 +432,8 @@ impl Thread {
         self.state = State::Stands;
         self.free = 0;
         let event = match self.used(taken) {
-            Some(opened) => Event::Taken(opened, begun),
-            None => Event::NotTaken,
+            Some(opened) => MembershipEvent::Taken(opened, begun),
+            None => MembershipEvent::NotTaken,
         };
         let _ = self.events.send(event);
     }

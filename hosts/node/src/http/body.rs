@@ -1,6 +1,6 @@
 //! Bodies of requests: read once their sender is known, at a minimum speed, and limited together.
 
-use super::budget::{Budget, Due, RESERVED_PART, Share};
+use super::budget::{BodyBudget, Due, RESERVED_PART, Share};
 use super::connections::Watch;
 use super::reading;
 use crate::offload::{self, INLINE_BYTES};
@@ -39,9 +39,9 @@ const MIN_BYTES_PER_SECOND: u64 = 4 * 1024;
 #[derive(Debug)]
 pub struct Bodies {
     silence: Duration,
-    all: Arc<Budget>,
+    all: Arc<BodyBudget>,
     /// The budget of senders that have not shown a token.
-    strangers: Arc<Budget>,
+    strangers: Arc<BodyBudget>,
 }
 
 /// The sender of a body.
@@ -66,8 +66,8 @@ impl Bodies {
     pub fn new(settings: BodySettings) -> Arc<Self> {
         Arc::new(Self {
             silence: settings.silence,
-            all: Budget::new(settings.in_flight),
-            strangers: Budget::new(settings.in_flight / RESERVED_PART),
+            all: BodyBudget::new(settings.in_flight),
+            strangers: BodyBudget::new(settings.in_flight / RESERVED_PART),
         })
     }
 

@@ -8,7 +8,7 @@ pub const RESERVED_PART: usize = 8;
 
 /// A number of bytes that may be held.
 #[derive(Debug)]
-pub struct Budget {
+pub struct BodyBudget {
     most: usize,
     held: AtomicUsize,
 }
@@ -16,7 +16,7 @@ pub struct Budget {
 /// Bytes that are held until this is dropped.
 #[derive(Debug)]
 pub struct Share {
-    budget: Arc<Budget>,
+    budget: Arc<BodyBudget>,
     bytes: usize,
 }
 
@@ -32,7 +32,7 @@ pub enum Due {
     Strict,
 }
 
-impl Budget {
+impl BodyBudget {
     /// A budget of this many bytes, of which none is held.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -66,7 +66,7 @@ impl Share {
             // Whoever wants nothing needs no room, also where others hold too much.
             return true;
         }
-        let Budget { most, held } = &*self.budget;
+        let BodyBudget { most, held } = &*self.budget;
         let alone = due != Due::Strict && held.load(Ordering::Relaxed) == self.bytes;
         let most = match due {
             _ if alone => usize::MAX,
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_part_is_kept_and_who_is_alone_has_all() {
-        let budget = Budget::new(800);
+        let budget = BodyBudget::new(800);
         let mut one = budget.share();
         assert!(one.set(5_000, Due::Common));
         let mut two = budget.share();

@@ -2,7 +2,7 @@
 
 use super::row::packed::{pack, unpack};
 use super::row::{Row, SpanEnd};
-use super::shared_map::Counted;
+use super::shared_map::VisitSet;
 use starbridge_flow::graph::StepId;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -242,7 +242,7 @@ impl Rows {
     }
 
     /// The approximate memory of what was not counted before, in bytes.
-    pub(super) fn bytes(&self, counted: &mut Counted) -> usize {
+    pub(super) fn bytes(&self, counted: &mut VisitSet) -> usize {
         let own = self.blocks.capacity() * size_of::<Own>();
         let blocks = self.blocks.iter().map(|block| match block {
             Own::Loose(rows) if counted.insert(Arc::as_ptr(rows).addr()) => {

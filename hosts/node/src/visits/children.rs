@@ -1,6 +1,6 @@
 //! The states of the iterations of a foreach, or of the branches of a parallel.
 
-use super::shared_map::Counted;
+use super::shared_map::VisitSet;
 use starbridge_machine::EventId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ impl Children {
     }
 
     /// The approximate memory of what was not counted before, in bytes.
-    pub(super) fn bytes(&self, counted: &mut Counted) -> usize {
+    pub(super) fn bytes(&self, counted: &mut VisitSet) -> usize {
         const ENTRY: usize = 24;
         let fresh = self.parts.values();
         let fresh = fresh.filter(|part| counted.insert(Arc::as_ptr(part).addr())).count();

@@ -1,7 +1,7 @@
 //! Pages of rows, read from a fold that is kept.
 
 use super::row::Status;
-use super::{Block, Children, Counted, Outline, PLACE_BYTES, Row, Visits};
+use super::{Block, Children, Outline, PLACE_BYTES, Row, VisitSet, Visits};
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
@@ -159,7 +159,7 @@ impl Visits {
     }
 
     /// The approximate memory of what was not counted before, in bytes.
-    pub fn bytes(&self, counted: &mut Counted) -> usize {
+    pub fn bytes(&self, counted: &mut VisitSet) -> usize {
         let children = self.children.iter().map(|(_, children)| children.bytes(counted));
         children.sum::<usize>()
             + self.children.bytes(counted, 0)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 const PART: usize = 64;
 
 /// The parts that were counted before, by address: what several copies share counts once.
-pub type Counted = HashSet<usize>;
+pub type VisitSet = HashSet<usize>;
 
 /// A sorted map of parts. A part is copied when it changes while a copy of the map shares it.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
     }
 
     /// The approximate memory of what was not counted before, in bytes. `more`: what a key has elsewhere.
-    pub(super) fn bytes(&self, counted: &mut Counted, more: usize) -> usize {
+    pub(super) fn bytes(&self, counted: &mut VisitSet, more: usize) -> usize {
         let own = self.parts.capacity() * size_of::<Arc<()>>();
         let fresh = self
             .parts

@@ -498,7 +498,7 @@ fn wide_foreach_is_small_and_so_are_its_copies() {
             copies.push(visits.clone());
         }
     });
-    let mut counted = Counted::default();
+    let mut counted = VisitSet::default();
     let own = visits.bytes(&mut counted);
     let of_copies: usize = copies.iter().map(|copy| copy.bytes(&mut counted)).sum();
     assert!(own < 6 << 20, "{own} bytes");

@@ -5,7 +5,7 @@ use axum::Router;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use starbridge_connector_http::{Guard, HttpConnector, HttpSettings};
+use starbridge_connector_http::{AddressGuard, HttpConnector, HttpSettings};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_machine::Status;
 use starbridge_node::notify::{Notifier, NotifierSettings, signature};
@@ -41,7 +41,7 @@ async fn receiver(seen: Seen) -> SocketAddr {
 }
 
 /// A notifier of one webhook at this address, over stored notices.
-fn notifier(kept: &Arc<Kept>, address: SocketAddr, guard: Guard) -> Notifier {
+fn notifier(kept: &Arc<Kept>, address: SocketAddr, guard: AddressGuard) -> Notifier {
     let connector = HttpConnector::new(HttpSettings {
         guard,
         ..HttpSettings::default()
@@ -58,7 +58,7 @@ fn now() -> Timestamp {
 #[tokio::test]
 async fn webhook_is_signed_and_retried_until_accepted() {
     let (seen, kept) = (Seen::default(), Arc::new(Kept::default()));
-    let notifier = notifier(&kept, receiver(seen.clone()).await, Guard::AllowAll);
+    let notifier = notifier(&kept, receiver(seen.clone()).await, AddressGuard::AllowAll);
     let mut told = notice("e", 7, Status::Failed);
     told.time = now();
     told.failure = Some(RecordedFailure {
@@ -100,7 +100,7 @@ async fn webhook_is_signed_and_retried_until_accepted() {
 async fn webhook_to_a_private_address_is_refused() {
     let (seen, kept) = (Seen::default(), Arc::new(Kept::default()));
     let address = receiver(seen.clone()).await;
-    let notifier = notifier(&kept, address, Guard::PublicOnly { allow: Vec::new() });
+    let notifier = notifier(&kept, address, AddressGuard::PublicOnly { allow: Vec::new() });
     let mut told = notice("e", 1, Status::Failed);
     told.time = now();
     kept.add("hook", &told);

@@ -1,10 +1,10 @@
 //! The link: where other nodes pass requests on to this one.
 
 use super::entry::{Entry, HANDSHAKES, Refused, Seat, full};
+use super::ownership_requests::{self, OWNERSHIP_REQUEST, ReceivedRequest};
 use super::pins::{Identity, shown};
 use super::reach::{self, REACH};
 use super::role::{FROM, NOT_OWNER, Role};
-use super::words::{self, Heard, WORD};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
@@ -35,13 +35,13 @@ const QUIET: Duration = Duration::from_secs(60);
 const REFUSAL: Duration = Duration::from_secs(1);
 const MAX_LINGER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Answers other nodes, over this many links at once. What they say to this node itself goes to `words`.
+/// Answers other nodes, over this many links at once. Their requests to this node itself go to `requests`.
 pub(super) async fn serve(
     (listener, most): (TcpListener, usize),
     identity: Arc<Identity>,
     cluster: Arc<Cluster>,
     role: watch::Receiver<Role>,
-    words: mpsc::UnboundedSender<Heard>,
+    requests: mpsc::UnboundedSender<ReceivedRequest>,
 ) {
     let config = match identity.server(cluster.clone()) {
         Ok(config) => Arc::new(config),
@@ -60,7 +60,7 @@ pub(super) async fn serve(
                     identity: identity.clone(),
                     cluster: cluster.clone(),
                     role: role.clone(),
-                    words: words.clone(),
+                    requests: requests.clone(),
                     entry: entry.clone(),
                     certificate: None,
                 };
@@ -88,7 +88,7 @@ struct End {
     identity: Arc<Identity>,
     cluster: Arc<Cluster>,
     role: watch::Receiver<Role>,
-    words: mpsc::UnboundedSender<Heard>,
+    requests: mpsc::UnboundedSender<ReceivedRequest>,
     entry: Arc<Entry>,
     /// The hash of what the other end has shown.
     certificate: Option<String>,
@@ -166,9 +166,11 @@ async fn turned_away(stream: TlsStream<TcpStream>, end: End) {
 async fn answer(request: Request<Incoming>, end: End) -> Result<Response<Body>, Infallible> {
     let headers = request.headers();
     let asked = headers.get(REACH).and_then(|name| name.to_str().ok());
-    let mut answered = match (asked, headers.get(WORD)) {
+    let mut answered = match (asked, headers.get(OWNERSHIP_REQUEST)) {
         (Some(name), _) => reach::answer(&end.identity, &end.cluster, name).await,
-        (None, Some(word)) => words::answer(word, end.certificate.as_deref(), &end.cluster, &end.words).await,
+        (None, Some(name)) => {
+            ownership_requests::answer(name, end.certificate.as_deref(), &end.cluster, &end.requests).await
+        }
         (None, None) => passed_on(request, &end.role).await,
     };
     if end.entry.is_short() || answered.headers().contains_key(NOT_OWNER) {
@@ -201,11 +203,11 @@ where
 #[cfg(test)]
 mod tests {
     use super::super::asking::{Front, Sent, client};
+    use super::super::ownership_requests::{OwnershipClient, OwnershipRequest};
     use super::super::role::{Answering, Peer};
-    use super::super::words::{Teller, Word};
     use super::*;
     use axum::Router;
-    use starbridge_node::cluster::{ShownNode, View};
+    use starbridge_node::cluster::{ClusterView, ShownNode};
     use std::sync::atomic::Ordering;
 
     fn node(name: &str, address: &str, identity: &Identity) -> ShownNode {
@@ -227,7 +229,7 @@ mod tests {
         identity: Arc<Identity>,
         cluster: Arc<Cluster>,
         role: watch::Sender<Role>,
-        words: mpsc::UnboundedReceiver<Heard>,
+        requests: mpsc::UnboundedReceiver<ReceivedRequest>,
     }
 
     async fn stand() -> Stand {
@@ -242,21 +244,21 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         let (identity, cluster) = (Arc::new(Identity::new().unwrap()), Arc::new(Cluster::new("a")));
         let (role, now) = watch::channel(Role::Nobody);
-        let (said, words) = mpsc::unbounded_channel();
+        let (said, requests) = mpsc::unbounded_channel();
         tokio::spawn(serve((listener, most), identity.clone(), cluster.clone(), now, said));
         Stand {
             address,
             identity,
             cluster,
             role,
-            words,
+            requests,
         }
     }
 
     fn sees(cluster: &Cluster, nodes: Vec<ShownNode>) {
-        cluster.see(View {
+        cluster.see(ClusterView {
             nodes,
-            ..View::default()
+            ..ClusterView::default()
         });
     }
 
@@ -420,21 +422,25 @@ mod tests {
         let other = Identity::new().unwrap();
         sees(&stand.cluster, vec![node("b", "127.0.0.1:1", &other)]);
         let here = node("a", &stand.address, &stand.identity);
-        let teller = Teller::to(&other, &here).unwrap();
-        for (word, is_done) in [(Word::Prepare, true), (Word::Take, false), (Word::Owns, true)] {
-            let (told, ()) = tokio::join!(teller.tell(word, LONG), async {
-                let heard = stand.words.recv().await.unwrap();
-                assert_eq!((heard.word, heard.from.name.as_str()), (word, "b"));
+        let client = OwnershipClient::to(&other, &here).unwrap();
+        for (request, is_done) in [
+            (OwnershipRequest::Prepare, true),
+            (OwnershipRequest::Take, false),
+            (OwnershipRequest::Owns, true),
+        ] {
+            let (done, ()) = tokio::join!(client.send(request, LONG), async {
+                let received = stand.requests.recv().await.unwrap();
+                assert_eq!((received.request, received.from.name.as_str()), (request, "b"));
                 if is_done {
-                    heard.done.send(()).unwrap();
+                    received.done.send(()).unwrap();
                 }
             });
-            assert_eq!(told, is_done, "{word:?}");
+            assert_eq!(done, is_done, "{request:?}");
         }
         // A node that has left the cluster has no say, even over a link that is still open.
         sees(&stand.cluster, Vec::new());
-        assert!(!teller.tell(Word::Take, LONG).await);
-        assert!(stand.words.try_recv().is_err());
+        assert!(!client.send(OwnershipRequest::Take, LONG).await);
+        assert!(stand.requests.try_recv().is_err());
     }
 
     #[tokio::test]

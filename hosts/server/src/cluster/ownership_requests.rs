@@ -1,6 +1,6 @@
-//! What nodes tell each other over the link beside requests: who is to have the store next, and who has it now.
+//! Requests between nodes over the link about the ownership of the store: who is to have it next, and who has it now.
 //!
-//! A word is only a hint. The database decides which node has the store, and a node that gets no word finds out by its heartbeats.
+//! They are hints. The database decides which node has the store, and a node that gets no request finds out by its heartbeats.
 
 use super::asking::client;
 use super::pins::Identity;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// The header that has a word.
-pub(super) const WORD: HeaderName = HeaderName::from_static("starbridge-link-word");
-/// How long a node may take to do what a word asks for.
+/// The header that names the request.
+pub(super) const OWNERSHIP_REQUEST: HeaderName = HeaderName::from_static("starbridge-link-word");
+/// How long a node may take to do what a request asks for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a node tells another one.
+/// What a node asks another one to do, or tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum OwnershipRequest {
     /// It is about to leave the store: the other one is to be ready to take it.
     Prepare,
     /// It has left the store: the other one is to take it.
@@ -28,7 +28,7 @@ pub enum Word {
     Owns,
 }
 
-impl Word {
+impl OwnershipRequest {
     const ALL: [Self; 3] = [Self::Prepare, Self::Take, Self::Owns];
 
     fn name(self) -> &'static str {
@@ -40,24 +40,24 @@ impl Word {
     }
 }
 
-/// A word that another node said.
+/// A request of another node.
 #[derive(Debug)]
-pub struct Heard {
-    /// What it said.
-    pub word: Word,
-    /// Who said it.
+pub struct ReceivedRequest {
+    /// What it asks for.
+    pub request: OwnershipRequest,
+    /// The node that sent it.
     pub from: Peer,
     /// Answered when that is done; dropped if it is not.
     pub done: oneshot::Sender<()>,
 }
 
-/// A connection to a node, for several words.
-pub struct Teller {
+/// A connection to a node, for several requests.
+pub struct OwnershipClient {
     client: reqwest::Client,
     url: String,
 }
 
-impl Teller {
+impl OwnershipClient {
     /// Connects to that node. `None` if that fails.
     pub fn to(identity: &Identity, node: &ShownNode) -> Option<Self> {
         let client = client(identity, &node.certificate)?;
@@ -65,49 +65,49 @@ impl Teller {
         Some(Self { client, url })
     }
 
-    /// Sends a word. Returns whether the node did what it asks for, within that time.
-    pub async fn tell(&self, word: Word, patience: Duration) -> bool {
-        let told = self.client.post(&self.url).header(WORD, word.name());
-        let told = told.timeout(patience).send().await;
-        told.is_ok_and(|told| told.status() == StatusCode::NO_CONTENT)
+    /// Sends a request. Returns whether the node did what it asks for, within that time.
+    pub async fn send(&self, request: OwnershipRequest, patience: Duration) -> bool {
+        let request = self.client.post(&self.url).header(OWNERSHIP_REQUEST, request.name());
+        let answered = request.timeout(patience).send().await;
+        answered.is_ok_and(|answer| answer.status() == StatusCode::NO_CONTENT)
     }
 }
 
 /// Tells all other nodes that this one has the store. A node that is not reached finds out by itself.
-pub async fn tell_others(identity: Arc<Identity>, cluster: Arc<Cluster>) {
-    let mut told = tokio::task::JoinSet::new();
+pub async fn announce_owner(identity: Arc<Identity>, cluster: Arc<Cluster>) {
+    let mut sent = tokio::task::JoinSet::new();
     for other in cluster.others().into_iter().filter(ShownNode::is_lively) {
         let identity = identity.clone();
-        told.spawn(async move {
-            match Teller::to(&identity, &other) {
-                Some(teller) => teller.tell(Word::Owns, PATIENCE).await,
+        sent.spawn(async move {
+            match OwnershipClient::to(&identity, &other) {
+                Some(client) => client.send(OwnershipRequest::Owns, PATIENCE).await,
                 None => false,
             }
         });
     }
-    told.join_all().await;
+    sent.join_all().await;
 }
 
-/// Passes on the word of the node with this certificate, and answers when it is done.
+/// Passes on the request of the node with this certificate, and answers when it is done.
 pub(super) async fn answer(
     name: &HeaderValue,
     certificate: Option<&str>,
     cluster: &Cluster,
-    words: &mpsc::UnboundedSender<Heard>,
+    requests: &mpsc::UnboundedSender<ReceivedRequest>,
 ) -> Response<Body> {
-    let word = Word::ALL
+    let request = OwnershipRequest::ALL
         .into_iter()
-        .find(|word| name.as_bytes() == word.name().as_bytes());
+        .find(|request| name.as_bytes() == request.name().as_bytes());
     let mut nodes = cluster.others().into_iter();
     let from = nodes.find(|node| Some(node.certificate.as_str()) == certificate);
     let mut answered = Response::new(Body::empty());
     *answered.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    if let (Some(word), Some(from)) = (word, from) {
-        let (done, told) = oneshot::channel();
+    if let (Some(request), Some(from)) = (request, from) {
+        let (done, is_done) = oneshot::channel();
         let from = Peer::of(&from);
         // If there is no receiver any more, nothing is done.
-        let _ = words.send(Heard { word, from, done });
-        if let Ok(Ok(())) = tokio::time::timeout(PATIENCE, told).await {
+        let _ = requests.send(ReceivedRequest { request, from, done });
+        if let Ok(Ok(())) = tokio::time::timeout(PATIENCE, is_done).await {
             *answered.status_mut() = StatusCode::NO_CONTENT;
             return answered;
         }

@@ -1,6 +1,6 @@
 //! What forms do. Each asks the API for one thing, and leads back to the page.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::form::{Fields, Form};
 use super::page::Page;
 use axum::extract::Path;
@@ -47,7 +47,7 @@ pub async fn redrive(Path(id): Path<String>, form: Form) -> Response {
 }
 
 /// A redrive: with another version, or with another input of one step.
-async fn redriven(fields: &Fields) -> Result<Value, Refusal> {
+async fn redriven(fields: &Fields) -> Result<Value, PageRefusal> {
     let version = match fields.get("latest") {
         "true" => Some(Value::from(Text::from("latest"))),
         _ => fields.json("version").await?,
@@ -71,7 +71,7 @@ pub async fn fork(Path(id): Path<String>, form: Form) -> Response {
         let new = begun.get("id").and_then(Value::as_str).unwrap_or_default();
         Ok(format!("/executions/{}?done=fork", path_part(new)))
     };
-    let done: Result<String, Refusal> = done.await;
+    let done: Result<String, PageRefusal> = done.await;
     page.lead(done)
 }
 
@@ -102,7 +102,7 @@ async fn decide(form: Form, id: &str, route: &'static str, done: &str) -> Respon
         page.ask.post(route, &[id, fields.get("event")], Some(body)).await?;
         Ok(answered(&fields, done, id))
     };
-    let sent: Result<String, Refusal> = sent.await;
+    let sent: Result<String, PageRefusal> = sent.await;
     page.lead(sent)
 }
 
@@ -136,7 +136,7 @@ pub async fn start(Path(name): Path<String>, form: Form) -> Response {
 }
 
 /// Starts what a form asks for. It is the version whose form was filled in.
-async fn begin(page: &Page, name: &str, fields: &Fields) -> Result<String, Refusal> {
+async fn begin(page: &Page, name: &str, fields: &Fields) -> Result<String, PageRefusal> {
     let version = fields.get("version");
     let input = match fields.get("form") {
         "fields" => {
@@ -166,7 +166,7 @@ async fn begin(page: &Page, name: &str, fields: &Fields) -> Result<String, Refus
 }
 
 /// The input that a form was filled in with. What is empty is left out.
-async fn filled_in(wanted: &[FormField], fields: &Fields) -> Result<Option<Value>, Refusal> {
+async fn filled_in(wanted: &[FormField], fields: &Fields) -> Result<Option<Value>, PageRefusal> {
     let mut input = Object::new();
     for field in wanted {
         let key = format!("field.{}", field.name);

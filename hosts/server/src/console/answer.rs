@@ -8,7 +8,7 @@ use starbridge_node::problem::Problem;
 
 /// Why a page cannot be shown, or something cannot be done.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct PageRefusal {
     pub status: StatusCode,
     pub code: String,
     pub detail: String,
@@ -16,7 +16,7 @@ pub struct Refusal {
     pub diagnostics: Value,
 }
 
-impl From<Problem> for Refusal {
+impl From<Problem> for PageRefusal {
     fn from(problem: Problem) -> Self {
         Self {
             status: problem.status(),
@@ -27,7 +27,7 @@ impl From<Problem> for Refusal {
     }
 }
 
-impl Refusal {
+impl PageRefusal {
     /// The page that says it.
     pub fn page(&self, frame: &Frame) -> Response {
         html(

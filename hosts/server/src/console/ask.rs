@@ -1,6 +1,6 @@
 //! Asking the API in the name of whoever looks at a page.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::session::Visitor;
 use crate::caller::{Caller, MayAll};
 use crate::routes::routes;
@@ -41,7 +41,12 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 impl Asker {
     /// What is read at a route.
-    pub async fn get(&self, route: &'static str, places: &[&str], query: &[(&str, &str)]) -> Result<Value, Refusal> {
+    pub async fn get(
+        &self,
+        route: &'static str,
+        places: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Value, PageRefusal> {
         let question = Question {
             method: "GET",
             route,
@@ -53,7 +58,7 @@ impl Asker {
     }
 
     /// What comes of something that is done.
-    pub async fn post(&self, route: &'static str, places: &[&str], body: Option<Value>) -> Result<Value, Refusal> {
+    pub async fn post(&self, route: &'static str, places: &[&str], body: Option<Value>) -> Result<Value, PageRefusal> {
         self.send("POST", route, places, body).await
     }
 
@@ -64,7 +69,7 @@ impl Asker {
         route: &'static str,
         places: &[&str],
         body: Option<Value>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, PageRefusal> {
         let body = body.as_ref().map(Value::to_json);
         self.send_text(method, route, places, body).await
     }
@@ -76,7 +81,7 @@ impl Asker {
         route: &'static str,
         places: &[&str],
         body: Option<String>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, PageRefusal> {
         let question = Question {
             method,
             route,
@@ -88,7 +93,7 @@ impl Asker {
     }
 
     /// Asks. The scope that the route needs is checked here, too: a page with a wrong scope gives nothing away.
-    async fn ask(&self, question: Question<'_>) -> Result<Value, Refusal> {
+    async fn ask(&self, question: Question<'_>) -> Result<Value, PageRefusal> {
         let known = routes().find(|route| route.path == question.route && route.method == question.method);
         let (Some(route), Some(api)) = (known, &self.api) else {
             return Err(Problem::not_done().into());
@@ -131,7 +136,7 @@ fn too_large() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal", detail)
 }
 
-fn read(bytes: &[u8]) -> Result<Value, Refusal> {
+fn read(bytes: &[u8]) -> Result<Value, PageRefusal> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
@@ -139,9 +144,9 @@ fn read(bytes: &[u8]) -> Result<Value, Refusal> {
     value.map_err(|_| Problem::not_done().into())
 }
 
-fn refusal(status: StatusCode, problem: &Value) -> Refusal {
+fn refusal(status: StatusCode, problem: &Value) -> PageRefusal {
     let text = |key: &str| problem.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    Refusal {
+    PageRefusal {
         status,
         code: text("code"),
         detail: text("detail"),

@@ -1,6 +1,6 @@
 //! The parameters of pages.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::page::ZONE_OF_LINK;
 use axum::extract::Query;
 use starbridge_console::Zone;
@@ -16,7 +16,7 @@ pub struct Asked {
 
 impl Asked {
     /// Refuses what the page does not know.
-    pub fn of(given: Parameters, known: &[&str]) -> Result<Self, Refusal> {
+    pub fn of(given: Parameters, known: &[&str]) -> Result<Self, PageRefusal> {
         let mut given: Vec<_> = given.0.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         let unknown = |(key, zone): &&(String, String)| key == ZONE_OF_LINK && Zone::parse(zone).is_none();
         if let Some((_, zone)) = given.iter().find(unknown) {

@@ -1,7 +1,7 @@
 //! Bulk jobs: what one would be for, making it, and what became of it.
 
 use super::acts::{members, ticked};
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::asked::{Asked, Parameters};
 use super::form::{Fields, Form};
 use super::page::Page;
@@ -19,7 +19,7 @@ enum Chosen {
 
 impl Chosen {
     /// What the list's form asks for.
-    fn of(asked: &Asked) -> Result<Self, Refusal> {
+    fn of(asked: &Asked) -> Result<Self, PageRefusal> {
         if asked.get("match") != Some("all") {
             let ids: Vec<Value> = asked.each("id").map(|id| Text::from(id).into()).collect();
             return match ids.is_empty() {
@@ -32,7 +32,7 @@ impl Chosen {
     }
 
     /// What the preview's form gives back.
-    async fn read(fields: &Fields) -> Result<Self, Refusal> {
+    async fn read(fields: &Fields) -> Result<Self, PageRefusal> {
         match (fields.json("executions").await?, fields.json("filter").await?) {
             (Some(ids), _) => Ok(Self::These(ids)),
             (None, Some(Value::Object(filter))) => Ok(Self::Matching(filter)),
@@ -56,7 +56,7 @@ impl Chosen {
 }
 
 /// What the list is filtered by, as an object.
-pub(super) fn filter_object<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Object, Refusal> {
+pub(super) fn filter_object<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Object, PageRefusal> {
     let mut filter = Object::new();
     let (mut statuses, mut labels) = (Vec::new(), Object::new());
     for (key, value) in pairs.into_iter().filter(|(key, _)| FILTERS.contains(key)) {
@@ -79,7 +79,7 @@ pub(super) fn filter_object<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a st
     Ok(filter)
 }
 
-fn known(action: Option<&str>) -> Result<&'static str, Refusal> {
+fn known(action: Option<&str>) -> Result<&'static str, PageRefusal> {
     let action = action.unwrap_or_default();
     let found = BULK_ACTIONS.into_iter().find(|known| *known == action);
     found.ok_or_else(|| {
@@ -92,7 +92,7 @@ fn known(action: Option<&str>) -> Result<&'static str, Refusal> {
     })
 }
 
-async fn previewed(page: &Page, action: &str, chosen: &Chosen) -> Result<Value, Refusal> {
+async fn previewed(page: &Page, action: &str, chosen: &Chosen) -> Result<Value, PageRefusal> {
     let body = chosen.body(action, vec![("dryRun", Some(true.into()))]);
     page.ask.post("/v1/bulk", &[], Some(body)).await
 }
@@ -117,7 +117,7 @@ pub async fn preview(page: Page, query: Parameters) -> Response {
         };
         Ok(starbridge_console::bulk_preview(&page.frame, &parts))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 
@@ -127,7 +127,7 @@ pub async fn make(form: Form) -> Response {
     form.page.lead(made)
 }
 
-async fn made(page: &Page, fields: &Fields) -> Result<String, Refusal> {
+async fn made(page: &Page, fields: &Fields) -> Result<String, PageRefusal> {
     let action = known(Some(fields.get("action")))?;
     let chosen = Chosen::read(fields).await?;
     let preview = previewed(page, action, &chosen).await?;
@@ -172,7 +172,7 @@ pub async fn job(page: Page, Path(id): Path<String>, query: Parameters) -> Respo
         };
         Ok(starbridge_console::bulk_job(&page.frame, &parts))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 

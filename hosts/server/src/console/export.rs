@@ -1,6 +1,6 @@
 //! An execution as a file: what `starbridge history --export` and `--as-test` write.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::page::Page;
 use crate::answers::aside;
 use axum::body::{Body, Bytes};
@@ -43,7 +43,7 @@ pub async fn history(page: Page, Path(id): Path<String>) -> Response {
             ];
             (headers, Body::from_stream(lines)).into_response()
         }
-        Err(problem) => Refusal::from(problem).page(&page.frame),
+        Err(problem) => PageRefusal::from(problem).page(&page.frame),
     }
 }
 
@@ -61,7 +61,7 @@ pub async fn test_case(page: Page, Path(id): Path<String>) -> Response {
             ];
             (headers, text).into_response()
         }
-        Err(problem) => Refusal::from(problem).page(&page.frame),
+        Err(problem) => PageRefusal::from(problem).page(&page.frame),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The field that leads to what is called so: an execution, a flow, a queue, a page, or the list of what begins so.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::asked::{Asked, Parameters};
 use super::page::Page;
 use axum::http::StatusCode;
@@ -18,12 +18,12 @@ pub async fn find(page: Page, query: Parameters) -> Response {
         }
         place_of(&page, wanted).await
     };
-    let found: Result<String, Refusal> = found.await;
+    let found: Result<String, PageRefusal> = found.await;
     page.lead(found)
 }
 
 /// Where something with this name is.
-async fn place_of(page: &Page, wanted: &str) -> Result<String, Refusal> {
+async fn place_of(page: &Page, wanted: &str) -> Result<String, PageRefusal> {
     let ask = &page.ask;
     let none = [("data", "none")];
     if let Some((flow, name)) = wanted.split_once('/') {
@@ -53,7 +53,7 @@ async fn place_of(page: &Page, wanted: &str) -> Result<String, Refusal> {
 }
 
 /// What was found; nothing where there is none of that name, or where nothing can have that name.
-fn known(found: Result<Value, Refusal>) -> Result<Option<Value>, Refusal> {
+fn known(found: Result<Value, PageRefusal>) -> Result<Option<Value>, PageRefusal> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(refusal) if matches!(refusal.status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) => Ok(None),

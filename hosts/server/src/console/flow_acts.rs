@@ -1,7 +1,7 @@
 //! Putting a version of a flow: it is checked first, and what differs is shown.
 
 use super::acts::members;
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::form::Form;
 use super::page::Page;
 use axum::extract::Path;
@@ -11,7 +11,7 @@ use starbridge_flow::value::Value;
 use starbridge_node::problem::Problem;
 
 /// What was written into a form's field, with the line ends that forms give away.
-fn definition(given: &str) -> Result<String, Refusal> {
+fn definition(given: &str) -> Result<String, PageRefusal> {
     let text = given.replace("\r\n", "\n");
     match text.trim().is_empty() {
         false => Ok(text),
@@ -20,7 +20,7 @@ fn definition(given: &str) -> Result<String, Refusal> {
 }
 
 /// The text of the latest version, if there is one.
-async fn latest(page: &Page, name: &str) -> Result<String, Refusal> {
+async fn latest(page: &Page, name: &str) -> Result<String, PageRefusal> {
     let found = page.ask.get("/v1/flows/{name}", &[name], &[("text", "true")]).await;
     match found {
         Ok(flow) => Ok(flow.get("text").and_then(Value::as_str).unwrap_or_default().to_owned()),
@@ -54,7 +54,7 @@ pub async fn check(Path(name): Path<String>, form: Form) -> Response {
         };
         Ok(starbridge_console::flow_check(&page.frame, &parts))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 
@@ -68,7 +68,7 @@ pub async fn put(Path(name): Path<String>, form: Form) -> Response {
             .await?;
         Ok(format!("/flows/{}?done=put", path_part(&name)))
     };
-    let done: Result<String, Refusal> = done.await;
+    let done: Result<String, PageRefusal> = done.await;
     page.lead(done)
 }
 

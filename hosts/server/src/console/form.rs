@@ -1,6 +1,6 @@
 //! Forms that pages send.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::page::Page;
 use super::session::Visitor;
 use crate::App;
@@ -73,7 +73,7 @@ impl FromRequest<App> for Form {
 }
 
 /// The fields, if the form was made for whoever sent it.
-fn checked(page: &Page, fields: Fields) -> Result<Fields, Refusal> {
+fn checked(page: &Page, fields: Fields) -> Result<Fields, PageRefusal> {
     let sessions = page.app.sessions.as_ref();
     match sessions.is_some_and(|sessions| sessions.is_ours(&page.ask.visitor, fields.get("forgery"))) {
         true => Ok(fields),
@@ -98,7 +98,7 @@ pub fn is_form(headers: &HeaderMap) -> bool {
 
 impl Fields {
     /// Reads a form.
-    pub async fn read(is_form: bool, bytes: Bytes) -> Result<Self, Refusal> {
+    pub async fn read(is_form: bool, bytes: Bytes) -> Result<Self, PageRefusal> {
         if !is_form {
             return Err(Problem::bad("a form is sent as `application/x-www-form-urlencoded`").into());
         }
@@ -137,7 +137,7 @@ impl Fields {
     }
 
     /// A field with JSON, if something was written into it.
-    pub async fn json(&self, key: &str) -> Result<Option<Value>, Refusal> {
+    pub async fn json(&self, key: &str) -> Result<Option<Value>, PageRefusal> {
         let text = self.get(key).trim();
         if text.is_empty() {
             return Ok(None);

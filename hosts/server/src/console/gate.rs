@@ -1,6 +1,6 @@
 //! Who may see a page, and the headers that all pages have.
 
-use super::answer::{Refusal, html, is_local};
+use super::answer::{PageRefusal, html, is_local};
 use super::compress::{compressed, takes_gzip};
 use super::page::frame;
 use super::routes::ROUTES;
@@ -95,7 +95,7 @@ fn refused(app: &App, visitor: &Visitor, route: &Route, request: &Request) -> Op
     let here = request.uri().path_and_query().map_or("/", |here| here.as_str());
     let frame = frame(app, visitor, request.headers(), request.uri());
     if !matches!(visitor, Visitor::Stranger) {
-        return Some(Refusal::from(lacks(scope)).page(&frame));
+        return Some(PageRefusal::from(lacks(scope)).page(&frame));
     }
     if route.method != "GET" || !is_local(here) {
         return Some(Redirect::to("/signin").into_response());

@@ -1,6 +1,6 @@
 //! What the page of an execution shows of a visit that is looked into.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::asked::Asked;
 use super::page::Page;
 use starbridge_console::View;
@@ -27,7 +27,7 @@ pub(super) async fn inspected(
     view: &View<'_>,
     asked: &Asked,
     execution: &Value,
-) -> Result<Inspected, Refusal> {
+) -> Result<Inspected, PageRefusal> {
     let Some(event) = view.visit.map(|visit| visit.to_string()) else {
         return Ok(Inspected::default());
     };
@@ -52,7 +52,7 @@ pub(super) async fn inspected(
 
 /// The log of the attempt that is shown. A log stands under the event that ended the attempt, or under the call if that was
 /// given up.
-async fn log(page: &Page, view: &View<'_>, visit: &Value) -> Result<Value, Refusal> {
+async fn log(page: &Page, view: &View<'_>, visit: &Value) -> Result<Value, PageRefusal> {
     let tries = visit.get("tries").and_then(Value::as_array);
     let tries = tries.map_or(&[][..], |tries| tries.values());
     let Some(shown) = view.attempt_of(tries.len()).and_then(|place| tries.get(place)) else {
@@ -77,7 +77,7 @@ async fn log(page: &Page, view: &View<'_>, visit: &Value) -> Result<Value, Refus
 }
 
 /// The text of the version that an execution runs.
-async fn source(page: &Page, execution: &Value) -> Result<String, Refusal> {
+async fn source(page: &Page, execution: &Value) -> Result<String, PageRefusal> {
     let flow = execution.get("flow").and_then(Value::as_str).unwrap_or_default();
     let version = execution.get("version").map(Value::to_json).unwrap_or_default();
     let query = [("version", version.as_str()), ("text", "true")];

@@ -1,6 +1,6 @@
 //! Word of changes for pages: the stream of the API, under the cookie that pages have.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::asked::Parameters;
 use super::page::Page;
 use crate::routes::open_stream;
@@ -12,6 +12,6 @@ use axum::response::Response;
 pub async fn stream(page: Page, headers: HeaderMap, query: Parameters) -> Response {
     match open_stream(&page.app, &headers, query.0, page.ask.visitor.may(Scope::Admin)).await {
         Ok(answer) => answer,
-        Err(problem) => Refusal::from(problem).page(&page.frame),
+        Err(problem) => PageRefusal::from(problem).page(&page.frame),
     }
 }

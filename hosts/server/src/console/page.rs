@@ -1,8 +1,8 @@
 //! A request for a page, and the answer to it.
 
-use super::answer::{Refusal, html, is_local};
+use super::answer::{PageRefusal, html, is_local};
 use super::ask::{Api, Asker};
-use super::sent_forms::Claim;
+use super::sent_forms::FormClaim;
 use super::session::{Visitor, cookie};
 use crate::App;
 use crate::scope::Scope;
@@ -28,7 +28,7 @@ pub struct Page {
     pub frame: Frame,
     pub ask: Asker,
     /// The form that is being done, if it has a number.
-    pub claim: Option<Claim>,
+    pub claim: Option<FormClaim>,
 }
 
 impl FromRequestParts<App> for Page {
@@ -49,7 +49,7 @@ impl FromRequestParts<App> for Page {
 
 impl Page {
     /// An answer with a page, or why there is none.
-    pub fn answer(&self, page: Result<String, Refusal>) -> Response {
+    pub fn answer(&self, page: Result<String, PageRefusal>) -> Response {
         match page {
             Ok(page) => html(StatusCode::OK, page),
             Err(refusal) => refusal.page(&self.frame),
@@ -57,7 +57,7 @@ impl Page {
     }
 
     /// An answer that leads to a page, or why not. The same form leads there again.
-    pub fn lead(&self, to: Result<String, Refusal>) -> Response {
+    pub fn lead(&self, to: Result<String, PageRefusal>) -> Response {
         match to {
             Ok(to) => {
                 if let Some(claim) = &self.claim {

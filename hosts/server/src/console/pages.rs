@@ -1,6 +1,6 @@
 //! The pages: each asks the API for what it shows.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::asked::{Asked, Parameters};
 use super::compress::takes_gzip;
 use super::inspected::inspected;
@@ -13,7 +13,7 @@ use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_console::{
-    ExecutionParts, FILTERS, FlowParts, Language, ListParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View,
+    ExecutionParts, FILTERS, FlowPageParts, Language, ListParts, OverviewParts, QUEUE_TABS, QueueParts, TABS, View,
     address_of, asset, path_part,
 };
 use starbridge_diagram::{InPage, Words, svg_in_page};
@@ -57,7 +57,7 @@ pub async fn overview(page: Page) -> Response {
             },
         ))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 
@@ -92,7 +92,7 @@ fn by_clocks(page: &Page, asked: &mut Asked) {
     }
 }
 
-async fn listed(page: &Page, asked: &Asked) -> Result<String, Refusal> {
+async fn listed(page: &Page, asked: &Asked) -> Result<String, PageRefusal> {
     let ask = &page.ask;
     let found = ask.get("/v1/executions", &[], &asked.pairs(&[("limit", ROWS)])).await?;
     let flow: Vec<(&str, &str)> = asked.get("flow").map(|flow| ("flow", flow)).into_iter().collect();
@@ -134,7 +134,7 @@ const PLACES: &[&str] = &[
 ];
 
 /// A number in the address of a page.
-fn counted<T: FromStr>(asked: &Asked, key: &str, what: &str) -> Result<Option<T>, Refusal> {
+fn counted<T: FromStr>(asked: &Asked, key: &str, what: &str) -> Result<Option<T>, PageRefusal> {
     match asked.get(key).map(str::parse) {
         None => Ok(None),
         Some(Ok(number)) => Ok(Some(number)),
@@ -143,7 +143,7 @@ fn counted<T: FromStr>(asked: &Asked, key: &str, what: &str) -> Result<Option<T>
 }
 
 /// A time in the address of a page.
-fn time(asked: &Asked, key: &str) -> Result<Option<Timestamp>, Refusal> {
+fn time(asked: &Asked, key: &str) -> Result<Option<Timestamp>, PageRefusal> {
     match asked.get(key).map(Timestamp::parse) {
         None => Ok(None),
         Some(Some(time)) => Ok(Some(time)),
@@ -152,7 +152,7 @@ fn time(asked: &Asked, key: &str) -> Result<Option<Timestamp>, Refusal> {
 }
 
 /// What the address of an execution's page asks for.
-fn view<'a>(asked: &'a Asked, id: &'a str) -> Result<View<'a>, Refusal> {
+fn view<'a>(asked: &'a Asked, id: &'a str) -> Result<View<'a>, PageRefusal> {
     let event = "the number of an event";
     let tab = asked.get("tab").unwrap_or(TABS[0]);
     if !TABS.contains(&tab) {
@@ -180,7 +180,13 @@ struct Open {
 }
 
 impl Open {
-    async fn of(page: &Page, view: &View<'_>, asked: &Asked, execution: &Value, failed: bool) -> Result<Self, Refusal> {
+    async fn of(
+        page: &Page,
+        view: &View<'_>,
+        asked: &Asked,
+        execution: &Value,
+        failed: bool,
+    ) -> Result<Self, PageRefusal> {
         let at = view.at.map(|at| ("at", at.to_string()));
         let get = async |route: &'static str, query: Vec<(&'static str, String)>| {
             let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
@@ -217,7 +223,7 @@ impl Open {
 }
 
 /// All executions below one; only its own children, where the family is large.
-async fn below(page: &Page, id: &str, execution: &Value) -> Result<Value, Refusal> {
+async fn below(page: &Page, id: &str, execution: &Value) -> Result<Value, PageRefusal> {
     let root = execution.get("root").and_then(Value::as_str).unwrap_or(id);
     let family = [("root", root), ("limit", STEPS)];
     let family = page.ask.get("/v1/executions", &[], &family).await?;
@@ -228,7 +234,7 @@ async fn below(page: &Page, id: &str, execution: &Value) -> Result<Value, Refusa
     page.ask.get("/v1/executions", &[], &own).await
 }
 
-async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refusal> {
+async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, PageRefusal> {
     let asked = Asked::of(query, PLACES)?;
     let mut view = view(&asked, id)?;
     if let Some(step) = asked.get("of").filter(|_| view.visit.is_none()) {
@@ -276,7 +282,7 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, Refus
 }
 
 /// The visit that is shown for a step of the graph: the last, or the last that failed.
-async fn visit_of(page: &Page, view: &View<'_>, step: &str) -> Result<Option<u64>, Refusal> {
+async fn visit_of(page: &Page, view: &View<'_>, step: &str) -> Result<Option<u64>, PageRefusal> {
     let at = view.at.map(|at| at.to_string());
     let mut query = vec![("step", step), ("limit", STEPS)];
     query.extend(at.as_deref().map(|at| ("at", at)));
@@ -294,7 +300,7 @@ fn of_events(
     asked: &Asked,
     view: &View<'_>,
     failed: bool,
-) -> Result<Vec<(&'static str, String)>, Refusal> {
+) -> Result<Vec<(&'static str, String)>, PageRefusal> {
     let mut query = vec![("limit", EVENTS.to_owned())];
     if failed {
         query.push(("failed", "true".to_owned()));
@@ -322,7 +328,7 @@ fn of_events(
 }
 
 /// An execution, with its data if they are wanted and not too many.
-async fn described(page: &Page, id: &str, data: bool) -> Result<Value, Refusal> {
+async fn described(page: &Page, id: &str, data: bool) -> Result<Value, PageRefusal> {
     let of = id.to_owned();
     let kept = aside(&page.app.node, move |node| node.stored_if_begun(&of)).await?;
     let kept = kept.map_err(Problem::from)?;
@@ -425,7 +431,7 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
                 svg_in_page(&flow, None, &look)
             })
             .unwrap_or_default();
-        let parts = FlowParts {
+        let parts = FlowPageParts {
             flow: &flow,
             versions: &versions,
             other: &other,
@@ -436,7 +442,7 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
         };
         Ok(starbridge_console::flow(&page.frame, &parts))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 
@@ -465,7 +471,7 @@ pub async fn queue(page: Page, Path(name): Path<String>, query: Parameters) -> R
         };
         Ok(starbridge_console::queue(&page.frame, &parts))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 
@@ -489,7 +495,7 @@ pub async fn key(page: Page, Path((pool, key)): Path<(String, String)>) -> Respo
         }
         Ok(starbridge_console::key(&page.frame, &key, &holders))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 
@@ -503,7 +509,7 @@ macro_rules! table {
                 let found = page.ask.get($route, &[], &asked.pairs(&[$($fixed),*])).await?;
                 Ok(starbridge_console::$name(&page.frame, &found))
             };
-            let made: Result<String, Refusal> = made.await;
+            let made: Result<String, PageRefusal> = made.await;
             page.answer(made)
         })*
     };
@@ -530,7 +536,7 @@ pub async fn flows(page: Page, query: Parameters) -> Response {
         let stats = page.ask.get("/v1/stats", &[], &[]).await?;
         Ok(starbridge_console::flows(&page.frame, &flows, &stats))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 
@@ -545,7 +551,7 @@ pub async fn settings(page: Page) -> Response {
         };
         Ok(starbridge_console::settings(&page.frame, &me, &stats, &config))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 

@@ -1,6 +1,6 @@
-//! What people get where there is no page: who follows a link is told by a page, not by an answer for programs.
+//! Problems as pages: a browser that follows a link gets a page, not an answer for programs.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::gate::dressed;
 use super::page::frame;
 use super::session::Visitor;
@@ -14,13 +14,13 @@ use starbridge_flow::value::Value;
 /// A longer answer says nothing that a page would say.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// Somebody who looks for a page.
-pub struct Looking {
+/// A request of a browser for a page.
+pub struct BrowserRequest {
     headers: HeaderMap,
     uri: Uri,
 }
 
-impl Looking {
+impl BrowserRequest {
     /// The sender of a request, if it is a browser that goes to an address of no API.
     pub fn of(app: &App, request: &Request) -> Option<Self> {
         let wants = request.headers().get(header::ACCEPT)?.to_str().ok()?;
@@ -43,7 +43,7 @@ impl Looking {
         let bytes = to_bytes(body, MOST_BYTES).await.unwrap_or_default();
         let problem = Value::read_bounded(&bytes, Value::most_memory(bytes.len())).unwrap_or_default();
         let text = |key: &str| problem.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let refusal = Refusal {
+        let refusal = PageRefusal {
             status: parts.status,
             code: text("code"),
             detail: text("detail"),

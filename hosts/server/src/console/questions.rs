@@ -1,6 +1,6 @@
 //! What steps ask of a person: for the page of an execution, and for the inbox.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::asked::{Asked, Parameters};
 use super::page::Page;
 use axum::response::Response;
@@ -23,7 +23,7 @@ pub(super) struct Waiting {
 }
 
 /// What steps of an execution that has not ended wait for, and those that somebody can do something about.
-pub(super) async fn waiting(page: &Page, id: &str, execution: &Value, ended: bool) -> Result<Waiting, Refusal> {
+pub(super) async fn waiting(page: &Page, id: &str, execution: &Value, ended: bool) -> Result<Waiting, PageRefusal> {
     let mut waiting = Waiting::default();
     if ended {
         return Ok(waiting);
@@ -73,12 +73,12 @@ pub async fn inbox(page: Page, query: Parameters) -> Response {
         };
         Ok(starbridge_console::inbox(&page.frame, &parts))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 
 /// The visits of the steps that ask: whoever answers has to see what it is about.
-async fn looked_into(page: &Page, id: &str, asks: &Waiting) -> Result<Vec<Value>, Refusal> {
+async fn looked_into(page: &Page, id: &str, asks: &Waiting) -> Result<Vec<Value>, PageRefusal> {
     let rows = [&asks.manual, &asks.awaiting]
         .into_iter()
         .filter_map(|rows| rows.get("items")?.as_array());

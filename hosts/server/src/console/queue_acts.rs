@@ -1,7 +1,7 @@
 //! What forms do to queues and keys.
 
 use super::acts::members;
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::form::{Fields, Form};
 use super::page::Page;
 use axum::extract::Path;
@@ -14,7 +14,7 @@ use starbridge_runtime::QueueSettings;
 const QUEUE: &str = "/v1/queues/{queue}";
 
 /// Sets some of a queue's settings. The API takes all of them, so they are read first.
-async fn change(page: &Page, queue: &str, changes: Vec<(&'static str, Option<Value>)>) -> Result<String, Refusal> {
+async fn change(page: &Page, queue: &str, changes: Vec<(&'static str, Option<Value>)>) -> Result<String, PageRefusal> {
     let now = page.ask.get(QUEUE, &[queue], &[]).await?;
     let kept = QueueSettings::MEMBERS
         .into_iter()
@@ -52,7 +52,7 @@ pub async fn set(Path(queue): Path<String>, form: Form) -> Response {
         }
         change(&page, &queue, changes).await
     };
-    let done: Result<String, Refusal> = done.await;
+    let done: Result<String, PageRefusal> = done.await;
     page.lead(done)
 }
 
@@ -63,7 +63,7 @@ pub async fn dead(Path(queue): Path<String>, form: Form) -> Response {
 }
 
 /// Queues dead tasks anew or drops them: those that are ticked, or all.
-async fn discard(page: &Page, queue: &str, fields: &Fields) -> Result<String, Refusal> {
+async fn discard(page: &Page, queue: &str, fields: &Fields) -> Result<String, PageRefusal> {
     let all = fields.get("all") == "true";
     let ticked = fields.each("task").map(|place| {
         let read = place.rsplit_once('/');
@@ -117,6 +117,6 @@ pub async fn set_key(Path((pool, key)): Path<(String, String)>, form: Form) -> R
         }
         Ok("/keys?done=set".to_owned())
     };
-    let done: Result<String, Refusal> = done.await;
+    let done: Result<String, PageRefusal> = done.await;
     page.lead(done)
 }

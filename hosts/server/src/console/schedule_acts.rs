@@ -1,6 +1,6 @@
 //! The page of a schedule, and the form that changes it.
 
-use super::answer::{Refusal, html};
+use super::answer::{PageRefusal, html};
 use super::asked::{Asked, Parameters};
 use super::form::{Fields, Form};
 use super::page::Page;
@@ -15,7 +15,7 @@ const SCHEDULE: &str = "/v1/schedules/{name}";
 const NEXT: &str = "5";
 
 /// The schedule, with when it triggers next.
-async fn found(page: &Page, name: &str) -> Result<Value, Refusal> {
+async fn found(page: &Page, name: &str) -> Result<Value, PageRefusal> {
     let schedule = page.ask.get(SCHEDULE, &[name], &[]).await?;
     let all = page.ask.get("/v1/schedules", &[], &[("next", NEXT)]).await?;
     let all = all.get("items").and_then(Value::as_array);
@@ -36,7 +36,7 @@ pub async fn schedule(page: Page, Path(name): Path<String>, query: Parameters) -
         };
         Ok(starbridge_console::schedule(&page.frame, &parts))
     };
-    let made: Result<String, Refusal> = made.await;
+    let made: Result<String, PageRefusal> = made.await;
     page.answer(made)
 }
 
@@ -68,7 +68,7 @@ pub async fn change(Path(name): Path<String>, form: Form) -> Response {
 }
 
 /// Asks for what differs from the schedule as it is.
-async fn changed(page: &Page, name: &str, fields: &Fields) -> Result<(), Refusal> {
+async fn changed(page: &Page, name: &str, fields: &Fields) -> Result<(), PageRefusal> {
     let now = page.ask.get(SCHEDULE, &[name], &[]).await?;
     let mut changes = Object::new();
     for field in SCHEDULE_FIELDS {

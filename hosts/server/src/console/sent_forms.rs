@@ -30,7 +30,7 @@ struct Known {
 }
 
 /// A form that is being done. One that is dropped before it led anywhere can be sent again.
-pub struct Claim {
+pub struct FormClaim {
     forms: SentForms,
     mark: Mark,
     outcome: watch::Sender<Option<String>>,
@@ -39,7 +39,7 @@ pub struct Claim {
 impl SentForms {
     /// The right to do a form of this page, given by its address, or where it led before. One that is being done is waited
     /// for.
-    pub async fn claim(&self, page: &str, fields: &[(String, String)]) -> Result<Claim, String> {
+    pub async fn claim(&self, page: &str, fields: &[(String, String)]) -> Result<FormClaim, String> {
         let mark = mark(page, fields);
         loop {
             let mut other = match self.enter(mark) {
@@ -59,7 +59,7 @@ impl SentForms {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, mark: Mark) -> Result<Claim, Outcome> {
+    fn enter(&self, mark: Mark) -> Result<FormClaim, Outcome> {
         let mut known = self.lock();
         if let Some(other) = known.outcomes.get(&mark) {
             return Err(other.clone());
@@ -74,11 +74,11 @@ impl SentForms {
         known.order.push_back(mark);
         drop(known);
         let forms = self.clone();
-        Ok(Claim { forms, mark, outcome })
+        Ok(FormClaim { forms, mark, outcome })
     }
 }
 
-impl Claim {
+impl FormClaim {
     /// The form is done, and led there.
     pub fn led(&self, to: &str) {
         self.outcome.send_replace(Some(to.to_owned()));
@@ -91,7 +91,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for FormClaim {
     fn drop(&mut self) {
         if self.outcome.borrow().is_none() {
             let mut known = self.forms.lock();

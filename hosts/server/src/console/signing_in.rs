@@ -1,6 +1,6 @@
 //! Signing in and out, and what a visitor chooses for themselves.
 
-use super::answer::{Refusal, html, is_local};
+use super::answer::{PageRefusal, html, is_local};
 use super::asked::no_zone;
 use super::form::{Fields, Form, SMALL_FORM_BYTES, forged, is_form};
 use super::page::{LANGUAGE, Page, THEME, ZONE};
@@ -47,11 +47,11 @@ pub async fn sign_in(
     let to = fields.get("to");
     let to = if is_local(to) { to } else { "/" };
     let Some(sessions) = app.sessions.as_ref() else {
-        return Refusal::from(Problem::not_done()).page(&page.frame);
+        return PageRefusal::from(Problem::not_done()).page(&page.frame);
     };
     // The form was made for somebody who was not signed in, whoever sends it now.
     if !sessions.is_ours(&Visitor::Stranger, fields.get("forgery")) {
-        return Refusal::from(forged()).page(&page.frame);
+        return PageRefusal::from(forged()).page(&page.frame);
     }
     let token = app.access.known(fields.get("token").trim());
     if let Some(cookie) = token.and_then(|token| sessions.begin(token, app.node.now())) {
@@ -61,7 +61,7 @@ pub async fn sign_in(
     let problem = failed(&app, client, problem);
     match problem.status() {
         StatusCode::UNAUTHORIZED => html(problem.status(), starbridge_console::sign_in(&page.frame, to, true)),
-        _ => Refusal::from(problem).page(&page.frame),
+        _ => PageRefusal::from(problem).page(&page.frame),
     }
 }
 
@@ -93,7 +93,7 @@ pub async fn settings(headers: HeaderMap, form: Form) -> Response {
     if !zone.is_empty() {
         match Zone::parse(zone) {
             Some(zone) => cookies.push(cookie(ZONE, zone.name())),
-            None => return Refusal::from(no_zone(zone)).page(&form.page.frame),
+            None => return PageRefusal::from(no_zone(zone)).page(&form.page.frame),
         }
     }
     let to = form.fields.get("to");

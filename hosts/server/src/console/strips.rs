@@ -1,6 +1,6 @@
 //! The strips of a list: its page comes first, and a script asks for them then.
 
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::asked::{Asked, Parameters};
 use super::page::Page;
 use crate::answers::aside;
@@ -28,7 +28,7 @@ pub async fn strips(page: Page, query: Parameters) -> Response {
     }
 }
 
-async fn read(page: &Page, query: Parameters) -> Result<Value, Refusal> {
+async fn read(page: &Page, query: Parameters) -> Result<Value, PageRefusal> {
     let asked = Asked::of(query, &["id"])?;
     let ids: Vec<String> = asked.each("id").map(str::to_owned).collect();
     if ids.len() > MOST {

@@ -1,7 +1,7 @@
 //! What forms do to views.
 
 use super::acts::members;
-use super::answer::Refusal;
+use super::answer::PageRefusal;
 use super::bulk::filter_object;
 use super::form::Form;
 use axum::response::Response;
@@ -26,7 +26,7 @@ pub async fn save(form: Form) -> Response {
         to.push(("done".to_owned(), "view".to_owned()));
         Ok(address_of(&to))
     };
-    let done: Result<String, Refusal> = done.await;
+    let done: Result<String, PageRefusal> = done.await;
     page.lead(done)
 }
 

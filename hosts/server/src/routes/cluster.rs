@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
 use starbridge_flow::value::{Object, Value};
-use starbridge_node::cluster::{Cluster, DRAINS, ShownNode, View, drain_mark};
+use starbridge_node::cluster::{Cluster, ClusterView, DRAINS, ShownNode, drain_mark};
 use starbridge_node::node::Operator;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::AuditKind;
@@ -84,7 +84,7 @@ async fn drain(
 }
 
 /// A node that was drained takes the store only if there is no owner: otherwise the work would come back to it.
-fn no_other_node(view: &View, owner: &ShownNode) -> Problem {
+fn no_other_node(view: &ClusterView, owner: &ShownNode) -> Problem {
     let drained = view
         .nodes
         .iter()

@@ -15,7 +15,7 @@ use starbridge_ports::{AuditKind, OutboxRights, OutboxRow};
 use starbridge_runtime::{Reply, Report, StartError, StartFailure, fits};
 
 /// What became of a row.
-pub enum Outcome {
+pub enum RowOutcome {
     /// Its consequence is durable now.
     Done,
     /// Its consequence was durable before, when this server was killed or the database went.
@@ -74,7 +74,7 @@ impl Asks {
 }
 
 /// Carries a row out, and waits until that is durable.
-pub async fn carry_out(app: &App, asks: &Asks, row: &OutboxRow) -> Outcome {
+pub async fn carry_out(app: &App, asks: &Asks, row: &OutboxRow) -> RowOutcome {
     let carried_out = match (asks.allows_action(&row.action), row.action.as_str()) {
         (Err(forbidden), _) => Err(forbidden),
         (_, "start") => start(app, asks, row).await,
@@ -87,9 +87,9 @@ pub async fn carry_out(app: &App, asks: &Asks, row: &OutboxRow) -> Outcome {
     };
     carried_out.unwrap_or_else(|problem| match (problem.status(), problem.code()) {
         (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, _) | (_, "Internal" | "Corrupt") => {
-            Outcome::Again
+            RowOutcome::Again
         }
-        _ => Outcome::Refused(problem),
+        _ => RowOutcome::Refused(problem),
     })
 }
 
@@ -103,10 +103,10 @@ async fn members(app: &App, row: &OutboxRow) -> Answer<(Object, Sent)> {
 }
 
 /// Starts an execution that has the row's id.
-async fn start(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<Outcome> {
+async fn start(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<RowOutcome> {
     // It was taken before, or came back with a restored database.
     if app.node.store().record(&row.id)?.is_some() {
-        return Ok(Outcome::Before);
+        return Ok(RowOutcome::Before);
     }
     let (members, _room) = members(app, row).await?;
     let flow = members.get("flow").and_then(Value::as_text).cloned();
@@ -123,10 +123,10 @@ async fn start(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<Outcome> {
         return Err(taken(&flow, &known));
     }
     match app.node.begin(request, false).await {
-        Ok(_) => Ok(Outcome::Done),
-        Err(StartFailure::Exists(known)) if known == row.id => Ok(Outcome::Before),
+        Ok(_) => Ok(RowOutcome::Done),
+        Err(StartFailure::Exists(known)) if known == row.id => Ok(RowOutcome::Before),
         Err(StartFailure::Exists(known)) => Err(taken(&flow, &known)),
-        Err(StartFailure::Refused(StartError::Refused(Rejection::AlreadyStarted))) => Ok(Outcome::Before),
+        Err(StartFailure::Refused(StartError::Refused(Rejection::AlreadyStarted))) => Ok(RowOutcome::Before),
         Err(StartFailure::Refused(StartError::NoSuchFlow)) => Err(match version {
             None => no_such_flow(&flow),
             Some(version) => {
@@ -145,7 +145,7 @@ fn taken(flow: &str, known: &str) -> Problem {
 }
 
 /// Completes a call by its task token.
-async fn report(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<Outcome> {
+async fn report(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<RowOutcome> {
     let (members, _room) = members(app, row).await?;
     let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
     let call = app.node.verify(text("token"));
@@ -160,9 +160,9 @@ async fn report(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<Outcome> {
     };
     let reply = app.node.report(call, report).await?.await;
     match reply.map_err(|_| Problem::stopping())? {
-        Reply::Taken | Reply::Left => Ok(Outcome::Done),
+        Reply::Taken | Reply::Left => Ok(RowOutcome::Done),
         // The report that came first may be this one.
-        Reply::AlreadyCompleted | Reply::TimedOut if row.again => Ok(Outcome::Before),
+        Reply::AlreadyCompleted | Reply::TimedOut if row.again => Ok(RowOutcome::Before),
         Reply::AlreadyCompleted => Err(Problem::conflict("TaskAlreadyCompleted", "another report came first")),
         Reply::TimedOut => {
             let detail = "the call was given up before";
@@ -177,7 +177,7 @@ async fn report(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<Outcome> {
 }
 
 /// Stops an execution.
-async fn stop(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<Outcome> {
+async fn stop(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<RowOutcome> {
     let (members, _room) = members(app, row).await?;
     let body = Body::of(members, &["id", "error", "cause", "rollback"])?;
     let id = body.text("id")?.unwrap_or_default();
@@ -192,11 +192,11 @@ async fn stop(app: &App, asks: &Asks, row: &OutboxRow) -> Answer<Outcome> {
     };
     let audit = app.node.audit_entry(&operator, "stop", AuditKind::Execution, &id);
     match app.node.signal_audited(&id, signal, Some(audit)).await? {
-        Reply::Taken | Reply::Left => Ok(Outcome::Done),
+        Reply::Taken | Reply::Left => Ok(RowOutcome::Done),
         Reply::Held | Reply::NoRoom => Err(Problem::held()),
         Reply::SetAside => Err(Problem::set_aside()),
         // The stop that ended it may be this one.
-        Reply::Rejected(Rejection::Finished) if row.again => Ok(Outcome::Before),
+        Reply::Rejected(Rejection::Finished) if row.again => Ok(RowOutcome::Before),
         Reply::Rejected(rejection) => Err(rejection.into()),
         _ => {
             let detail = format!("there is no execution {}", quoted(&id));

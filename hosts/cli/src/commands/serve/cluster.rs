@@ -2,18 +2,18 @@
 
 mod hand_over;
 
+use super::server_output::ServerOutput;
 use super::signals::Signals;
-use super::voice::Voice;
-use super::{Begun, begin, outboxes_of, settings};
+use super::{RunningNode, begin, outboxes_of, settings};
 use crate::exit::Exit;
 use hand_over::Succession;
-use starbridge_node::cluster::membership::{Event, Membership};
-use starbridge_node::cluster::{Cluster, View};
+use starbridge_node::cluster::membership::{Membership, MembershipEvent};
+use starbridge_node::cluster::{Cluster, ClusterView};
 use starbridge_node::config::Config;
 use starbridge_node::stores::{Opened, in_memory};
 use starbridge_server::Server;
 use starbridge_server::cluster::{
-    ClusterNode, Heard, Identity, LastAnswers, Peer, Role, Tried, tell_others, try_others,
+    ClusterNode, Identity, LastAnswers, Peer, ReceivedRequest, Role, Tried, announce_owner, try_others,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,14 +37,14 @@ const SHARDS: u64 = 256;
 /// A node at work.
 struct ActiveNode<'a> {
     config: &'a Config,
-    voice: Voice,
+    messages: ServerOutput,
     cluster: Arc<Cluster>,
     cluster_node: ClusterNode,
     membership: Membership,
-    events: mpsc::UnboundedReceiver<Event>,
+    events: mpsc::UnboundedReceiver<MembershipEvent>,
     /// What other nodes say.
-    words: mpsc::UnboundedReceiver<Heard>,
-    stay: Option<Begun>,
+    requests: mpsc::UnboundedReceiver<ReceivedRequest>,
+    stay: Option<RunningNode>,
     succession: Succession,
     /// The owner that was announced last.
     announced: Option<String>,
@@ -73,36 +73,36 @@ pub async fn serve(
     server: Server,
     most: usize,
     mut signals: Signals,
-    voice: Voice,
+    messages: ServerOutput,
 ) -> Result<(), Exit> {
-    let fault = |why: String| voice.fault(&why, "");
+    let fault = |why: String| messages.fault(&why, "");
     // There may be one already, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let identity = Arc::new(Identity::new().map_err(fault)?);
-    let links = links(config, voice).await?;
+    let links = links(config, messages).await?;
     let cluster = Arc::new(Cluster::new(&config.cluster.node));
     let joined = tokio::task::block_in_place(|| Membership::begin(config, cluster.clone(), &identity.hash()));
     let (membership, events) = joined.map_err(fault)?;
     let address = server.address();
     let (end, ended) = oneshot::channel();
-    let (said, words) = mpsc::unbounded_channel();
+    let (said, requests) = mpsc::unbounded_channel();
     let (cluster_node, serving) = server.stand(cluster.clone(), identity.clone(), (links, most), said, ended);
     let serving = tokio::spawn(serving);
     if let Ok(address) = address {
         let (node, at) = (&config.cluster.node, config.store.place());
         tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, store = %at, node, "serving");
-        voice.say(&format!(
+        messages.say(&format!(
             "listening on http://{address} as the node {node}, everything is kept in {at}"
         ));
     }
     let mut node = ActiveNode {
         config,
-        voice,
+        messages,
         cluster,
         cluster_node,
         membership,
         events,
-        words,
+        requests,
         stay: None,
         succession: Succession::default(),
         announced: None,
@@ -113,17 +113,17 @@ pub async fn serve(
     };
     let told = node.until_told(&mut signals).await;
     match &told {
-        NodeEnd::Signal(signal) => voice.say(&format!("{signal}: another node takes over; once more stops at once")),
-        NodeEnd::Leave => voice.say("drained: this node stands by, and leaves the cluster"),
+        NodeEnd::Signal(signal) => messages.say(&format!("{signal}: another node takes over; once more stops at once")),
+        NodeEnd::Leave => messages.say("drained: this node stands by, and leaves the cluster"),
         NodeEnd::Unreached(_) => {}
     }
     let over = tokio::select! {
         () = node.step_down() => match told {
-            NodeEnd::Unreached(why) => Err(voice.fault(&why, "name an address that other nodes reach with `cluster.advertise`")),
+            NodeEnd::Unreached(why) => Err(messages.fault(&why, "name an address that other nodes reach with `cluster.advertise`")),
             NodeEnd::Signal(_) | NodeEnd::Leave => Ok(()),
         },
         signal = signals.stop() => {
-            voice.say(&format!("{signal} again: stopped at once; what was acknowledged is safe"));
+            messages.say(&format!("{signal} again: stopped at once; what was acknowledged is safe"));
             Err(Exit::Interrupted)
         }
     };
@@ -132,16 +132,16 @@ pub async fn serve(
     let _ = end.send(());
     let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
     if over.is_ok() {
-        voice.say("stopped; what has not ended goes on at another node, or at the next start");
+        messages.say("stopped; what has not ended goes on at another node, or at the next start");
     }
     over
 }
 
-async fn links(config: &Config, voice: Voice) -> Result<TcpListener, Exit> {
+async fn links(config: &Config, messages: ServerOutput) -> Result<TcpListener, Exit> {
     let at = config.cluster.listen;
     TcpListener::bind(at).await.map_err(|error| {
         let why = format!("can't listen on {at} for other nodes: {error}");
-        voice.fault(&why, "choose another address with `cluster.listen`")
+        messages.fault(&why, "choose another address with `cluster.listen`")
     })
 }
 
@@ -171,9 +171,9 @@ impl ActiveNode<'_> {
                     }
                 }
                 () = failed => self.end("it can't go on", true).await,
-                Some(heard) = self.words.recv() => self.hear_word(heard),
+                Some(received) = self.requests.recv() => self.handle_request(received),
                 event = self.events.recv() => match event {
-                    Some(Event::Leave) => return NodeEnd::Leave,
+                    Some(MembershipEvent::Leave) => return NodeEnd::Leave,
                     Some(event) => self.hear(event).await,
                     None => return NodeEnd::Signal("the membership has ended"),
                 },
@@ -181,16 +181,16 @@ impl ActiveNode<'_> {
         }
     }
 
-    async fn hear(&mut self, event: Event) {
+    async fn hear(&mut self, event: MembershipEvent) {
         match event {
-            Event::Seen(view) => self.see(&view),
-            Event::Taken(opened, begun) => self.own(opened, begun).await,
+            MembershipEvent::Heartbeat(view) => self.see(&view),
+            MembershipEvent::Taken(opened, begun) => self.own(opened, begun).await,
             // Those who wait for it are told by this.
-            Event::NotTaken => self.succession.taking = None,
-            Event::Lost(why) => self.end(&why, false).await,
-            Event::HandOver => self.hand_over().await,
+            MembershipEvent::NotTaken => self.succession.taking = None,
+            MembershipEvent::Lost(why) => self.end(&why, false).await,
+            MembershipEvent::HandOver => self.hand_over().await,
             // Whoever hears it ends.
-            Event::Leave => {}
+            MembershipEvent::Leave => {}
         }
     }
 
@@ -199,7 +199,7 @@ impl ActiveNode<'_> {
         if self.stay.is_none() {
             return;
         }
-        self.voice.say("drained: another node takes the store");
+        self.messages.say("drained: another node takes the store");
         self.leave_store().await;
     }
 
@@ -210,7 +210,7 @@ impl ActiveNode<'_> {
         for tried in tried {
             let (node, address) = (&tried.node, &tried.address);
             match (&tried.there, &tried.back) {
-                (Err(why), _) => self.voice.say(&format!(
+                (Err(why), _) => self.messages.say(&format!(
                     "this node does not reach the node {node} at {address}: {why}; requests wait while that one has the store: \
                      look at its `cluster.advertise`"
                 )),
@@ -227,12 +227,12 @@ impl ActiveNode<'_> {
         if failed.len() == asked && self.stay.is_none() {
             return Some(why);
         }
-        self.voice.say(&why);
+        self.messages.say(&why);
         None
     }
 
     /// What the node is follows from what it sees, unless it owns the store.
-    fn see(&mut self, view: &View) {
+    fn see(&mut self, view: &ClusterView) {
         self.views = self.views.saturating_add(1);
         if self.views == FIRST_VIEWS {
             let (done, tried) = oneshot::channel();
@@ -253,8 +253,10 @@ impl ActiveNode<'_> {
         self.had_owner |= name.is_some();
         if name != self.announced {
             match &name {
-                Some(name) => self.voice.say(&format!("standing by: the node {name} has the store")),
-                None => self.voice.say("nobody has the store: requests wait"),
+                Some(name) => self
+                    .messages
+                    .say(&format!("standing by: the node {name} has the store")),
+                None => self.messages.say("nobody has the store: requests wait"),
             }
             self.announced = name;
         }
@@ -269,7 +271,7 @@ impl ActiveNode<'_> {
     /// Begins a stay as the owner.
     async fn own(&mut self, opened: Opened, begun: Instant) {
         let took_over = self.had_owner;
-        self.voice.say(&opened.said);
+        self.messages.say(&opened.said);
         let config = self.config;
         let made = settings(config, in_memory()).and_then(|settings| Ok((settings, config.replies()?)));
         let begun_stay = made.and_then(|(settings, replies)| {
@@ -297,9 +299,9 @@ impl ActiveNode<'_> {
         stay.tasks.extend(self.cluster_node.owns(stay.node.clone(), outboxes));
         self.stay = Some(stay);
         self.succession.came();
-        tokio::spawn(tell_others(self.identity.clone(), self.cluster.clone()));
+        tokio::spawn(announce_owner(self.identity.clone(), self.cluster.clone()));
         self.announced = Some(self.cluster.name.clone());
-        self.voice
+        self.messages
             .say(&format!("this node has the store now; taking it took {took} ms"));
     }
 
@@ -308,7 +310,8 @@ impl ActiveNode<'_> {
         if self.stay.is_none() {
             return;
         }
-        self.voice.say(&format!("the store is not this node's any more: {why}"));
+        self.messages
+            .say(&format!("the store is not this node's any more: {why}"));
         self.give_up(Duration::ZERO).await;
         self.membership.released(others);
     }
@@ -348,7 +351,7 @@ impl ActiveNode<'_> {
         }
         let succeeded = async {
             while let Some(event) = self.events.recv().await {
-                let Event::Seen(view) = event else {
+                let MembershipEvent::Heartbeat(view) = event else {
                     continue;
                 };
                 self.see(&view);

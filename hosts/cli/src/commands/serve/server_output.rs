@@ -7,12 +7,12 @@ use starbridge_node::config::LogFormat;
 
 /// The form of the messages.
 #[derive(Clone, Copy, Debug)]
-pub struct Voice {
+pub struct ServerOutput {
     output: Output,
     json: bool,
 }
 
-impl Voice {
+impl ServerOutput {
     /// The form of the log.
     pub fn of(format: LogFormat, output: Output) -> Self {
         Self {

@@ -52,7 +52,7 @@ impl NextTry {
 
 /// A report on its way.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct UnsentReport {
     /// The task's token.
     pub token: String,
     /// The task's label for people.
@@ -65,15 +65,15 @@ pub struct Report {
 
 /// Reports that wait to be sent.
 #[derive(Debug)]
-pub struct Outbox {
-    waiting: VecDeque<Report>,
+pub struct UnsentReports {
+    waiting: VecDeque<UnsentReport>,
     /// The bytes that may go together.
     together: usize,
     /// When the next may be sent.
     pub next_try: NextTry,
 }
 
-impl Default for Outbox {
+impl Default for UnsentReports {
     fn default() -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -83,14 +83,14 @@ impl Default for Outbox {
     }
 }
 
-impl Outbox {
+impl UnsentReports {
     /// Adds a report to send.
-    pub fn put(&mut self, report: Report) {
+    pub fn put(&mut self, report: UnsentReport) {
         self.waiting.push_back(report);
     }
 
     /// Puts reports back to send them again, before all others.
-    pub fn put_back(&mut self, reports: Vec<Report>) {
+    pub fn put_back(&mut self, reports: Vec<UnsentReport>) {
         for mut report in reports.into_iter().rev() {
             report.again = true;
             self.waiting.push_front(report);
@@ -113,7 +113,7 @@ impl Outbox {
     }
 
     /// Takes the reports that go together now.
-    pub fn batch(&mut self, now: Instant) -> Vec<Report> {
+    pub fn batch(&mut self, now: Instant) -> Vec<UnsentReport> {
         let mut batch = Vec::new();
         let mut bytes = 0;
         while batch.len() < BATCH && self.next_try.is_over(now) {
@@ -132,8 +132,8 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn report(token: &str, bytes: usize) -> Report {
-        Report {
+    fn report(token: &str, bytes: usize) -> UnsentReport {
+        UnsentReport {
             token: token.to_owned(),
             label: String::new(),
             body: [("cause".into(), "x".repeat(bytes).into())].into_iter().collect(),
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    fn tokens(reports: &[Report]) -> Vec<&str> {
+    fn tokens(reports: &[UnsentReport]) -> Vec<&str> {
         reports.iter().map(|report| &*report.token).collect()
     }
 
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn what_goes_together_has_a_bound() {
         let now = Instant::now();
-        let mut outbox = Outbox::default();
+        let mut outbox = UnsentReports::default();
         for token in ["a", "b", "c"] {
             outbox.put(report(token, 500_000));
         }

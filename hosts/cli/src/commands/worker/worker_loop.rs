@@ -2,10 +2,10 @@
 
 use super::Options;
 use super::held::{Entry, HeldTasks, Over, Stage};
-use super::outbox::{NextTry, Outbox, Report};
 use super::reporter::{Reporter, words};
 use super::signals::Signals;
 use super::task::{Task, TaskResult};
+use super::unsent_reports::{NextTry, UnsentReport, UnsentReports};
 use crate::client::{Answer, Client, Problem, Remote};
 use crate::exit::Exit;
 use starbridge_flow::graph::FaultKind;
@@ -37,7 +37,7 @@ enum Answered {
         asked: Asked,
     },
     Reports {
-        reports: Vec<Report>,
+        reports: Vec<UnsentReport>,
         asked: Asked,
     },
     Heartbeats {
@@ -66,7 +66,7 @@ pub struct WorkerLoop<'a> {
     reporter: Reporter,
     signals: Signals,
     held: HeldTasks,
-    outbox: Outbox,
+    outbox: UnsentReports,
     programs: JoinSet<(String, TaskResult)>,
     under_way: JoinSet<Answered>,
     holding: Option<AbortHandle>,
@@ -94,7 +94,7 @@ impl<'a> WorkerLoop<'a> {
             client,
             remote,
             held: HeldTasks::default(),
-            outbox: Outbox::default(),
+            outbox: UnsentReports::default(),
             programs: JoinSet::new(),
             under_way: JoinSet::new(),
             holding: None,
@@ -367,7 +367,7 @@ impl<'a> WorkerLoop<'a> {
         let Some(entry) = self.held.get(&token) else { return };
         entry.stage = Stage::Ended;
         self.reporter.ended(&entry.task.label, &result, entry.begun.elapsed());
-        self.outbox.put(Report {
+        self.outbox.put(UnsentReport {
             label: entry.task.label.clone(),
             body: result.report(&token, &entry.log.text().unwrap_or_default()),
             token,
@@ -435,7 +435,7 @@ impl<'a> WorkerLoop<'a> {
             ("heartbeat".into(), true.into()),
             ("log".into(), log.into()),
         ];
-        self.outbox.put(Report {
+        self.outbox.put(UnsentReport {
             token,
             label,
             body: body.into_iter().collect(),
@@ -455,7 +455,7 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
-    fn take_reported(&mut self, reports: Vec<Report>, asked: Asked) {
+    fn take_reported(&mut self, reports: Vec<UnsentReport>, asked: Asked) {
         let results = match asked {
             Ok(Ok(answer)) => results(&answer),
             Ok(Err(problem)) if problem.status == 413 => return self.too_large(reports),
@@ -483,7 +483,7 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
-    fn reported(&mut self, report: &Report, status: u16, code: &str) {
+    fn reported(&mut self, report: &UnsentReport, status: u16, code: &str) {
         self.held.remove(&report.token);
         if report.body.get("heartbeat").is_some() {
             // The task was over when its log was sent.
@@ -504,7 +504,7 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
-    fn too_large(&mut self, reports: Vec<Report>) {
+    fn too_large(&mut self, reports: Vec<UnsentReport>) {
         if reports.len() > 1 {
             self.outbox.send_singly();
             return self.outbox.put_back(reports);

@@ -5,7 +5,7 @@
 //! and says so to all.
 
 use super::ActiveNode;
-use starbridge_server::cluster::{Heard, LastAnswers, Peer, Role, Teller, Word};
+use starbridge_server::cluster::{LastAnswers, OwnershipClient, OwnershipRequest, Peer, ReceivedRequest, Role};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -19,7 +19,7 @@ const READY: Duration = Duration::from_secs(2);
 const SETTLE: Duration = Duration::from_secs(1);
 /// How long a node may take to take the store, once it is told to.
 const TAKE: Duration = Duration::from_secs(3);
-/// How long the word of a node that it has the store counts more than what was seen, which may be older.
+/// How long the request of a node that says it has the store counts more than what was seen, which may be older.
 const TRUST: Duration = Duration::from_secs(2);
 
 /// Which node takes the store from which, as far as this node was told.
@@ -57,7 +57,7 @@ impl Succession {
 /// A node that is ready to take the store.
 struct Heir {
     peer: Peer,
-    teller: Teller,
+    client: OwnershipClient,
 }
 
 impl ActiveNode<'_> {
@@ -75,7 +75,7 @@ impl ActiveNode<'_> {
         let gave_up = begun.elapsed();
         // If it does not answer, its heartbeats show that the store is free.
         if let Some(heir) = heir
-            && heir.teller.tell(Word::Take, TAKE).await
+            && heir.client.send(OwnershipRequest::Take, TAKE).await
         {
             let waited = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.cluster.counters.handover_ms.store(waited, Ordering::Relaxed);
@@ -94,39 +94,39 @@ impl ActiveNode<'_> {
     async fn heir(&self) -> Option<Heir> {
         let others = self.cluster.others().into_iter();
         for other in others.filter(starbridge_node::cluster::ShownNode::may_take) {
-            let Some(teller) = Teller::to(&self.identity, &other) else {
+            let Some(client) = OwnershipClient::to(&self.identity, &other) else {
                 continue;
             };
-            if teller.tell(Word::Prepare, READY).await {
+            if client.send(OwnershipRequest::Prepare, READY).await {
                 let peer = Peer::of(&other);
-                return Some(Heir { peer, teller });
+                return Some(Heir { peer, client });
             }
             tracing::info!(node = other.name, "this node is not ready to take the store");
         }
         None
     }
 
-    /// Handles a word of another node.
-    pub(super) fn hear_word(&mut self, heard: Heard) {
-        let Heard { word, from, done } = heard;
+    /// Handles a request of another node.
+    pub(super) fn handle_request(&mut self, received: ReceivedRequest) {
+        let ReceivedRequest { request, from, done } = received;
         if self.stay.is_some() {
             return;
         }
-        match word {
-            Word::Prepare => {
+        match request {
+            OwnershipRequest::Prepare => {
                 let view = self.cluster.view();
                 if view.owner().is_some_and(|owner| owner.certificate == from.certificate) {
                     self.succession.leaving = Some(from);
                     self.membership.prepare(done);
                 }
             }
-            Word::Take => {
+            OwnershipRequest::Take => {
                 if self.succession.leaving.take().is_some_and(|leaving| leaving == from) {
                     self.succession.taking = Some(done);
                     self.membership.take();
                 }
             }
-            Word::Owns => {
+            OwnershipRequest::Owns => {
                 self.stands_by(from);
                 // The node that said it may have gone.
                 let _ = done.send(());
@@ -138,7 +138,7 @@ impl ActiveNode<'_> {
     fn stands_by(&mut self, owner: Peer) {
         self.had_owner = true;
         if self.announced.as_ref() != Some(&owner.name) {
-            self.voice
+            self.messages
                 .say(&format!("standing by: the node {} has the store", owner.name));
             self.announced = Some(owner.name.clone());
         }

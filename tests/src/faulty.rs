@@ -335,6 +335,14 @@ impl<S: Store> Admissions for Faulty<S> {
         self.run(|store| store.pending_of(messages))
     }
 
+    fn first_messages(&self, limit: usize) -> Result<Vec<Message>, StoreError> {
+        self.run(|store| store.first_messages(limit))
+    }
+
+    fn messages_of(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+        self.run(|store| store.messages_of(execution))
+    }
+
     fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
         self.run(|store| store.all_slots(most))
     }

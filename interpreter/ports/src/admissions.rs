@@ -3,7 +3,7 @@
 use crate::admission::{KeptKey, KeyView, LinePlace, PoolKey, Waiter, Waiters};
 use crate::error::StoreError;
 use crate::listing::Listing;
-use crate::message::MessageId;
+use crate::message::{Message, MessageId};
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 
@@ -177,6 +177,26 @@ pub trait Admissions: Listing {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn anyone_depends(&self) -> Result<bool, StoreError> {
         Ok(true)
+    }
+
+    /// The first `limit` messages to admission that are not handled yet, in the order in which they were sent.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn first_messages(&self, limit: usize) -> Result<Vec<Message>, StoreError> {
+        let _ = limit;
+        Ok(Vec::new())
+    }
+
+    /// The messages of an execution to admission that are not handled yet, in the order of their events.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn messages_of(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+        let _ = execution;
+        Ok(Vec::new())
     }
 
     /// Of these messages, those that are not handled yet. A store that can read them together reads them faster.

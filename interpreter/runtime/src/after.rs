@@ -80,9 +80,8 @@ pub fn find_cycle(
             Some(flow) => format!("{flow}/{}", dependency.execution),
             None => id.to_string(),
         };
-        let mut open = admission
-            .map(|admission| admission.undecided_of(&id))
-            .unwrap_or_default();
+        let undecided = admission.map(|admission| admission.undecided_of(&id, rows));
+        let mut open = undecided.transpose()?.unwrap_or_default();
         if open.is_empty() {
             let kept = rows.waiter(&id)?.map(|waiter| waiter.open).unwrap_or_default();
             open.extend(kept.into_iter().map(|one| one.dependency));

@@ -38,11 +38,11 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
-    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
-    History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, StoreError,
-    StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
+    ADMISSION, Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId,
+    BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders,
+    ExecutionRecord, History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId,
+    NextNotice, NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention,
+    StoreError, StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -454,6 +454,19 @@ impl Admissions for MemoryStore {
 
     fn is_pending(&self, message: &MessageId) -> Result<bool, StoreError> {
         Ok(self.lock().messages.iter().any(|kept| kept.id == *message))
+    }
+
+    fn first_messages(&self, limit: usize) -> Result<Vec<Message>, StoreError> {
+        let kept = self.lock();
+        let asked = kept.messages.iter().filter(|kept| kept.id.to.as_str() == ADMISSION);
+        Ok(asked.take(limit).cloned().collect())
+    }
+
+    fn messages_of(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+        let kept = self.lock();
+        let asked = kept.messages.iter();
+        let asked = asked.filter(|kept| kept.id.to.as_str() == ADMISSION && kept.id.from.as_str() == execution);
+        Ok(asked.cloned().collect())
     }
 
     fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {

@@ -449,6 +449,14 @@ impl Admissions for PostgresStore {
         self.read(async |session| load::is_pending(session, message).await)
     }
 
+    fn first_messages(&self, limit: usize) -> Result<Vec<Message>, StoreError> {
+        self.read(async |session| load::first_messages(session, limit).await)
+    }
+
+    fn messages_of(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+        self.read(async |session| load::messages_of(session, execution).await)
+    }
+
     fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
         self.read(async |session| admission::all_slots(session, most).await)
     }

@@ -141,18 +141,34 @@ pub(crate) async fn messages(session: &Session, admission: Option<bool>) -> Resu
     let receiver = Str(ADMISSION);
     let values: &[Param<'_>] = if admission.is_some() { &[&receiver] } else { &[] };
     let found = session.query(&sql, values).await?;
-    let message = |row: &Row| -> Result<Message, Failure> {
-        let id = MessageId {
-            from: text(row, 0),
-            event: EventId(row.get::<_, i64>(1).unsigned_abs()),
-            to: text(row, 2),
-        };
-        Ok(Message {
-            id,
-            body: bytes_json(row, 3)?,
-        })
-    };
     found.iter().map(message).collect()
+}
+
+/// The first messages to admission.
+pub(crate) async fn first_messages(session: &Session, limit: usize) -> Result<Vec<Message>, Failure> {
+    let sql = "select sender, event, receiver, body from messages where receiver = $1 order by place limit $2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let found = session.query(sql, &[&Str(ADMISSION), &limit]).await?;
+    found.iter().map(message).collect()
+}
+
+/// The messages of an execution to admission.
+pub(crate) async fn messages_of(session: &Session, execution: &str) -> Result<Vec<Message>, Failure> {
+    let sql = "select sender, event, receiver, body from messages where receiver = $1 and sender = $2 order by event";
+    let found = session.query(sql, &[&Str(ADMISSION), &Str(execution)]).await?;
+    found.iter().map(message).collect()
+}
+
+fn message(row: &Row) -> Result<Message, Failure> {
+    let id = MessageId {
+        from: text(row, 0),
+        event: EventId(row.get::<_, i64>(1).unsigned_abs()),
+        to: text(row, 2),
+    };
+    Ok(Message {
+        id,
+        body: bytes_json(row, 3)?,
+    })
 }
 
 pub(crate) async fn is_pending(session: &Session, message: &MessageId) -> Result<bool, Failure> {

@@ -426,6 +426,14 @@ impl Admissions for SqliteStore {
         self.read(|connection| admission::pending_of(connection, messages))
     }
 
+    fn first_messages(&self, limit: usize) -> Result<Vec<Message>, StoreError> {
+        self.read(|connection| load::first_messages(connection, limit))
+    }
+
+    fn messages_of(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+        self.read(|connection| load::messages_of(connection, execution))
+    }
+
     fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
         self.read(|connection| admission::all_slots(connection, most))
     }

@@ -113,16 +113,39 @@ pub(crate) fn messages(connection: &Connection, admission: Option<bool>) -> rusq
             "SELECT sender, event, receiver, body FROM messages
                 WHERE ?1 IS NULL OR (receiver = ?2) = ?1 ORDER BY place",
         )?
-        .query_map(params![admission, ADMISSION], |row| {
-            let body = serde_json::from_str(row.get_ref(3)?.as_str()?).map_err(|error| no_json(3, error))?;
-            let id = MessageId {
-                from: text(row, 0)?,
-                event: EventId(row.get(1)?),
-                to: text(row, 2)?,
-            };
-            Ok(Message { id, body })
-        })?
+        .query_map(params![admission, ADMISSION], message)?
         .collect()
+}
+
+/// The first messages to admission. The rows are walked in their order, since there may be a million to sort.
+pub(crate) fn first_messages(connection: &Connection, limit: usize) -> rusqlite::Result<Vec<Message>> {
+    connection
+        .prepare_cached(
+            "SELECT sender, event, receiver, body FROM messages WHERE +receiver = ?1 ORDER BY place LIMIT ?2",
+        )?
+        .query_map(params![ADMISSION, i64::try_from(limit).unwrap_or(i64::MAX)], message)?
+        .collect()
+}
+
+/// The messages of an execution to admission.
+pub(crate) fn messages_of(connection: &Connection, execution: &str) -> rusqlite::Result<Vec<Message>> {
+    connection
+        .prepare_cached(
+            "SELECT sender, event, receiver, body FROM messages
+                WHERE receiver = ?1 AND sender = ?2 ORDER BY event, part",
+        )?
+        .query_map(params![ADMISSION, execution], message)?
+        .collect()
+}
+
+fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    let body = serde_json::from_str(row.get_ref(3)?.as_str()?).map_err(|error| no_json(3, error))?;
+    let id = MessageId {
+        from: text(row, 0)?,
+        event: EventId(row.get(1)?),
+        to: text(row, 2)?,
+    };
+    Ok(Message { id, body })
 }
 
 fn number_of(connection: &Connection, execution: &str) -> rusqlite::Result<Option<i64>> {

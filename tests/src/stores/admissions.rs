@@ -17,6 +17,7 @@ pub(super) const CASES: &[Case] = &[
     ("holders that have ended are found", ended_holders_are_found),
     ("keys are kept", keys_are_kept),
     ("messages to admission are pending", messages_are_pending),
+    ("messages to admission are read by pages", messages_are_read_by_pages),
 ];
 
 fn key(name: &str) -> PoolKey {
@@ -326,4 +327,43 @@ fn messages_are_pending(tried: &mut Tried<'_>) {
         ..Append::default()
     }]);
     assert!(!tried.store().is_pending(&id).unwrap());
+}
+
+/// Messages to admission are read a few at a time, in the order in which they were sent, and those of one execution alone.
+fn messages_are_read_by_pages(tried: &mut Tried<'_>) {
+    if !tried.store().keeps_admission() {
+        return;
+    }
+    let message = |from: &str, event: u64, to: &str| Message {
+        id: MessageId {
+            from: from.into(),
+            event: EventId(event),
+            to: to.into(),
+        },
+        body: MessageBody::Withdrawn,
+    };
+    let sent = vec![
+        message("b", 1, ADMISSION),
+        message("b", 2, "c"),
+        message("a", 1, ADMISSION),
+        message("b", 3, ADMISSION),
+    ];
+    tried.append(&[Append {
+        sent: sent.clone(),
+        ..Append::default()
+    }]);
+    let [first, _, second, third] = &sent[..] else {
+        unreachable!()
+    };
+    let store = tried.store();
+    assert_eq!(store.first_messages(2).unwrap(), [first.clone(), second.clone()]);
+    assert_eq!(store.messages_of("b").unwrap(), [first.clone(), third.clone()]);
+    assert_eq!(store.messages_of("c").unwrap(), []);
+    tried.append(&[Append {
+        received: vec![first.id.clone()],
+        ..Append::default()
+    }]);
+    let store = tried.store();
+    assert_eq!(store.first_messages(9).unwrap(), [second.clone(), third.clone()]);
+    assert_eq!(store.messages_of("b").unwrap(), std::slice::from_ref(third));
 }

@@ -27,7 +27,10 @@ impl World {
             ..AdmissionSettings::default()
         };
         let admission = Admission::resume(settings, &store).unwrap();
-        Self { store, admission }
+        let mut world = Self { store, admission };
+        // The store has no messages yet: from now on it is told of those that are delivered.
+        world.decide();
+        world
     }
 
     /// An execution keeps what it has to tell admission, with its status at that time.

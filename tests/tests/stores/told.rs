@@ -114,7 +114,7 @@ fn an_owner_hears_of_an_admission_while_it_is_being_appended() {
     let (handle, inbox) = AdmissionHandle::new();
     let rows: Arc<dyn Admissions> = store.clone();
     let settings = AdmissionSettings::default();
-    let engine = AdmissionEngine::new(settings, (rows, &*store), deliver, &handle, inbox, &writer).unwrap();
+    let engine = AdmissionEngine::new(settings, rows, deliver, &handle, inbox, &writer).unwrap();
     let serving = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

@@ -1,6 +1,6 @@
 //! The thread of admission: its initial state, and its messages to owners.
 
-use starbridge_ports::{Admissions, History, Message, Store, StoreError, owner_index};
+use starbridge_ports::{Admissions, Message, Store, StoreError, owner_index};
 use starbridge_runtime::{
     AdmissionCommand, AdmissionEngine, AdmissionHandle, AdmissionSettings, Command, Deliver, Reply, Writer,
 };
@@ -34,8 +34,7 @@ impl SharedAdmission {
             owners.get_mut(which)?.deliver(message)
         });
         let rows: Arc<dyn Admissions> = store.clone();
-        let history: &dyn History = store.as_ref();
-        AdmissionEngine::new(settings, (rows, history), deliver, &self.handle, self.inbox, writer)
+        AdmissionEngine::new(settings, rows, deliver, &self.handle, self.inbox, writer)
     }
 }
 

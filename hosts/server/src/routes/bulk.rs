@@ -98,10 +98,15 @@ pub(super) const ROUTES: &[Route] = &[
         method: "POST",
         path: "/v1/bulk/{id}/resume",
         scope: Some(Scope::Operate),
-        summary: "Lets a suspended bulk job go on",
+        summary: "Lets a suspended bulk job go on; one that deletes needs the scope `admin`",
         query: &[],
         body: None,
-        answers: CHANGED,
+        answers: &[
+            (200, "the job", Some("BulkJob")),
+            (403, "to delete, a token needs the scope `admin`", Some("Problem")),
+            (404, "there is none", Some("Problem")),
+            (409, "`WrongBulkState`: it is in another state", Some("Problem")),
+        ],
         handler: Some(|| post(resume)),
     },
     Route {
@@ -132,6 +137,19 @@ const MEMBERS: &[&str] = &[
     "ratePerSecond",
 ];
 
+/// Refuses those who may not do what needs the scope `admin`.
+fn permitted(app: &App, needs_admin: bool, may_all: Option<Extension<MayAll>>, headers: &HeaderMap) -> Answer<()> {
+    let may_all = || match may_all {
+        Some(Extension(MayAll(may))) => may,
+        None => app.access.allows(headers, Scope::Admin),
+    };
+    if needs_admin && !may_all() {
+        let detail = "to delete executions, a token needs the scope `admin`";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "Forbidden", detail));
+    }
+    Ok(())
+}
+
 /// `POST /v1/bulk`
 async fn put(
     State(app): State<App>,
@@ -144,14 +162,7 @@ async fn put(
     let action = body.text("action")?.unwrap_or_default();
     let arguments = body.object("arguments")?.unwrap_or_default();
     let known = BulkAction::read(&action, &arguments).map_err(Problem::bad)?;
-    let may_all = may_all.map_or_else(
-        || app.access.allows(&headers, Scope::Admin),
-        |Extension(MayAll(may))| may,
-    );
-    if known.needs_admin() && !may_all {
-        let detail = "to delete executions, a token needs the scope `admin`";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "Forbidden", detail));
-    }
+    permitted(&app, known.needs_admin(), may_all, &headers)?;
     let filter = body.object("filter")?.unwrap_or_default();
     let filter = with_view(&app, filter).await?;
     let chosen = read_filter(&filter)?;
@@ -330,8 +341,21 @@ async fn suspend(app: State<App>, operator: Extension<Operator>, id: Path<String
 }
 
 /// `POST /v1/bulk/{id}/resume`
-async fn resume(app: State<App>, operator: Extension<Operator>, id: Path<String>) -> Answer {
-    change(app, operator, id, BulkState::Running).await
+async fn resume(
+    app: State<App>,
+    operator: Extension<Operator>,
+    may_all: Option<Extension<MayAll>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Answer {
+    let asked = id.clone();
+    let job = aside(&app.node, move |node| node.bulk_job(&asked)).await?;
+    let job = job.map_err(refused)?;
+    let known = BulkAction::read(&job.action, &job.arguments);
+    // What this version does not know may delete.
+    let needs_admin = known.map_or(true, |known| known.needs_admin());
+    permitted(&app, needs_admin, may_all, &headers)?;
+    change(app, operator, Path(id), BulkState::Running).await
 }
 
 /// `POST /v1/bulk/{id}/cancel`

@@ -407,6 +407,28 @@ pub async fn bulk_deletion_needs_the_scope_admin() {
     assert_eq!(ask("token-admin", "delete").await.status, 200);
 }
 
+/// A job of somebody with more scopes is no way around them.
+#[tokio::test]
+pub async fn resume_of_a_bulk_deletion_needs_the_scope_admin() {
+    let server = Running::with(access(), |_| {}).await;
+    let ask = async |token: &str, path: &str, body: Value| {
+        let request = server.request(Method::POST, path).bearer_auth(token);
+        Answer::of(sent(request.body(body.to_string())).await).await
+    };
+    let job = json!({"action": "delete", "executions": ["0190b3e4-8c1d-7abc-9def-0123456789ab"], "ratePerSecond": 1});
+    let job = ask("token-admin", "/v1/bulk", job).await;
+    assert_eq!(job.status, 201, "{job:?}");
+    let path = |act: &str| format!("/v1/bulk/{}/{act}", job.body["id"].as_str().unwrap());
+    assert_eq!(
+        ask("token-operate", &path("resume"), json!({})).await.code(),
+        (403, "Forbidden")
+    );
+    let resumed = ask("token-admin", &path("resume"), json!({})).await;
+    assert_ne!(resumed.status, 403, "{resumed:?}");
+    let missing = ask("token-operate", "/v1/bulk/none/resume", json!({})).await;
+    assert_eq!(missing.status, 404, "{missing:?}");
+}
+
 #[tokio::test]
 async fn bulk_resolves_deletes_and_redrives() {
     let server = serving().await;

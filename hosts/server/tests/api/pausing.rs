@@ -170,8 +170,11 @@ async fn report_is_taken_during_a_pause() {
 async fn children_are_paused_with_their_parent_unless_an_operator_did() {
     let server = Running::start().await;
     server.flow("child", waits(60.0)).await;
-    let call = json!([{"type": "task", "name": "call", "resourceArn": "flow:child", "pattern": "sync"}]);
-    let branches = json!([{"type": "parallel", "name": "both", "branches": [{"steps": call}, {"steps": call}]}]);
+    let call = |name: &str| {
+        let step = json!({"type": "task", "name": name, "resourceArn": "flow:child", "pattern": "sync"});
+        json!({"steps": [step]})
+    };
+    let branches = json!([{"type": "parallel", "name": "both", "branches": [call("a"), call("b")]}]);
     server.flow("parent", branches).await;
     let id = started(&server, "parent", json!({})).await;
     let children = eventually("two children", || async {

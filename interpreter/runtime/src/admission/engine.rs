@@ -8,7 +8,7 @@ use super::settings::AdmissionSettings;
 use super::value::{Admission, Decided};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_flow::value::Text;
-use starbridge_ports::{Admissions, FLOW_POOL, History, Message, PoolKey, StoreError, Waiters};
+use starbridge_ports::{Admissions, FLOW_POOL, Message, PoolKey, StoreError, Waiters};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct AdmissionEngine {
     answered: usize,
     /// Names that may not be waited for any more, once what was decided is durable.
     left_names: BTreeSet<(Text, Text)>,
+    /// Whether the questions of the store that are from before this process may not be noted yet.
+    incomplete: bool,
     stopped: bool,
 }
 
@@ -61,17 +63,14 @@ impl AdmissionEngine {
     /// [`StoreError`] if the store can't be read.
     pub fn new(
         settings: AdmissionSettings,
-        (rows, history): (Arc<dyn Admissions>, &dyn History),
+        rows: Arc<dyn Admissions>,
         deliver: Deliver,
         handle: &AdmissionHandle,
         inbox: mpsc::UnboundedReceiver<AdmissionCommand>,
         writer: &Writer,
     ) -> Result<Self, StoreError> {
-        let mut admission = Admission::resume(settings, rows.as_ref())?;
-        for message in history.messages_to(true)? {
-            handle.note_undecided(&message);
-            admission.deliver(message);
-        }
+        let admission = Admission::resume(settings, rows.as_ref())?;
+        handle.set_incomplete(true);
         handle.bound_waiting(rows.count_waiters()?, settings.max_waiting);
         // Keys are in the order of their pools: there may be a million of others.
         let mut after = flow_key(&Text::default());
@@ -97,6 +96,7 @@ impl AdmissionEngine {
             asked: VecDeque::new(),
             answered: 0,
             left_names: BTreeSet::new(),
+            incomplete: true,
             stopped: false,
         })
     }
@@ -162,6 +162,7 @@ impl AdmissionEngine {
         // Owners know the names before these are looked for, also those of a process before.
         self.note_awaited();
         let Decided { append, changes } = self.admission.poll(self.rows.as_ref())?;
+        self.note_read();
         self.answered = changes;
         // Who is seen to wait is counted.
         self.handle.count_waiting(self.admission.waiting_change());
@@ -179,6 +180,17 @@ impl AdmissionEngine {
             self.take_written()?;
         }
         Ok(())
+    }
+
+    /// Questions that were read from the store are noted before what is decided of them is durable.
+    fn note_read(&mut self) {
+        for message in self.admission.questions_read() {
+            self.handle.note_undecided(&message);
+        }
+        if self.incomplete && !self.admission.has_unread() {
+            self.incomplete = false;
+            self.handle.set_incomplete(false);
+        }
     }
 
     fn note_awaited(&mut self) {

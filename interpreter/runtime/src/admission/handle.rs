@@ -4,7 +4,7 @@ use super::command::AdmissionCommand;
 use super::governed::{FlowChange, GovernedFlows};
 use super::undecided::Undecided;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Dependency, Message, MessageId};
+use starbridge_ports::{Admissions, Dependency, Message, MessageBody, MessageId, StoreError};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -116,6 +116,12 @@ impl AdmissionHandle {
         }
     }
 
+    /// Says whether the store may have questions from before this process that were not noted.
+    pub(super) fn set_incomplete(&self, incomplete: bool) {
+        let mut undecided = self.undecided.write().unwrap_or_else(PoisonError::into_inner);
+        undecided.incomplete = incomplete;
+    }
+
     /// What was decided of these questions is durable.
     pub(super) fn forget_decided(&self, questions: &[MessageId]) {
         if !questions.is_empty() {
@@ -124,16 +130,31 @@ impl AdmissionHandle {
         }
     }
 
-    /// Whether somebody whose question is not decided yet waits for an execution of this flow with this name.
+    /// Whether somebody whose question is not decided yet may wait for an execution of this flow with this name.
     pub(crate) fn awaits_undecided(&self, flow: &Text, name: &Text) -> bool {
         let undecided = self.undecided.read().unwrap_or_else(PoisonError::into_inner);
         undecided.awaits(flow, name)
     }
 
     /// What an execution waits for whose question is not decided yet.
-    pub(crate) fn undecided_of(&self, execution: &Text) -> Vec<Dependency> {
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store can't be read.
+    pub(crate) fn undecided_of(&self, execution: &Text, rows: &dyn Admissions) -> Result<Vec<Dependency>, StoreError> {
         let undecided = self.undecided.read().unwrap_or_else(PoisonError::into_inner);
-        undecided.of(execution)
+        let known = undecided.of(execution);
+        let is_complete = !undecided.incomplete || !known.is_empty();
+        drop(undecided);
+        if is_complete {
+            return Ok(known);
+        }
+        let asked = rows.messages_of(execution)?.into_iter();
+        let after = asked.flat_map(|message| match message.body {
+            MessageBody::Ask(ask) => ask.after,
+            _ => Vec::new(),
+        });
+        Ok(after.collect())
     }
 
     /// Notes that somebody waits for an execution of this flow with this name, or no longer does. After noting that somebody

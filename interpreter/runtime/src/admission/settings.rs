@@ -11,6 +11,9 @@ pub struct AdmissionSettings {
     pub examined: usize,
     /// How many messages are handled before what was decided is made durable.
     pub messages: usize,
+    /// How many messages are kept in memory. Those that come while there are so many stay in the store, and are read from it in
+    /// the order in which they were sent. `usize::MAX`: all that are delivered are kept, and none is read.
+    pub inbox: usize,
     /// How many waiters of a line are read at once.
     pub page: usize,
     /// When so many wait, no further start is taken that may have to.
@@ -24,6 +27,7 @@ impl Default for AdmissionSettings {
             moves: 8,
             examined: 1_024,
             messages: 1_024,
+            inbox: 8_192,
             page: 64,
             max_waiting: 10_000_000,
         }

@@ -12,6 +12,8 @@ pub(super) struct Undecided {
     after: BTreeMap<(Text, EventId), Vec<Dependency>>,
     /// How many wait for the execution of this flow with this name.
     names: BTreeMap<(Text, Text), usize>,
+    /// Whether the store may have questions from before this process that are not here.
+    pub(super) incomplete: bool,
 }
 
 impl Undecided {
@@ -48,9 +50,9 @@ impl Undecided {
         }
     }
 
-    /// Whether somebody waits for the execution of this flow with this name.
+    /// Whether somebody may wait for the execution of this flow with this name.
     pub(super) fn awaits(&self, flow: &Text, name: &Text) -> bool {
-        !self.names.is_empty() && self.names.contains_key(&(flow.clone(), name.clone()))
+        self.incomplete || !self.names.is_empty() && self.names.contains_key(&(flow.clone(), name.clone()))
     }
 
     /// What an execution waits for.

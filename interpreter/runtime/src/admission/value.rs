@@ -3,6 +3,7 @@
 use super::choose::Choice;
 use super::overlay::{Overlay, flow_key, names};
 use super::settings::AdmissionSettings;
+use super::undecided::Undecided;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
@@ -57,6 +58,10 @@ pub struct Admission {
     overlay: Overlay,
     settings: AdmissionSettings,
     inputs: VecDeque<Input>,
+    /// Whether the store may have messages that were not delivered, or were not kept here.
+    unread: bool,
+    /// Questions of those that wait for others which were read from the store, since the last time they were asked for.
+    read: Vec<Message>,
     /// After which holder of slots those are still to be looked for that have ended; `None`: nowhere.
     unlooked: Option<Text>,
     /// Those who ask and whose names are looked up once they are durable. They go before all others then.
@@ -70,7 +75,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Goes on from what the store has. The messages that are not handled have to be delivered.
+    /// Goes on from what the store has, and reads from it the messages that are not handled.
     ///
     /// # Errors
     ///
@@ -81,6 +86,7 @@ impl Admission {
             settings,
             // An earlier version did not tell of each end. There may be a million of holders: nobody waits until all are looked at.
             unlooked: Some(Text::default()),
+            unread: settings.inbox < usize::MAX,
             ..Self::default()
         };
         for waiter in admission.overlay.all(Waiters::Unbound, |_| false, rows)? {
@@ -92,9 +98,41 @@ impl Admission {
         Ok(admission)
     }
 
-    /// Takes a message that is durable.
+    /// Takes a message that is durable. If there are many, it is not kept: the store has it.
     pub fn deliver(&mut self, message: Message) {
+        // The store does not have this one, which says only that names may be found now.
+        let is_stored = !matches!(message.body, MessageBody::Appeared { .. });
+        if is_stored && (self.unread || self.inputs.len() >= self.settings.inbox) {
+            self.unread = true;
+            return;
+        }
         self.inputs.push_back(Input::Message(message));
+    }
+
+    /// Reads messages from the store once those in memory are handled: what was decided of them is durable, so the first ones
+    /// of the store are the next ones.
+    fn read_messages(&mut self, rows: &dyn Admissions) -> Result<(), StoreError> {
+        if !self.unread || !self.inputs.is_empty() {
+            return Ok(());
+        }
+        let limit = self.settings.inbox.max(1);
+        let messages = rows.first_messages(limit)?;
+        // What was durable before the store was read is among them. What comes later is delivered.
+        self.unread = messages.len() >= limit;
+        self.read
+            .extend(messages.iter().filter(|message| Undecided::is_kept(message)).cloned());
+        self.inputs.extend(messages.into_iter().map(Input::Message));
+        Ok(())
+    }
+
+    /// Whether the store may have messages that are still to be read.
+    pub(super) fn has_unread(&self) -> bool {
+        self.unread
+    }
+
+    /// The questions of those that wait for others which were read from the store since the last call.
+    pub(super) fn questions_read(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.read)
     }
 
     /// Takes an operator's change of a key.
@@ -125,7 +163,11 @@ impl Admission {
 
     /// Whether there is something to decide.
     pub fn is_idle(&self) -> bool {
-        self.inputs.is_empty() && self.unlooked.is_none() && self.appeared.is_empty() && !self.overlay.anything_due()
+        self.inputs.is_empty()
+            && !self.unread
+            && self.unlooked.is_none()
+            && self.appeared.is_empty()
+            && !self.overlay.anything_due()
     }
 
     /// Decides what can be decided now.
@@ -147,6 +189,7 @@ impl Admission {
                 self.take_end(&execution, status, rows)?;
             }
         }
+        self.read_messages(rows)?;
         let inputs = self.inputs.iter().take(self.settings.messages);
         let messages = inputs.filter_map(|input| match input {
             Input::Message(message) => Some(message.id.clone()),

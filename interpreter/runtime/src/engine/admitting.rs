@@ -24,7 +24,12 @@ impl Engine {
     /// [`StoreError`] if the rows can't be read.
     pub fn admitting_here(mut self, rows: Arc<dyn Admissions>) -> Result<Self, StoreError> {
         let (handle, inbox) = AdmissionHandle::of_one_run();
-        let admission = Admission::resume(AdmissionSettings::default(), rows.as_ref())?;
+        // What the store has of others stays there: they do not run here.
+        let settings = AdmissionSettings {
+            inbox: usize::MAX,
+            ..AdmissionSettings::default()
+        };
+        let admission = Admission::resume(settings, rows.as_ref())?;
         self.shard.admit_through(handle);
         self.admission = Some(AdmissionHere { admission, rows, inbox });
         Ok(self)

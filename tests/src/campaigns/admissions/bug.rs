@@ -15,6 +15,8 @@ pub enum Bug {
     ClaimIgnored,
     /// The engine looks a name up before it records that an execution waits for it.
     NameLookedUpFirst,
+    /// Messages behind the first page of them stay in the store.
+    LaterPagesLost,
 }
 
 /// The laws.
@@ -47,13 +49,14 @@ pub enum Law {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::SlotLeaked,
         Self::WakeUpLost,
         Self::LimitExceededAtRestart,
         Self::OrderReversed,
         Self::ClaimIgnored,
         Self::NameLookedUpFirst,
+        Self::LaterPagesLost,
     ];
 
     /// In words.
@@ -65,6 +68,7 @@ impl Bug {
             Self::OrderReversed => "lines are read from their ends",
             Self::ClaimIgnored => "a start does not look who has claims",
             Self::NameLookedUpFirst => "a name is looked up before it is noted that somebody waits for it",
+            Self::LaterPagesLost => "messages behind the first page of them stay in the store",
         }
     }
 
@@ -77,6 +81,7 @@ impl Bug {
             Self::OrderReversed => Law::Order,
             Self::ClaimIgnored => Law::Claim,
             Self::NameLookedUpFirst => Law::Dependency,
+            Self::LaterPagesLost => Law::Rest,
         }
     }
 }

@@ -5,8 +5,8 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
-    Admissions, AttemptLog, EndedHolders, ExecutionRecord, KeptKey, KeyView, LinePlace, Listing, MessageId, Page,
-    PoolKey, Query, StoreError, Turn, TurnHead, Waiter, Waiters,
+    Admissions, AttemptLog, EndedHolders, ExecutionRecord, KeptKey, KeyView, LinePlace, Listing, Message, MessageId,
+    Page, PoolKey, Query, StoreError, Turn, TurnHead, Waiter, Waiters,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -137,6 +137,17 @@ impl Admissions for Rows<'_> {
     fn pending_of(&self, messages: &[MessageId]) -> Result<Vec<MessageId>, StoreError> {
         self.count();
         self.store.pending_of(messages)
+    }
+    fn first_messages(&self, limit: usize) -> Result<Vec<Message>, StoreError> {
+        let mut messages = self.store.first_messages(limit)?;
+        if self.bug == Some(Bug::LaterPagesLost) && messages.len() == limit {
+            // A page that is not full is the last one.
+            messages.pop();
+        }
+        Ok(messages)
+    }
+    fn messages_of(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+        self.store.messages_of(execution)
     }
     fn all_slots(&self, most: usize) -> Result<Option<Vec<(Text, PoolKey)>>, StoreError> {
         self.store.all_slots(most)

@@ -85,6 +85,7 @@ impl World {
             examined: few(6),
             messages: few(4),
             page: few(3),
+            inbox: usize::try_from(seed % 5).unwrap_or(0) + 1,
             ..AdmissionSettings::default()
         };
         let store = MemoryStore::new();
@@ -537,11 +538,6 @@ impl World {
         }
         self.awaited = self.admission.awaited().into_iter().collect();
         self.waiting = self.store.count_waiters().unwrap_or_default();
-        for message in self.store.messages().unwrap_or_default() {
-            if message.id.to.as_str() == ADMISSION {
-                self.admission.deliver(message);
-            }
-        }
     }
 
     fn check(&mut self, append: &Append, before: &Before) {

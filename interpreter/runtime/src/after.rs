@@ -34,7 +34,7 @@ pub fn read_after(value: &Value, flow: &Text) -> Result<Vec<Dependency>, String>
     Ok(after)
 }
 
-/// How many executions are followed to find a cycle before a start. Admission follows more, and
+/// How many dependencies are followed to find a cycle before a start. Admission follows more, and
 /// declines a start that closes a cycle.
 const FOLLOWED: usize = 1_000;
 
@@ -68,7 +68,12 @@ pub fn find_cycle(
     // Each of the found ones with the position of the one that waits for it.
     let mut found: Vec<(String, Option<usize>)> = vec![(start, None)];
     let mut next: Vec<(Dependency, usize)> = after.iter().map(|one| (one.clone(), 0)).collect();
+    let mut followed = 0;
     while let Some((dependency, from)) = next.pop() {
+        followed += 1;
+        if followed > FOLLOWED {
+            return Ok(None);
+        }
         let id = match &dependency.flow {
             Some(flow) => rows.named(flow, &dependency.execution)?,
             None => Some(dependency.execution.clone()),
@@ -92,9 +97,6 @@ pub fn find_cycle(
             return Ok(Some(way(&found, at)));
         }
         seen.insert(id);
-        if seen.len() >= FOLLOWED {
-            return Ok(None);
-        }
         next.extend(open.into_iter().map(|one| (one, at)));
     }
     Ok(None)

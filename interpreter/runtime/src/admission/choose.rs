@@ -125,6 +125,22 @@ impl Choice<'_> {
         self.overlay.put(&execution, Some(waiter.clone()), self.rows)?;
         if is_child {
             self.end_deadlock(&waiter)?;
+        } else if self.overlay.dependencies
+            && let Some(key) = &waiter.parked
+        {
+            // A child of one that holds the key may wait for this one to end.
+            self.end_deadlocks(key)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a waiter that waits for executions to end.
+    pub(super) fn keep_dependent(&mut self, waiter: &Waiter) -> Result<(), StoreError> {
+        let execution = waiter.execution.clone();
+        let is_child = !waiter.ask.ancestors.is_empty();
+        self.overlay.put(&execution, Some(waiter.clone()), self.rows)?;
+        if is_child {
+            self.end_deadlock(waiter)?;
         }
         Ok(())
     }
@@ -153,9 +169,7 @@ impl Choice<'_> {
             )?;
             for waiter in below {
                 // One before may have ended it.
-                if let Some(waiter) = self.overlay.waiter(&waiter.execution, self.rows)?
-                    && waiter.open.is_empty()
-                {
+                if let Some(waiter) = self.overlay.waiter(&waiter.execution, self.rows)? {
                     self.end_deadlock(&waiter)?;
                 }
             }

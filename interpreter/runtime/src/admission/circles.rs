@@ -1,7 +1,7 @@
 //! Executions that wait for each other to end before they begin.
 //!
 //! A circle is found at its youngest member: the rows of the others are there when that one is looked up. So only those older
-//! than it are followed, in both directions by turns. A search ends when one of the two directions does. Who starts long
+//! than it are followed, in both directions by turns. An execution whose call waits for a child waits for it, too. A search ends when one of the two directions does. Who starts long
 //! chains, in whatever order, causes no long search with each start.
 
 use super::choose::Choice;
@@ -78,17 +78,45 @@ impl Choice<'_> {
                 let Some(bound) = bound else {
                     continue;
                 };
-                if bound == waiter.execution {
+                // What waits for this one's call waits for this one.
+                if bound == waiter.execution || waiter.ask.ancestors.contains(&bound) {
                     return Ok(Circle::Of(way(&from, &waiter.execution, &one.execution)));
                 }
-                if from.contains_key(&bound) || members.as_ref().is_some_and(|members| !members.contains(&bound)) {
+                let is_member = |id: &Text| members.as_ref().is_none_or(|members| members.contains(id));
+                if from.contains_key(&bound) || !self.overlay.children && !is_member(&bound) {
                     continue;
                 }
                 from.insert(bound.clone(), one.execution.clone());
-                let further = self.overlay.waiter(&bound, self.rows)?;
-                next.extend(further.filter(|further| further.number < waiter.number));
+                let Some((further, are_all)) = self.behind(&bound, waiter.number)? else {
+                    continue;
+                };
+                if !are_all {
+                    return Ok(Circle::Unknown);
+                }
+                for further in further.into_iter().filter(|further| is_member(&further.execution)) {
+                    if further.execution != bound {
+                        from.insert(further.execution.clone(), bound.clone());
+                    }
+                    next.push(further);
+                }
             }
         }
+    }
+
+    /// The older waiters that an execution waits for to go on: itself, or its children; and whether these are all. `None` if it
+    /// runs, or is a younger waiter.
+    fn behind(&mut self, execution: &Text, number: u64) -> Result<Option<(Vec<Waiter>, bool)>, StoreError> {
+        if let Some(waiter) = self.overlay.waiter(execution, self.rows)? {
+            return Ok((waiter.number < number).then(|| (vec![waiter], true)));
+        }
+        if !self.overlay.children {
+            return Ok(None);
+        }
+        let below = |other: &Waiter| other.ask.ancestors.contains(execution);
+        let found = self
+            .overlay
+            .older(|after| Waiters::Below(execution, after), below, number, self.rows)?;
+        Ok(Some(found))
     }
 
     /// Finds who waits for one of those that are known to wait. Returns whether all are known that do.
@@ -96,18 +124,22 @@ impl Choice<'_> {
         let Some(one) = back.next.pop() else {
             return Ok(true);
         };
-        let (found, are_all) = self.older_that_await(&one, number)?;
-        for waiter in found {
-            if back.seen.insert(waiter.execution.clone()) {
-                back.next.push(waiter);
+        let mut are_all = true;
+        // Who waits for an execution above it waits for it.
+        for id in one.ask.ancestors.iter().chain([&one.execution]) {
+            let (found, all_found) = self.older_that_await(id, number)?;
+            are_all &= all_found;
+            for waiter in found {
+                if back.seen.insert(waiter.execution.clone()) {
+                    back.next.push(waiter);
+                }
             }
         }
         Ok(are_all && back.seen.len() <= MOST)
     }
 
-    /// The waiters with smaller numbers that wait for this one, and whether these are all.
-    fn older_that_await(&self, waiter: &Waiter, number: u64) -> Result<(Vec<Waiter>, bool), StoreError> {
-        let id = &waiter.execution;
+    /// The waiters with smaller numbers that wait for this execution, and whether these are all.
+    fn older_that_await(&self, id: &Text, number: u64) -> Result<(Vec<Waiter>, bool), StoreError> {
         let by_id = |one: &OpenDependency| {
             one.bound.as_ref() == Some(id) || (one.dependency.flow.is_none() && one.dependency.execution == *id)
         };
@@ -117,14 +149,14 @@ impl Choice<'_> {
             number,
             self.rows,
         )?;
-        let name = self.rows.record(id)?.map(|record| record.name).unwrap_or_default();
+        let record = self.rows.record(id)?.unwrap_or_default();
+        let (flow, name) = (&record.flow, &record.name);
         if !name.is_empty() {
-            let flow = &waiter.ask.flow;
             let by_name = |one: &OpenDependency| {
-                one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == name
+                one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == *name
             };
             let (named, all_named) = self.overlay.older(
-                |after| Waiters::Named(flow, &name, after),
+                |after| Waiters::Named(flow, name, after),
                 |other| other.open.iter().any(by_name),
                 number,
                 self.rows,

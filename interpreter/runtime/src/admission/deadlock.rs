@@ -1,5 +1,5 @@
-//! Waiting in a circle: an execution holds slots while its children wait for slots, so parents and children can wait for each
-//! other.
+//! Waiting in a circle: an execution holds slots while its children wait for slots, or for executions that do, so parents and
+//! children can wait for each other.
 
 use super::overlay::{Overlay, count};
 use starbridge_flow::value::Text;
@@ -70,7 +70,8 @@ pub(super) fn stuck(overlay: &mut Overlay, waiter: &Waiter, rows: &dyn Admission
     })
 }
 
-/// A waiter is stuck if all who hold one of the keys that block it are: those who wait for a stuck child. So a circle is stuck
+/// A waiter is stuck if all who hold one of the keys that block it are: those who wait for a stuck child. So is one that waits
+/// for the end of an execution that is. So a circle is stuck
 /// if nothing that is reached from it can go on. Each of the keys counts: once another one has room, nobody looks at the waiter
 /// for that, since it is parked at one only.
 struct Search<'a> {
@@ -91,13 +92,16 @@ impl Search<'_> {
         if self.assumed.contains(&waiter.execution) {
             return Ok(true);
         }
-        if self.left == 0 || !waiter.open.is_empty() || self.can_go_on.contains(&waiter.execution) {
+        if self.left == 0 || self.can_go_on.contains(&waiter.execution) {
             return Ok(false);
         }
         self.left -= 1;
         let (assumed, claims) = (self.assumed.len(), self.claims.len());
         self.assumed.push(waiter.execution.clone());
-        let is_stuck = self.waits_for_stuck(waiter)?;
+        let is_stuck = match waiter.open.is_empty() {
+            true => self.waits_for_stuck(waiter)?,
+            false => self.depends_on_stuck(waiter)?,
+        };
         if !is_stuck {
             // What was concluded from the assumption goes with it.
             self.assumed.truncate(assumed);
@@ -105,6 +109,22 @@ impl Search<'_> {
             self.can_go_on.insert(waiter.execution.clone());
         }
         Ok(is_stuck)
+    }
+
+    /// Whether one of those that must end before a waiter asks for its keys never ends.
+    fn depends_on_stuck(&mut self, waiter: &Waiter) -> Result<bool, StoreError> {
+        for execution in waiter.open.iter().filter_map(|one| one.bound.as_ref()) {
+            let claims = self.claims.len();
+            let is_stuck = match self.overlay.waiter(execution, self.rows)? {
+                Some(awaited) => self.is_stuck(&awaited)?,
+                None => self.is_holder_stuck(execution)?,
+            };
+            if is_stuck {
+                return Ok(true);
+            }
+            self.claims.truncate(claims);
+        }
+        Ok(false)
     }
 
     fn waits_for_stuck(&mut self, waiter: &Waiter) -> Result<bool, StoreError> {

@@ -84,10 +84,7 @@ impl Choice<'_> {
                 }
                 Ok(())
             }
-            false => {
-                let execution = waiter.execution.clone();
-                self.overlay.put(&execution, Some(waiter), self.rows)
-            }
+            false => self.keep_dependent(&waiter),
         }
     }
 
@@ -102,21 +99,28 @@ impl Choice<'_> {
             |waiter| waiter.open.iter().any(is_bound),
             self.rows,
         )?;
-        for mut waiter in waiting {
-            let (ended, open): (Vec<_>, Vec<_>) = std::mem::take(&mut waiter.open).into_iter().partition(is_bound);
-            waiter.open = open;
-            if ended.iter().all(|one| is_met(&one.dependency, status)) {
-                self.keep_open(waiter)?;
-            } else {
-                let execution = execution.clone();
-                self.decline(&waiter, DeclineReason::Dependency { execution, status })?;
-            }
-        }
-        Ok(())
+        waiting
+            .into_iter()
+            .try_for_each(|waiter| self.bind(waiter, execution, status, is_bound))
     }
 
-    /// An execution was started under a name that somebody may wait for.
+    /// An execution was started under a name that somebody may wait for: those who do are bound to it.
+    ///
+    /// Nothing else is looked up for them: their other names are told of when they appear. A circle through the execution that
+    /// has appeared is found when its own question is taken, which is younger than theirs.
     pub(super) fn has_appeared(&mut self, flow: &Text, name: &Text) -> Result<(), StoreError> {
+        let Some(execution) = self.rows.named(flow, name)? else {
+            return Ok(());
+        };
+        let record = self.rows.record(&execution)?;
+        let status = record.map_or(Status::New, |record| record.status);
+        if status == Status::New {
+            return Ok(());
+        }
+        if status.is_ended() {
+            // Those that are bound to it already go on first, although its end was not told of yet.
+            self.has_ended(&execution, status)?;
+        }
         let is_named = |one: &OpenDependency| {
             one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == *name
         };
@@ -125,10 +129,42 @@ impl Choice<'_> {
             |waiter| waiter.open.iter().any(is_named),
             self.rows,
         )?;
+        let watches = !waiting.is_empty() && !status.is_ended();
         for waiter in waiting {
-            self.look_up(waiter)?;
+            self.bind(waiter, &execution, status, is_named)?;
+        }
+        if watches {
+            self.overlay.send(&execution, WATCH_EVENT, MessageBody::Watch);
         }
         Ok(())
+    }
+
+    /// Binds a waiter's dependencies of this kind to an execution that has this status.
+    fn bind(
+        &mut self,
+        mut waiter: Waiter,
+        execution: &Text,
+        status: Status,
+        which: impl Fn(&OpenDependency) -> bool,
+    ) -> Result<(), StoreError> {
+        // A call waits for its child, and the child would wait for the call.
+        if waiter.ask.ancestors.contains(execution) {
+            let executions = vec![execution.clone()];
+            return self.decline(&waiter, DeclineReason::Cycle { executions });
+        }
+        if !status.is_ended() {
+            for one in waiter.open.iter_mut().filter(|one| which(one)) {
+                one.bound = Some(execution.clone());
+            }
+            return self.keep_dependent(&waiter);
+        }
+        let (ended, open): (Vec<_>, Vec<_>) = std::mem::take(&mut waiter.open).into_iter().partition(which);
+        waiter.open = open;
+        if ended.iter().all(|one| is_met(&one.dependency, status)) {
+            return self.keep_open(waiter);
+        }
+        let execution = execution.clone();
+        self.decline(&waiter, DeclineReason::Dependency { execution, status })
     }
 }
 

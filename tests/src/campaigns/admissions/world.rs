@@ -252,8 +252,9 @@ impl World {
         }
         let mut ask = self.ask(&job);
         ask.order = order.unwrap_or(ask.order);
-        let waits = matches!(start, Start::Flow(_)) && job.ancestors.is_empty();
-        if waits && self.chance.of(25) {
+        let waits = matches!(start, Start::Flow(_));
+        let often = if job.ancestors.is_empty() { 25 } else { 10 };
+        if waits && self.chance.of(often) {
             ask.after = self.after();
         }
         self.findings.count("forks", u64::from(matches!(start, Start::Fork)));
@@ -572,7 +573,8 @@ impl World {
         let followed = view.follow(&mut self.oldest, append, before, &mut problems);
         self.problems.extend(problems);
         if self.admission.is_idle() {
-            let stuck = self.stuck(&after);
+            let mut stuck = self.stuck(&after);
+            stuck.extend(self.wait_for_one_another(&after));
             if !stuck.is_empty() {
                 self.problem(Law::Deadlock, format!("{stuck:?} wait for each other"));
             }

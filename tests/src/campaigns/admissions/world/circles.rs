@@ -9,6 +9,23 @@ impl World {
     /// Those that can never continue: each waits at a key whose holders are all among them, or for
     /// a child that is.
     pub(super) fn stuck(&self, waiters: &[Waiter]) -> BTreeSet<Text> {
+        self.endless(waiters, |waiter, stuck| self.comes_to_an_end(waiter, stuck))
+    }
+
+    /// Those that can never continue: each waits for the end of one of them, or for a child that is.
+    pub(super) fn wait_for_one_another(&self, waiters: &[Waiter]) -> BTreeSet<Text> {
+        self.endless(waiters, |waiter, stuck| {
+            let mut bound = waiter.open.iter().filter_map(|one| one.bound.as_ref());
+            !bound.any(|execution| stuck.contains(execution))
+        })
+    }
+
+    /// The largest set of executions that only wait for each other, if waiters come to an end as is said.
+    fn endless(
+        &self,
+        waiters: &[Waiter],
+        comes_to_an_end: impl Fn(&Waiter, &BTreeSet<Text>) -> bool,
+    ) -> BTreeSet<Text> {
         let waiting: BTreeMap<&Text, &Waiter> = waiters.iter().map(|waiter| (&waiter.execution, waiter)).collect();
         let unended = self
             .jobs
@@ -28,7 +45,7 @@ impl World {
                     let mut children = children.get(id).into_iter().flatten();
                     !children.any(|child| stuck.contains(*child))
                 }
-                (Some(State::Waits(_)), Some(waiter)) => self.comes_to_an_end(waiter, &stuck),
+                (Some(State::Waits(_)), Some(waiter)) => comes_to_an_end(waiter, &stuck),
                 _ => true,
             };
             let free: Vec<Text> = stuck.iter().filter(|id| can_go_on(id)).cloned().collect();

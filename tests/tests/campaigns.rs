@@ -75,8 +75,16 @@ fn lowest_priority_begins_behind_an_endless_stream_of_the_highest() {
 #[test]
 fn an_admission_reads_little_that_admission_wrote_itself() {
     let reads = admissions::reads_of_an_admission(600, 20).unwrap();
-    // The line is read by the page, and the oldest at each sixteenth. Before, each end and each waiter was looked up: four reads.
+    // The line is read by the page, and the oldest at each sixteenth.
     assert!(reads < 1.0, "{reads} reads for each admission");
+}
+
+#[test]
+fn a_name_that_appears_costs_what_those_who_wait_for_it_name() {
+    let each: u32 = 30;
+    let reads = admissions::reads_of_an_appearance(120, each.into()).unwrap();
+    // Its own names are looked up twice. A search for a circle for each of those who wait for it would be thousands.
+    assert!(reads < 4.0 * f64::from(each), "{reads} reads for each appearance");
 }
 
 #[test]

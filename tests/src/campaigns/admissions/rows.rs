@@ -17,7 +17,7 @@ pub(super) struct Rows<'a> {
     /// Names that were looked for before they were kept.
     pub(super) missed: &'a BTreeSet<Text>,
     pub(super) restarted: bool,
-    /// How often one waiter, holder or message, or a part of a line, was read.
+    /// How often one waiter, holder, message or name, or a part of a line, was read.
     pub(super) reads: Option<&'a AtomicU64>,
 }
 
@@ -47,6 +47,7 @@ impl Listing for Rows<'_> {
         if self.bug == Some(Bug::NameLookedUpFirst) && self.missed.contains(name) {
             return Ok(None);
         }
+        self.count();
         self.store.named(flow, name)
     }
     fn keyed(&self, flow: &str, once_key: &str) -> Result<Option<Text>, StoreError> {

@@ -7,7 +7,7 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
-    ADMISSION, Append, Ask, ExecutionRecord, History, Message, MessageBody, MessageId, NeededKey, PoolKey,
+    ADMISSION, Append, Ask, Dependency, ExecutionRecord, History, Message, MessageBody, MessageId, NeededKey, PoolKey,
     RequestChange, StoreError,
 };
 use starbridge_runtime::{Admission, AdmissionSettings};
@@ -87,6 +87,59 @@ pub fn reads_of_an_admission(waiting: u64, limit: u64) -> Result<f64, StoreError
     Ok(stream.reads.load(Ordering::Relaxed) as f64 / admitted as f64)
 }
 
+/// How many times the store is read for a start that others wait for by its name, when each of `starts` waits for `each` of those
+/// that are started after it.
+///
+/// # Errors
+///
+/// The error of the store.
+pub fn reads_of_an_appearance(starts: u64, each: u64) -> Result<f64, StoreError> {
+    let mut stream = Stream::new(1, 16)?;
+    for number in (0..starts).rev() {
+        let (flow, name) = (Text::from("f"), Text::from(format!("n{number}")));
+        let after = (number.saturating_sub(each)..number).map(|other| Dependency {
+            flow: Some(flow.clone()),
+            execution: format!("n{other}").into(),
+            any_end: false,
+        });
+        let ask = Ask {
+            after: after.collect(),
+            ..ask_of(&flow, number)
+        };
+        let record = ExecutionRecord {
+            flow: flow.clone(),
+            name: name.clone(),
+            status: Status::Blocked,
+            ..ExecutionRecord::default()
+        };
+        let id = Text::from(format!("e{number}"));
+        stream.tell(&id, 1, MessageBody::Ask(Box::new(ask)), Some(record))?;
+        stream.admission.deliver(Message {
+            id: MessageId {
+                from: id,
+                event: EventId(1),
+                to: ADMISSION.into(),
+            },
+            body: MessageBody::Appeared { flow, name },
+        });
+        stream.decide()?;
+    }
+    Ok(stream.reads.load(Ordering::Relaxed) as f64 / starts as f64)
+}
+
+fn ask_of(flow: &Text, requested: u64) -> Ask {
+    let requested = i64::try_from(requested).unwrap_or(i64::MAX);
+    Ask {
+        flow: flow.clone(),
+        keys: Vec::new(),
+        after: Vec::new(),
+        priority: LAST,
+        order: requested,
+        requested: Timestamp(requested),
+        ancestors: Vec::new(),
+    }
+}
+
 struct Stream {
     reads: AtomicU64,
     store: MemoryStore,
@@ -123,15 +176,10 @@ impl Stream {
             pool: "shared".into(),
             key: "a".into(),
         };
-        let requested = i64::try_from(self.asked).unwrap_or(i64::MAX);
         let ask = Ask {
-            flow: "f".into(),
             keys: vec![NeededKey { key, limit: self.limit }],
-            after: Vec::new(),
             priority,
-            order: requested,
-            requested: Timestamp(requested),
-            ancestors: Vec::new(),
+            ..ask_of(&"f".into(), self.asked)
         };
         let record = ExecutionRecord {
             flow: "f".into(),

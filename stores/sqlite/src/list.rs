@@ -10,6 +10,7 @@ use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{ExecutionRecord, Listed, Page, Query, STATUS_CODES, WaitingReason};
 use std::borrow::Cow;
+use std::time::{Duration, Instant};
 
 pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Text>> {
     for sql in [
@@ -45,6 +46,17 @@ pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Status, u
 
 /// The page after this place.
 pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) -> rusqlite::Result<Page> {
+    let begun = Instant::now();
+    list_while(connection, query, before, || begun.elapsed() < LONGEST)
+}
+
+/// The page after this place. Where no index leads to what is asked for, the next part is looked at only while `goes_on` says so.
+fn list_while(
+    connection: &Connection,
+    query: &Query,
+    before: Option<i64>,
+    goes_on: impl Fn() -> bool,
+) -> rusqlite::Result<Page> {
     let Some(query) = &rarest_first(connection, query)? else {
         return Ok(Page::default());
     };
@@ -54,24 +66,16 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
     };
     let leads = few.is_some() || in_family(query) || query.broken || query.reasons == [WaitingReason::Running];
     let reads = is_without_index(query) || query.reason_of.is_some();
-    let mut least = match reads && !leads {
-        true => look_back(connection, before)?,
-        false => None,
+    let parts = match reads && !leads {
+        true => parts(connection, before)?,
+        false => vec![(None, before)],
     };
-    let looked = least;
-    let mut found = Vec::new();
-    for way in ways(query, few.is_some()) {
-        let (sql, values) = select(query, &way, (least, before), few.as_deref());
-        let mut statement = connection.prepare_cached(&sql)?;
-        let rows = statement.query_map(params_from_iter(values), from_row)?;
-        for row in rows {
-            found.push(row?);
-        }
-        // What is older than a full page is not on it, whichever way leads there.
-        if found.len() > query.limit {
-            newest_first(&mut found);
-            found.truncate(query.limit.saturating_add(1));
-            least = found.last().map(|(number, _, _)| *number);
+    let (mut found, mut looked) = (Vec::new(), None);
+    for part in parts {
+        search(connection, query, part, few.as_deref(), &mut found)?;
+        looked = part.0;
+        if found.len() > query.limit || !goes_on() {
+            break;
         }
     }
     newest_first(&mut found);
@@ -89,6 +93,31 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
     })
 }
 
+/// Adds what is found between two numbers, until there is one more than a page has.
+fn search(
+    connection: &Connection,
+    query: &Query,
+    (mut least, before): (Option<i64>, Option<i64>),
+    few: Option<&[i64]>,
+    found: &mut Vec<(i64, Text, ExecutionRecord)>,
+) -> rusqlite::Result<()> {
+    for way in ways(query, few.is_some()) {
+        let (sql, values) = select(query, &way, (least, before), few);
+        let mut statement = connection.prepare_cached(&sql)?;
+        let rows = statement.query_map(params_from_iter(values), from_row)?;
+        for row in rows {
+            found.push(row?);
+        }
+        // What is older than a full page is not on it, whichever way leads there.
+        if found.len() > query.limit {
+            newest_first(found);
+            found.truncate(query.limit.saturating_add(1));
+            least = found.last().map(|(number, _, _)| *number);
+        }
+    }
+    Ok(())
+}
+
 /// When the first execution from this number on was requested.
 fn requested(connection: &Connection, number: i64) -> rusqlite::Result<Option<Timestamp>> {
     connection
@@ -103,8 +132,12 @@ fn newest_first(found: &mut [(i64, Text, ExecutionRecord)]) {
     found.sort_by_key(|(number, _, _)| std::cmp::Reverse(*number));
 }
 
-/// So many executions are looked at for one page, where no index leads to those that are asked for.
+/// So many executions are looked at for one page at most, where no index leads to those that are asked for.
 const LOOKED: i64 = 50_000;
+/// So many of them are looked at, before the time is.
+const PART: i64 = 5_000;
+/// After this time no further part is looked at: beside other work of the machine, each takes longer.
+const LONGEST: Duration = Duration::from_millis(20);
 
 /// Whether the executions that are asked for may be few among many that have to be read for them.
 fn is_without_index(query: &Query) -> bool {
@@ -112,9 +145,10 @@ fn is_without_index(query: &Query) -> bool {
     query.asks_of_ends() || by_start || query.name.is_some() || query.statuses.contains(&Status::Succeeded)
 }
 
-/// The number down to which executions are looked at; `None`: to the first.
-fn look_back(connection: &Connection, before: Option<i64>) -> rusqlite::Result<Option<i64>> {
-    let before = match before {
+/// The parts that are looked at one after the other: the number from which on, and the one before which. `None`: from the first, up to
+/// the last.
+fn parts(connection: &Connection, before: Option<i64>) -> rusqlite::Result<Vec<(Option<i64>, Option<i64>)>> {
+    let newest = match before {
         Some(before) => before,
         None => connection
             .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM executions")?
@@ -123,7 +157,17 @@ fn look_back(connection: &Connection, before: Option<i64>) -> rusqlite::Result<O
     let first: i64 = connection
         .prepare_cached("SELECT coalesce(min(number), 0) FROM executions")?
         .query_row([], |row| row.get(0))?;
-    Ok(Some(before.saturating_sub(LOOKED)).filter(|least| *least > first))
+    let mut parts = Vec::new();
+    let mut end = before;
+    for number in 1..=LOOKED / PART {
+        let least = Some(newest.saturating_sub(number * PART)).filter(|least| *least > first);
+        parts.push((least, end));
+        if least.is_none() {
+            break;
+        }
+        end = least;
+    }
+    Ok(parts)
 }
 
 /// Entries of a label that are counted to find the rarest one.
@@ -458,7 +502,7 @@ mod tests {
         for (query, expected) in [(error, 1), (to, 1), (name, 1), (succeeded, 0)] {
             let (mut pages, mut before, mut found, mut looked) = (0, None, 0, Vec::new());
             loop {
-                let page = list(&connection, &query, before).unwrap();
+                let page = list_while(&connection, &query, before, || true).unwrap();
                 (pages, found) = (pages + 1, found + page.items.len());
                 looked.extend(page.looked);
                 let Some(next) = page.next else { break };
@@ -467,5 +511,34 @@ mod tests {
             assert_eq!((pages, found), (3, expected), "{query:?}");
             assert_eq!(looked, [Timestamp(71_001), Timestamp(21_001)], "{query:?}");
         }
+    }
+
+    /// Each page looks at one part at least, so that the last one is reached however slow the machine is.
+    #[test]
+    fn a_page_whose_time_is_over_goes_on_with_the_next_part() {
+        let connection = labelled();
+        let fill = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 100 FROM n WHERE n < 12000)";
+        let sql = format!(
+            "INSERT INTO executions (number, id, shard, flow, version, status, awake, started, awaited, ended, error) \
+             {fill} SELECT n, 'id' || n, 0, 'f', 1, 3, 0, n, 0, n, CASE n WHEN 1 THEN 'Rare' ELSE 'Common' END FROM n"
+        );
+        connection.execute(&sql, []).unwrap();
+        let mut query = with_labels(&[]);
+        query.error = Some("Rare".into());
+        let (mut before, mut looked, mut found) = (None, Vec::new(), Vec::new());
+        loop {
+            let page = list_while(&connection, &query, before, || false).unwrap();
+            looked.extend(page.looked);
+            found.push(page.items.len());
+            let Some(next) = page.next else { break };
+            before = Some(next.parse().unwrap());
+        }
+        assert_eq!(looked, [Timestamp(7_101), Timestamp(2_101)]);
+        assert_eq!(found, [0, 0, 1]);
+        // A page that is full does not look further.
+        query.error = Some("Common".into());
+        query.limit = 1;
+        let page = list_while(&connection, &query, None, || true).unwrap();
+        assert_eq!((page.items.len(), page.next.is_some(), page.looked), (1, true, None));
     }
 }

@@ -105,10 +105,10 @@ short! {
     "code" "cd"
 }
 
-/// The type with this short name.
-pub(super) fn long_type(short: &str) -> &str {
+/// The type with this short name. A type that is not listed keeps its name.
+pub(super) fn long_type(short: &str) -> Option<&'static str> {
     let found = SHORT_TYPES.iter().find(|(_, name)| *name == short);
-    found.map_or(short, |(long, _)| long)
+    found.map(|(long, _)| *long)
 }
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn history_types_are_found_by_their_names() {
         for (long, short) in SHORT_TYPES {
-            assert_eq!((short_type(long), long_type(short)), (*short, *long));
+            assert_eq!((short_type(long), long_type(short)), (*short, Some(*long)));
         }
     }
 }

@@ -8,7 +8,7 @@ use super::settings::AdmissionSettings;
 use super::value::{Admission, Decided};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_flow::value::Text;
-use starbridge_ports::{Admissions, FLOW_POOL, History, Message, PoolKey, StoreError, Waiters};
+use starbridge_ports::{Admissions, FLOW_POOL, History, Message, PoolKey, Receivers, StoreError, Waiters};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl AdmissionEngine {
         writer: &Writer,
     ) -> Result<Self, StoreError> {
         let mut admission = Admission::resume(settings, rows.as_ref())?;
-        for message in history.messages_to(true)? {
+        for message in history.messages(&Receivers::Admission)? {
             handle.note_undecided(&message);
             admission.deliver(message);
         }

@@ -7,8 +7,8 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError,
-    StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters,
+    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal, Retention,
+    ShardSet, Store, StoreError, StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -137,20 +137,20 @@ impl<S: Store> History for Faulty<S> {
         self.run(|store| store.parent_of(execution))
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
-        self.run(S::awake)
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
+        self.run(|store| store.awake(shards))
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
-        self.run(|store| store.due(before, limit))
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.run(|store| store.due(shards, before, limit))
     }
 
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         self.run(|store| store.mark(marks, audit))
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.run(S::messages)
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
+        self.run(|store| store.messages(to))
     }
 }
 
@@ -238,16 +238,16 @@ impl<S: Store> Queueing for Faulty<S> {
         self.run(|store| store.first_tasks(queue, below, each))
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
-        self.run(|store| store.leased_tasks())
+    fn leased_tasks(&self, shards: &ShardSet) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
+        self.run(|store| store.leased_tasks(shards))
     }
 
-    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
-        self.run(|store| store.depths())
+    fn depths(&self, shards: &ShardSet) -> Result<Vec<Depth>, StoreError> {
+        self.run(|store| store.depths(shards))
     }
 
-    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
-        self.run(|store| store.overdue_tasks(before, limit))
+    fn overdue_tasks(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.run(|store| store.overdue_tasks(shards, before, limit))
     }
 
     fn dead_tasks(
@@ -265,8 +265,8 @@ impl<S: Store> Queueing for Faulty<S> {
 }
 
 impl<S: Store> Notices for Faulty<S> {
-    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
-        self.run(|store| store.next_notices(target, limit))
+    fn next_notices(&self, shards: &ShardSet, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        self.run(|store| store.next_notices(shards, target, limit))
     }
 
     fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ mod notices;
 pub mod operating;
 mod queueing;
 pub mod random;
+mod shards;
 mod starts;
 
 pub use queueing::task;
@@ -70,6 +71,7 @@ pub fn cases() -> Vec<Case> {
         notices::CASES,
         operating::CASES,
         queueing::CASES,
+        shards::CASES,
     ]
     .concat()
 }

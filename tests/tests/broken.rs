@@ -9,7 +9,9 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{Signal, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_node::system::SystemClock;
-use starbridge_ports::{Broken, Connector, ExecutionRecord, Mark, OutcomeFuture, Query, Request, SUSPECT, Store};
+use starbridge_ports::{
+    Broken, Connector, ExecutionRecord, Mark, OutcomeFuture, Query, Request, SUSPECT, ShardSet, Store,
+};
 use starbridge_runtime::{Command, FlowTable, Reply, StartRequest, StartTime, note_end, note_start, note_stopping};
 use starbridge_sqlite::SqliteStore;
 use starbridge_tests::engine_thread::run_engine;
@@ -199,7 +201,7 @@ fn what_panics_three_times_in_a_row_is_set_aside_and_others_go_on() {
             "{cause}"
         );
         assert_eq!(engine.broken(), std::slice::from_ref(&id));
-        assert!(!store.awake().unwrap().contains(&id));
+        assert!(!store.awake(&ShardSet::ALL).unwrap().contains(&id));
         let other = engine.start("passes");
         engine.until(&other, |record| record.status == Status::Succeeded);
         // It is not taken up by a start either.

@@ -8,7 +8,7 @@ use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_node::config::Config;
 use starbridge_node::store_care::restored;
-use starbridge_ports::{Append, ExecutionRecord, History, Store, StoreError, TaskLease, TaskLeaseChange};
+use starbridge_ports::{Append, ExecutionRecord, History, ShardSet, Store, StoreError, TaskLease, TaskLeaseChange};
 use starbridge_sqlite::{Flush, Options, SqliteStore};
 use starbridge_tests::faulty::{Fault, Faulty, Plan};
 use starbridge_tests::stores::{Tried, cases, random, record, start, start_as, task};
@@ -83,14 +83,14 @@ fn a_faulty_store_is_what_it_hides_until_it_fails() {
             fault,
             for_good,
         }));
-        assert_eq!(store.awake(), Ok(vec![]));
+        assert_eq!(store.awake(&ShardSet::ALL), Ok(vec![]));
         let append = store.append(&[start("a")]);
         assert_eq!(append, if answered { Ok(vec![]) } else { failed.clone() }, "{fault:?}");
         assert_eq!(store.behind().load("a").unwrap().is_some(), kept, "{fault:?}");
-        assert_eq!(store.awake().is_ok(), later, "{fault:?} {for_good}");
+        assert_eq!(store.awake(&ShardSet::ALL).is_ok(), later, "{fault:?} {for_good}");
         assert_eq!(store.operations(), 3);
         store.mend();
-        assert_eq!(store.awake().unwrap().len(), usize::from(kept));
+        assert_eq!(store.awake(&ShardSet::ALL).unwrap().len(), usize::from(kept));
     }
 }
 
@@ -138,7 +138,7 @@ fn restored_store_sets_aside_what_had_begun_also_what_was_asleep() {
     tasks.queued.clear();
     tasks.leases.push(held);
     assert_eq!(store.append(&[tasks]), Ok(vec![]));
-    assert_eq!(store.leased_tasks().unwrap().len(), 1);
+    assert_eq!(store.leased_tasks(&ShardSet::ALL).unwrap().len(), 1);
     drop(store);
     let done = restored(Some(&path), &Config::default()).unwrap();
     let mut aside: Vec<_> = done.aside.iter().map(|one| one.id.to_string()).collect();
@@ -146,10 +146,14 @@ fn restored_store_sets_aside_what_had_begun_also_what_was_asleep() {
     assert_eq!(aside, ["asleep", "awake", "manual", "undoing"]);
     assert_eq!(done.waiting, 1);
     let store = open(&path);
-    assert!(store.due(Timestamp(10_000), 10).unwrap().is_empty());
-    assert!(store.awake().unwrap().is_empty());
-    assert_eq!(store.depths(), Ok(vec![]), "no worker gets what may be done");
-    assert_eq!(store.leased_tasks(), Ok(vec![]));
+    assert!(store.due(&ShardSet::ALL, Timestamp(10_000), 10).unwrap().is_empty());
+    assert!(store.awake(&ShardSet::ALL).unwrap().is_empty());
+    assert_eq!(
+        store.depths(&ShardSet::ALL),
+        Ok(vec![]),
+        "no worker gets what may be done"
+    );
+    assert_eq!(store.leased_tasks(&ShardSet::ALL), Ok(vec![]));
     let kept = store.record("asleep").unwrap().unwrap();
     assert!(kept.broken.unwrap().cause.contains("restored"));
     drop(store);

@@ -18,6 +18,7 @@ mod operating;
 mod operator;
 pub mod operator_signals;
 mod outboxes;
+mod owner_inboxes;
 mod owners;
 mod permits;
 mod pool_limits;

@@ -4,7 +4,7 @@ use crate::config::{Config, StoreConfig};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, Broken, Clock, Mark, Query, QueuedTask, Store};
+use starbridge_ports::{Append, Broken, Clock, Mark, Query, QueuedTask, ShardSet, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub fn restored(place: Option<&Path>, config: &Config) -> Result<Care, String> {
 fn empty_queues(store: &dyn Store) -> Result<(), String> {
     let of = |error: starbridge_ports::StoreError| error.to_string();
     let held: Vec<_> = store
-        .leased_tasks()
+        .leased_tasks(&ShardSet::ALL)
         .map_err(of)?
         .into_iter()
         .map(|(task, _)| task)
@@ -105,7 +105,7 @@ fn empty_queues(store: &dyn Store) -> Result<(), String> {
     for some in held.chunks(BATCH) {
         unqueue(store, some)?;
     }
-    for depth in store.depths().map_err(of)? {
+    for depth in store.depths(&ShardSet::ALL).map_err(of)? {
         loop {
             let tasks = store.next_tasks(&depth.queue, BATCH).map_err(of)?;
             if tasks.is_empty() {

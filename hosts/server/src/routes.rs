@@ -130,7 +130,10 @@ const ROUTES: &[Route] = &[
             ("text", "`true`: with the text of the definition as it was given"),
         ],
         body: None,
-        answers: &[(200, "the flow", Some("Flow")), (404, "there is none", Some("Problem"))],
+        answers: &[
+            (200, "the flow", Some("Flow")),
+            (404, "there is no such flow", Some("Problem")),
+        ],
         handler: Some(|| get(flows::get)),
     },
     Route {
@@ -142,7 +145,7 @@ const ROUTES: &[Route] = &[
         body: Some("FlowChanges"),
         answers: &[
             (200, "what is set now", Some("FlowLimits")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such flow", Some("Problem")),
             (422, "`NotSupported`: the server has no admission", Some("Problem")),
         ],
         handler: Some(|| patch(flows::change)),
@@ -154,7 +157,7 @@ const ROUTES: &[Route] = &[
         summary: "Hides a flow from starts and lists; what runs goes on",
         query: &[],
         body: None,
-        answers: &[(204, "done", None), (404, "there is none", Some("Problem"))],
+        answers: &[(204, "done", None), (404, "there is no such flow", Some("Problem"))],
         handler: Some(|| delete(flows::hide)),
     },
     Route {
@@ -202,7 +205,7 @@ const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (200, "the execution", Some("Execution")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such execution", Some("Problem")),
         ],
         handler: Some(|| get(executions::named)),
     },
@@ -272,7 +275,7 @@ const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (204, "done", None),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such execution", Some("Problem")),
             (409, "`NotEnded`: it runs", Some("Problem")),
         ],
         handler: Some(|| delete(operating::delete)),
@@ -330,7 +333,7 @@ const ROUTES: &[Route] = &[
         answers: &[
             (200, "a page of events, or all of them as they come", Some("EventPage")),
             (200, "the same", Some("text/event-stream")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such execution", Some("Problem")),
         ],
         handler: Some(|| get(history::history)),
     },
@@ -354,7 +357,7 @@ const ROUTES: &[Route] = &[
                 "a page, in order of the events that ended the attempts",
                 Some("LogPage"),
             ),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such execution", Some("Problem")),
             (422, "`NotSupported`: the store keeps no logs", Some("Problem")),
         ],
         handler: Some(|| get(history::logs)),
@@ -372,7 +375,7 @@ const ROUTES: &[Route] = &[
                 "status, input, local and open steps: the first 20,000, and with 16 MiB of data together; `/steps` has all",
                 Some("State"),
             ),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such execution", Some("Problem")),
         ],
         handler: Some(|| get(history::state)),
     },

@@ -11,7 +11,7 @@ use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, Rejection, Signal, StartRecord};
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{Append, Refusal, Store, StoreError};
+use starbridge_ports::{Append, Receivers, Refusal, ShardSet, Store, StoreError};
 use starbridge_runtime::{
     ExecutionSeed, FlowTable, Outgoing, PumpResult, ResourceMap, Shard, StartError, StartRequest, load, stored_events,
 };
@@ -401,12 +401,12 @@ impl Simulation {
             self.cut_off(&id, &events);
             self.histories.insert(id, events);
         }
-        for id in self.store.awake().map_err(SimulationError::Store)? {
+        for id in self.store.awake(&ShardSet::ALL).map_err(SimulationError::Store)? {
             self.load(&id)?;
         }
-        let messages = self.store.messages().map_err(SimulationError::Store)?;
+        let messages = self.store.messages(&Receivers::All).map_err(SimulationError::Store)?;
         self.shard.redeliver(messages);
-        let sleepers = self.store.due(Timestamp(i64::MAX), MAX_SLEEPERS);
+        let sleepers = self.store.due(&ShardSet::ALL, Timestamp(i64::MAX), MAX_SLEEPERS);
         self.sleepers = sleepers.map_err(SimulationError::Store)?.into_iter().collect();
         if self.known.is_empty() {
             // Nobody was told that anything has begun.

@@ -6,6 +6,7 @@ use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
 use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
+use crate::shards::ShardSet;
 use crate::turn::Turn;
 use crate::waiting_reason::RecordedWait;
 use serde::{Deserialize, Serialize};
@@ -517,19 +518,19 @@ pub trait History: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError>;
 
-    /// The ids of all executions that are awake, in order.
+    /// The ids of all executions of these shards that are awake, in order.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn awake(&self) -> Result<Vec<Text>, StoreError>;
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError>;
 
-    /// Executions asleep that are to be woken before a time, the earliest first, at most `limit`.
+    /// Executions of these shards that sleep and are to be woken before a time, the earliest first, at most `limit`.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError>;
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError>;
 
     /// Marks executions, durably when it returns. Executions that do not exist or have ended are
     /// skipped. If an operator asked for the mark, `audit` is its entry.
@@ -539,22 +540,33 @@ pub trait History: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError>;
 
-    /// All messages that are not handled, in the order in which they were sent.
+    /// The messages to these receivers that are not handled, in the order in which they were sent. There may be a million for
+    /// admission, which nobody else should read.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn messages(&self) -> Result<Vec<Message>, StoreError>;
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError>;
+}
 
-    /// Those of [`History::messages`] that are for admission, or those that are for executions. Of the first there may be a
-    /// million, which nobody else should read.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn messages_to(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
-        let mut messages = self.messages()?;
-        messages.retain(|message| (message.id.to == ADMISSION) == admission);
-        Ok(messages)
+/// Whose messages are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receivers {
+    /// Admission and all executions.
+    All,
+    /// Admission, and no execution.
+    Admission,
+    /// The executions of these shards.
+    Executions(ShardSet),
+}
+
+impl Receivers {
+    /// Whether a receiver is one of them: admission, or the id of an execution.
+    pub fn have(&self, receiver: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Admission => receiver == ADMISSION,
+            Self::Executions(shards) => receiver != ADMISSION && shards.has_execution(receiver),
+        }
     }
 }

@@ -96,8 +96,8 @@ pub use error::StoreError;
 pub use generation_cache::GenerationCache;
 pub use history::{
     Append, AttemptLog, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, LOG_BYTES, Loading,
-    Mark, RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory, code_of,
-    is_ended_code,
+    Mark, Receivers, RecordedFailure, RecordedPause, Refusal, RequestChange, STATUS_CODES, SUSPECT, StoredHistory,
+    code_of, is_ended_code,
 };
 pub use kept_start::{KeptFork, KeptPlace, KeptRedrive, KeptStart, KeptUndo};
 pub use leases::{ExecutionLeases, Heartbeat};
@@ -114,7 +114,7 @@ pub use params::{
 pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseChange};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
-pub use shards::{SHARDS, owner_index, shard_of};
+pub use shards::{SHARDS, ShardSet, shard_of, shard_of_queue};
 pub use store::Store;
 pub use table_rows::{Cell, CellKind, Row, RowSink, RowSource, TABLES, Table, TableRows};
 pub use turn::{TURN_PAGE_BYTES, Turn, TurnHead, TurnPage};

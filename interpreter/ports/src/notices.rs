@@ -1,6 +1,7 @@
 //! The port for notices: status changes of executions that were not delivered to their targets yet.
 
 use crate::error::StoreError;
+use crate::shards::ShardSet;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
@@ -50,13 +51,13 @@ pub struct NoticeChange {
 /// The notices that appends have left. For each execution and target, the one with the lowest event is the next; the
 /// one after it becomes the next when it is deleted.
 pub trait Notices: Send + Sync {
-    /// The next notices for a target, due or not, at most `limit`: the earliest first, and those due at the same time
-    /// in the order of their executions.
+    /// The next notices of executions of these shards for a target, due or not, at most `limit`: the earliest first, and those
+    /// due at the same time in the order of their executions.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError>;
+    fn next_notices(&self, shards: &ShardSet, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError>;
 
     /// Applies changes to notices, all or, on an error, none. A notice that is gone is skipped.
     ///

@@ -1,6 +1,7 @@
 //! The port for queues: tasks that wait until workers take them (section "worker queues").
 
 use crate::error::StoreError;
+use crate::shards::ShardSet;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
@@ -144,26 +145,27 @@ pub trait Queueing: Send + Sync {
         Ok(tasks)
     }
 
-    /// All tasks that workers hold, with their leases.
+    /// All tasks of the queues of these shards that workers hold, with their leases.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError>;
+    fn leased_tasks(&self, shards: &ShardSet) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError>;
 
-    /// How many tasks wait in each queue, by queue and priority.
+    /// How many tasks wait in each queue of these shards, by queue and priority.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn depths(&self) -> Result<Vec<Depth>, StoreError>;
+    fn depths(&self, shards: &ShardSet) -> Result<Vec<Depth>, StoreError>;
 
-    /// Tasks that no worker holds and whose waiting time ended before a time, the earliest first, at most `limit`.
+    /// Tasks of the queues of these shards that no worker holds and whose waiting time ended before a time, the earliest first, at
+    /// most `limit`.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError>;
+    fn overdue_tasks(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError>;
 
     /// A task of an execution, without its message: the first that no worker holds, or else the
     /// first of all, with its lease. With `call`, the task of that call. `None` if there is none,

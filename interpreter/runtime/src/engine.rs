@@ -39,7 +39,7 @@ use sleepers::Sleepers;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::{Clock, Connector, ExecutionLeases, History, Refusal, StoreError};
+use starbridge_ports::{Clock, Connector, ExecutionLeases, History, Refusal, ShardSet, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,9 +86,8 @@ pub struct EngineSettings {
     /// makes turns durable, many share it. If nothing is flushed, the first caller would wait for
     /// the later ones.
     pub together: usize,
-    /// Which executions belong to this engine: `(index, engines)` means those whose shard modulo `engines` is
-    /// `index`.
-    pub share: (u8, u8),
+    /// The shards whose executions belong to this engine.
+    pub shards: ShardSet,
 }
 
 impl Default for EngineSettings {
@@ -99,7 +98,7 @@ impl Default for EngineSettings {
             hot_bytes: 256 << 20,
             calls: 10_000,
             together: BATCH,
-            share: (0, 1),
+            shards: ShardSet::ALL,
         }
     }
 }
@@ -176,6 +175,7 @@ impl Engine {
         if deps.leases.is_some() {
             shard.leave_heartbeats();
         }
+        shard.own(settings.shards);
         let alone = Arc::new(SuspectLock::of(deps.history.clone()));
         shard.go_alone(alone.clone());
         Self {

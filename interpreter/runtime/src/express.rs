@@ -10,8 +10,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{
-    Append, AuditEntry, ExecutionLeases, ExecutionRecord, Heartbeat, History, Mark, Message, Refusal, StoreError,
-    StoredHistory,
+    Append, AuditEntry, ExecutionLeases, ExecutionRecord, Heartbeat, History, Mark, Message, Receivers, Refusal,
+    ShardSet, StoreError, StoredHistory,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -159,24 +159,20 @@ impl History for Express {
         self.history.parent_of(execution)
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
-        self.history.awake()
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
+        self.history.awake(shards)
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
-        self.history.due(before, limit)
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.history.due(shards, before, limit)
     }
 
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         self.history.mark(marks, audit)
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.history.messages()
-    }
-
-    fn messages_to(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
-        self.history.messages_to(admission)
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
+        self.history.messages(to)
     }
 }
 

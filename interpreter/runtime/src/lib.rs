@@ -60,6 +60,7 @@ mod resources;
 pub mod schedule;
 mod secrets;
 mod shard;
+mod shard_table;
 mod starts;
 mod stored_events;
 mod suspect_lock;
@@ -89,6 +90,7 @@ pub use shard::{
     ExecutionSeed, ForkFailure, ForkRequest, Loaded, NotEnded, Outgoing, PumpResult, RedefineRequest, Shard,
     StartError, StartRequest, StartTime, StatusChange, StepEvent, check_keys, child_id, kept_input, load,
 };
+pub use shard_table::ShardTable;
 pub use starts::{note_end, note_start, note_stopping};
 pub use stored_events::{each_stored_event, each_stored_event_between, read_stored, stored_events};
 pub use tokens::{SignedCall, TokenError, TokenKeys};

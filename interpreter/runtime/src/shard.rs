@@ -14,6 +14,7 @@ mod loaded;
 mod messages;
 mod notices;
 mod operating;
+mod ownership;
 mod pausing;
 mod posted;
 mod recover;
@@ -57,7 +58,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, Rejection, Signal, StartRecord, State, Status};
 use starbridge_ports::{
-    Append, AuditEntry, ExecutionRecord, KeptStart, Message, MessageId, QueuedTask, Refusal, SUSPECT,
+    Append, AuditEntry, ExecutionRecord, KeptStart, Message, MessageId, QueuedTask, Refusal, SUSPECT, ShardSet,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -96,6 +97,8 @@ pub struct Shard {
     resources: ResourceMap,
     limits: Arc<Limits>,
     id_source: IdSource,
+    /// The shards of the store whose executions belong here.
+    shards: ShardSet,
     /// The rounds of worker queues, if there are queues.
     fair_queue: Option<Arc<FairQueue>>,
     /// Selects calls of child flows that are answered from outside.
@@ -258,6 +261,7 @@ impl Shard {
             resources,
             limits,
             id_source: Box::new(id_source),
+            shards: ShardSet::ALL,
             fair_queue: None,
             outside: None,
             tell: None,
@@ -329,8 +333,7 @@ impl Shard {
             .ok_or(StartError::NoSuchFlow)?;
         let mut keys = needed_keys(&flow, &request.flow, &request.input, &self.limits)?;
         keys.extend(request.keys.iter().cloned());
-        let seed = (self.id_source)(&request, now);
-        let id = seed.id;
+        let ExecutionSeed { id, seed } = self.new_seed(&request, now);
         let origin = self.origin_of_new(&id, &request)?;
         let terms = request.take_terms();
         let started = StartRecord {
@@ -340,7 +343,7 @@ impl Shard {
             machine: 0,
             name: request.name.unwrap_or_else(|| id.clone()),
             input: request.input,
-            seed: seed.seed,
+            seed,
             labels: request.labels,
             parent: request.parent,
             tokens: request.tokens,

@@ -2,7 +2,7 @@
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Mark, Store, StoreError};
+use starbridge_ports::{Mark, Receivers, ShardSet, Store, StoreError};
 use std::collections::BTreeSet;
 
 /// The key under which a store says that a node runs on it. It is left there if the node ends unexpectedly.
@@ -24,9 +24,19 @@ const BATCH: usize = 4096;
 pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, StoreError> {
     let mut after_crash = None;
     if let Some(before) = store.get_value(KIND, NAME)? {
-        let mut taken_up: BTreeSet<Text> = store.awake()?.into_iter().collect();
-        taken_up.extend(store.due(now, usize::MAX)?.into_iter().map(|(_, execution)| execution));
-        taken_up.extend(store.messages_to(false)?.into_iter().map(|message| message.id.to));
+        let mut taken_up: BTreeSet<Text> = store.awake(&ShardSet::ALL)?.into_iter().collect();
+        taken_up.extend(
+            store
+                .due(&ShardSet::ALL, now, usize::MAX)?
+                .into_iter()
+                .map(|(_, execution)| execution),
+        );
+        taken_up.extend(
+            store
+                .messages(&Receivers::Executions(ShardSet::ALL))?
+                .into_iter()
+                .map(|message| message.id.to),
+        );
         after_crash = Some(taken_up.len());
         let mark = match before == STOPPING {
             true => Mark::Survived,

@@ -10,7 +10,7 @@ use crate::side_writes::{message_item, message_key};
 use crate::table::{self, DUE, DUE_INDEX, HEAD};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
-use starbridge_ports::{ExecutionLeases, Heartbeat, Message, StoreError};
+use starbridge_ports::{ExecutionLeases, Heartbeat, Message, ShardSet, StoreError};
 use std::sync::PoisonError;
 
 /// How long a lease lasts if no end was set: the longest time a function of AWS Lambda runs.
@@ -26,16 +26,17 @@ impl DynamoStore {
         }
     }
 
-    /// Items of the index of due executions before a time, in its order. `filter` is applied by DynamoDB.
+    /// Items of the index of due executions of these shards before a time, in its order. `filter` is applied by DynamoDB.
     pub(crate) fn watched(
         &self,
+        shards: &ShardSet,
         over: bool,
         before: Option<Timestamp>,
         filter: Option<(&str, Timestamp)>,
         enough: usize,
     ) -> Result<Vec<Item>, StoreError> {
         let mut found = Vec::new();
-        for shard in table::shards(over) {
+        for shard in table::partitions(over, shards) {
             let mut ask = QueryRequest {
                 index: Some(DUE_INDEX),
                 keys: Some("#shard = :shard".to_owned()),
@@ -53,8 +54,9 @@ impl DynamoStore {
             let (mut from, mut count) = (None, 0);
             loop {
                 let (items, next) = self.client.page(&ask, from)?;
-                count += items.len();
-                found.extend(items);
+                let before = found.len();
+                found.extend(items.into_iter().filter(|item| shards.has_execution(&id_of(item))));
+                count += found.len() - before;
                 if next.is_none() || count >= enough {
                     break;
                 }
@@ -149,7 +151,7 @@ impl ExecutionLeases for DynamoStore {
             return Ok(Vec::new());
         }
         let free = "attribute_not_exists(#until) OR #until < :at";
-        let found = self.watched(false, Some(before), Some((free, before)), limit)?;
+        let found = self.watched(&ShardSet::ALL, false, Some(before), Some((free, before)), limit)?;
         Ok(found.iter().take(limit).map(id_of).collect())
     }
 }

@@ -60,7 +60,7 @@ mod write;
 pub use client::{Counted, FaultHook};
 
 #[cfg(doc)]
-use starbridge_ports::ExecutionLeases;
+use starbridge_ports::{ExecutionLeases, Receivers, ShardSet};
 
 use client::{DynamoClient, QueryRequest, random};
 use item::text_of;
@@ -70,7 +70,9 @@ use starbridge_aws::Aws;
 use starbridge_flow::hex;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, AuditEntry, Clock, History, Mark, Message, Refusal, StoreError, StoredHistory};
+use starbridge_ports::{
+    Append, AuditEntry, Clock, History, Mark, Message, Receivers, Refusal, ShardSet, StoreError, StoredHistory,
+};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -215,20 +217,20 @@ impl History for DynamoStore {
         Ok(parent.map(|parent| parent.execution))
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
-        let found = self.watched(false, None, None, usize::MAX)?;
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
+        let found = self.watched(shards, false, None, None, usize::MAX)?;
         let awake = found.iter().filter(|item| item.contains_key("awake"));
         let mut ids: Vec<Text> = awake.map(record::id_of).collect();
         ids.sort();
         Ok(ids)
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
         if limit == 0 {
             return Ok(Vec::new());
         }
         let filter = Some(("#wake < :at", before));
-        let found = self.watched(false, Some(before), filter, usize::MAX)?;
+        let found = self.watched(shards, false, Some(before), filter, usize::MAX)?;
         let mut due: Vec<(Timestamp, &str, Text)> = found
             .iter()
             .filter_map(|item| {
@@ -249,12 +251,14 @@ impl History for DynamoStore {
     }
 
     /// Reads the whole table. [`History::load`] gives the messages of one execution with it.
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
         let ask = QueryRequest {
             filter: Some("begins_with(#sk, :m)".to_owned()),
             values: vec![(":m", item::text("M#"))],
             ..QueryRequest::default()
         };
-        self.messages_in(&self.client.all(&ask)?)
+        let mut items = self.client.all(&ask)?;
+        items.retain(|item| to.have(&record::id_of(item)));
+        self.messages_in(&items)
     }
 }

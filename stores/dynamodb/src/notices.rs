@@ -9,7 +9,7 @@ use crate::queueing::counted;
 use crate::table::NOTICES;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{KeptNotice, NextNotice, NoticeChange, Notices, StoreError};
+use starbridge_ports::{KeptNotice, NextNotice, NoticeChange, Notices, ShardSet, StoreError};
 use std::collections::HashSet;
 
 fn place(target: &str, execution: &str, event: EventId) -> String {
@@ -66,12 +66,13 @@ impl DynamoStore {
 }
 
 impl Notices for DynamoStore {
-    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+    fn next_notices(&self, shards: &ShardSet, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
         let mut known = HashSet::new();
         let mut next: Vec<NextNotice> = self
             .all_notices()?
             .into_iter()
-            .filter(|(of, notice)| of == target && known.insert(notice.execution.clone()))
+            .filter(|(of, notice)| of == target && shards.has_execution(&notice.execution))
+            .filter(|(_, notice)| known.insert(notice.execution.clone()))
             .map(|(_, notice)| notice)
             .collect();
         // The sort is stable: notices due at the same time stay in the order of executions.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{DeadTask, Depth, QueuedTask, Queueing, StoreError, TaskLease, TaskLeaseChange};
+use starbridge_ports::{DeadTask, Depth, QueuedTask, Queueing, ShardSet, StoreError, TaskLease, TaskLeaseChange};
 use std::collections::BTreeMap;
 
 /// The prefix of the range keys of an execution's tasks.
@@ -196,18 +196,21 @@ impl Queueing for DynamoStore {
         Ok(found.into_iter().take(limit).map(|(_, task)| task).collect())
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
+    fn leased_tasks(&self, shards: &ShardSet) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
         let queued = self.queued()?.into_iter();
+        let queued = queued.filter(|(_, task, _)| shards.has_queue(&task.queue));
         Ok(queued.filter_map(|(_, task, lease)| Some((task, lease?))).collect())
     }
 
-    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
+    fn depths(&self, shards: &ShardSet) -> Result<Vec<Depth>, StoreError> {
         let waiting = self.waiting()?;
-        Ok(Depth::of(waiting.iter().map(|(_, task)| task)))
+        let waiting = waiting.iter().map(|(_, task)| task);
+        Ok(Depth::of(waiting.filter(|task| shards.has_queue(&task.queue))))
     }
 
-    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+    fn overdue_tasks(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
         let waiting = self.waiting()?.into_iter();
+        let waiting = waiting.filter(|(_, task)| shards.has_queue(&task.queue));
         let mut found: Vec<_> = waiting
             .filter_map(|(order, task)| Some((task.wait_until.filter(|until| *until < before)?, order, task)))
             .collect();

@@ -11,7 +11,7 @@ use crate::table::{self, DUE, HEAD, SK};
 use aws_sdk_dynamodb::types::AttributeValue;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, Refusal, Retention, StoreError};
+use starbridge_ports::{Append, Refusal, Retention, ShardSet, StoreError};
 
 impl Retention for DynamoStore {
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
@@ -19,7 +19,7 @@ impl Retention for DynamoStore {
             return Ok(0);
         }
         let mut cleared = 0;
-        for item in self.watched(true, Some(before), None, limit)? {
+        for item in self.watched(&ShardSet::ALL, true, Some(before), None, limit)? {
             if cleared >= limit {
                 break;
             }

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{
 };
 use starbridge_aws::ServiceError;
 use starbridge_flow::time::{Seconds, Timestamp};
-use starbridge_ports::{StoreError, shard_of};
+use starbridge_ports::{ShardSet, StoreError, shard_of};
 
 /// The table's hash key, a string.
 pub const PK: &str = "pk";
@@ -104,12 +104,18 @@ pub(crate) fn sortable(at: Timestamp) -> String {
 
 /// The partition of [`DUE_INDEX`] that an execution is in.
 pub(crate) fn shard(over: bool, id: &str) -> String {
-    shards(over).nth(usize::from(shard_of(id) % SHARDS)).unwrap_or_default()
+    partition(over, shard_of(id) % SHARDS)
 }
 
-pub(crate) fn shards(over: bool) -> impl Iterator<Item = String> {
+/// The partitions of [`DUE_INDEX`] that have executions of these shards.
+pub(crate) fn partitions(over: bool, shards: &ShardSet) -> impl Iterator<Item = String> {
+    let has_some = |number: &u8| shards.meets(&ShardSet::part((*number).into(), SHARDS.into()));
+    (0..SHARDS).filter(has_some).map(move |number| partition(over, number))
+}
+
+fn partition(over: bool, number: u8) -> String {
     let kind = if over { "over" } else { "live" };
-    (0..SHARDS).map(move |number| format!("{kind}-{number}"))
+    format!("{kind}-{number}")
 }
 
 impl DynamoStore {

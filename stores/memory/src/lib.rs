@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use starbridge_machine::EventId;
-//! use starbridge_ports::{Append, AttemptLog, History, ExecutionRecord, Turn};
+//! use starbridge_ports::{Append, AttemptLog, ExecutionRecord, History, ShardSet, Turn};
 //! use starbridge_memory::MemoryStore;
 //!
 //! let store = MemoryStore::new();
@@ -18,7 +18,7 @@
 //! };
 //! let refused = store.append(std::slice::from_ref(&start))?;
 //! assert!(refused.is_empty());
-//! assert_eq!(store.awake()?, ["e-1"]);
+//! assert_eq!(store.awake(&ShardSet::ALL)?, ["e-1"]);
 //!
 //! // The history has an event now, so another start of that execution is refused.
 //! assert_eq!(store.append(&[start])?.len(), 1);
@@ -41,8 +41,8 @@ use starbridge_ports::{
     ADMISSION, Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId,
     BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders,
     ExecutionRecord, History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId,
-    NextNotice, NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention,
-    StoreError, StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
+    NextNotice, NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal,
+    Retention, ShardSet, StoreError, StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -176,17 +176,19 @@ impl History for MemoryStore {
         Ok(parent.map(|parent| parent.execution.clone()))
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
         let kept = self.lock();
         let awake = kept.executions.values().filter(|execution| execution.record.awake);
+        let awake = awake.filter(|execution| shards.has_execution(&execution.id));
         let mut ids: Vec<Text> = awake.map(|execution| execution.id.clone()).collect();
         ids.sort();
         Ok(ids)
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
         let kept = self.lock();
         let asleep = kept.executions.values().filter(|execution| !execution.record.awake);
+        let asleep = asleep.filter(|execution| shards.has_execution(&execution.id));
         let due = asleep.filter_map(|execution| Some((execution.record.wake_at?, execution.id.clone())));
         let mut due: Vec<(Timestamp, Text)> = due.filter(|(at, _)| *at < before).collect();
         // The sort is stable: executions due at the same time stay in the order of their starts.
@@ -207,8 +209,10 @@ impl History for MemoryStore {
         Ok(())
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        Ok(self.lock().messages.clone())
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
+        let kept = self.lock();
+        let messages = kept.messages.iter().filter(|message| to.have(&message.id.to));
+        Ok(messages.cloned().collect())
     }
 }
 
@@ -340,16 +344,16 @@ impl Queueing for MemoryStore {
         Ok(Some(self.lock().tasks_before(task, most)))
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
-        Ok(self.lock().leased_tasks())
+    fn leased_tasks(&self, shards: &ShardSet) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
+        Ok(self.lock().leased_tasks(shards))
     }
 
-    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
-        Ok(self.lock().depths())
+    fn depths(&self, shards: &ShardSet) -> Result<Vec<Depth>, StoreError> {
+        Ok(self.lock().depths(shards))
     }
 
-    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
-        Ok(self.lock().overdue_tasks(before, limit))
+    fn overdue_tasks(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        Ok(self.lock().overdue_tasks(shards, before, limit))
     }
 
     fn dead_tasks(
@@ -367,8 +371,8 @@ impl Queueing for MemoryStore {
 }
 
 impl Notices for MemoryStore {
-    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
-        Ok(self.lock().next_notices(target, limit))
+    fn next_notices(&self, shards: &ShardSet, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        Ok(self.lock().next_notices(shards, target, limit))
     }
 
     fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {

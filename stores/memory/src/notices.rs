@@ -3,7 +3,7 @@
 use crate::queueing::counted;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, NextNotice, NoticeChange};
+use starbridge_ports::{Append, NextNotice, NoticeChange, ShardSet};
 
 /// A stored notice.
 #[derive(Debug)]
@@ -45,9 +45,10 @@ impl crate::Kept {
         }
     }
 
-    pub(crate) fn next_notices(&self, target: &str, limit: usize) -> Vec<NextNotice> {
+    pub(crate) fn next_notices(&self, shards: &ShardSet, target: &str, limit: usize) -> Vec<NextNotice> {
         let mut next: Vec<&NextNotice> = Vec::new();
-        for kept in self.notices.iter().filter(|kept| kept.target == target) {
+        let of_target = self.notices.iter().filter(|kept| kept.target == target);
+        for kept in of_target.filter(|kept| shards.has_execution(&kept.notice.execution)) {
             let of = |notice: &&mut &NextNotice| notice.execution == kept.notice.execution;
             match next.iter_mut().find(of) {
                 Some(first) if first.event > kept.notice.event => *first = &kept.notice,

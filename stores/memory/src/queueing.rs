@@ -4,7 +4,7 @@ use crate::Kept;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
+use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, ShardSet, TaskLease, TaskLeaseChange};
 use std::collections::BTreeMap;
 
 /// Tasks by the number of their execution and their call.
@@ -100,20 +100,22 @@ impl Kept {
         (self.waiting().filter(before).count() as u64).min(most)
     }
 
-    pub(crate) fn leased_tasks(&self) -> Vec<(QueuedTask, TaskLease)> {
+    pub(crate) fn leased_tasks(&self, shards: &ShardSet) -> Vec<(QueuedTask, TaskLease)> {
         let queued = self.tasks.queued.values();
+        let queued = queued.filter(|(task, _)| shards.has_queue(&task.queue));
         queued
             .filter_map(|(task, lease)| Some((task.clone(), lease.clone()?)))
             .collect()
     }
 
-    pub(crate) fn depths(&self) -> Vec<Depth> {
-        Depth::of(self.waiting().map(|(_, task)| task))
+    pub(crate) fn depths(&self, shards: &ShardSet) -> Vec<Depth> {
+        let waiting = self.waiting().map(|(_, task)| task);
+        Depth::of(waiting.filter(|task| shards.has_queue(&task.queue)))
     }
 
-    pub(crate) fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Vec<QueuedTask> {
+    pub(crate) fn overdue_tasks(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Vec<QueuedTask> {
         let overdue = |task: &QueuedTask| task.wait_until.filter(|until| *until < before);
-        let waiting = self.waiting();
+        let waiting = self.waiting().filter(|(_, task)| shards.has_queue(&task.queue));
         let mut found: Vec<_> = waiting
             .filter_map(|(place, task)| Some((overdue(task)?, *place, task)))
             .collect();

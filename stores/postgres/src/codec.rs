@@ -4,6 +4,7 @@
 //! is one that nobody uses; that one stands as two, too.
 
 use bytes::BytesMut;
+use starbridge_ports::ShardSet;
 use std::borrow::Cow;
 use std::error::Error;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
@@ -94,6 +95,11 @@ pub(crate) fn big(number: u64) -> i64 {
 /// A limit of rows.
 pub(crate) fn rows(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// A set of shards, where not all are wanted.
+pub(crate) fn some_shards(shards: &ShardSet) -> Option<Vec<i16>> {
+    (!shards.is_all()).then(|| shards.iter().map(i16::from).collect())
 }
 
 /// The number of an event within a history.

@@ -82,8 +82,9 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Loading, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
-    StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
+    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal, Retention, RowSink,
+    RowSource, ShardSet, StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters,
+    WaitingReason,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -209,24 +210,20 @@ impl History for PostgresStore {
         self.read(async |session| load::parent_of(session, execution).await)
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
-        self.read(async |session| load::awake(session).await)
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
+        self.read(async |session| load::awake(session, shards).await)
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
-        self.read(async |session| load::due(session, before, limit).await)
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.read(async |session| load::due(session, shards, before, limit).await)
     }
 
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         self.write(async |work| append::mark(work, marks, audit).await)
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.read(async |session| load::messages(session, None).await)
-    }
-
-    fn messages_to(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
-        self.read(async |session| load::messages(session, Some(admission)).await)
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
+        self.read(async |session| load::messages(session, to).await)
     }
 }
 
@@ -337,16 +334,16 @@ impl Queueing for PostgresStore {
             .map(Some)
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
-        self.read(async |session| queueing::leased(session).await)
+    fn leased_tasks(&self, shards: &ShardSet) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
+        self.read(async |session| queueing::leased(session, shards).await)
     }
 
-    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
-        self.read(async |session| queueing::depths(session).await)
+    fn depths(&self, shards: &ShardSet) -> Result<Vec<Depth>, StoreError> {
+        self.read(async |session| queueing::depths(session, shards).await)
     }
 
-    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
-        self.read(async |session| queueing::overdue(session, before, limit).await)
+    fn overdue_tasks(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.read(async |session| queueing::overdue(session, shards, before, limit).await)
     }
 
     fn dead_tasks(
@@ -364,8 +361,8 @@ impl Queueing for PostgresStore {
 }
 
 impl Notices for PostgresStore {
-    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
-        self.read(async |session| notices::next(session, target, limit).await)
+    fn next_notices(&self, shards: &ShardSet, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        self.read(async |session| notices::next(session, shards, target, limit).await)
     }
 
     fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {

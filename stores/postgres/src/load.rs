@@ -1,6 +1,6 @@
 //! Reading histories, and which executions to load.
 
-use crate::codec::{Str, big, rows};
+use crate::codec::{Str, big, rows, some_shards};
 use crate::fault::Failure;
 use crate::record::{self, COLUMNS, bytes_json, long_text, text};
 use crate::session::{Param, Session};
@@ -8,7 +8,9 @@ use rustc_hash::FxHashMap;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{ADMISSION, AttemptLog, Message, MessageId, StoredHistory, Turn, TurnHead, TurnPage};
+use starbridge_ports::{
+    ADMISSION, AttemptLog, Message, MessageId, Receivers, ShardSet, StoredHistory, Turn, TurnHead, TurnPage,
+};
 use tokio_postgres::Row;
 
 /// Everything is asked at once, in one state of the store. `shortcut`: from the last checkpoint on. The answers are in the order
@@ -112,9 +114,11 @@ pub(crate) async fn parent_of(session: &Session, execution: &str) -> Result<Opti
     Ok(row.map(|row| text(&row, 0)))
 }
 
-pub(crate) async fn awake(session: &Session) -> Result<Vec<Text>, Failure> {
+pub(crate) async fn awake(session: &Session, shards: &ShardSet) -> Result<Vec<Text>, Failure> {
+    let asked =
+        "select id from executions where awake and ($1::smallint[] is null or shard = any ($1)) order by number";
     let mut ids: Vec<Text> = session
-        .query("select id from executions where awake order by number", &[])
+        .query(asked, &[&some_shards(shards)])
         .await?
         .iter()
         .map(|row| text(row, 0))
@@ -123,25 +127,57 @@ pub(crate) async fn awake(session: &Session) -> Result<Vec<Text>, Failure> {
     Ok(ids)
 }
 
-pub(crate) async fn due(session: &Session, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, Failure> {
+pub(crate) async fn due(
+    session: &Session,
+    shards: &ShardSet,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Vec<(Timestamp, Text)>, Failure> {
     let asked = "select wake_at, id from executions where wake_at is not null and not awake and wake_at < $1
-        order by wake_at, number limit $2";
-    let found = session.query(asked, &[&before.0, &rows(limit)]).await?;
+        and ($3::smallint[] is null or shard = any ($3)) order by wake_at, number limit $2";
+    let values: [Param<'_>; 3] = [&before.0, &rows(limit), &some_shards(shards)];
+    let found = session.query(asked, &values).await?;
     Ok(found.iter().map(|row| (Timestamp(row.get(0)), text(row, 1))).collect())
 }
 
-/// All messages, or those that are for admission, or those that are not.
-pub(crate) async fn messages(session: &Session, admission: Option<bool>) -> Result<Vec<Message>, Failure> {
-    let of = match admission {
-        None => "",
-        Some(true) => "where receiver = $1",
-        Some(false) => "where receiver <> $1",
+/// The messages to these receivers. The database leaves out those whose receiver shows its shard, and the others are looked at here.
+pub(crate) async fn messages(session: &Session, to: &Receivers) -> Result<Vec<Message>, Failure> {
+    let (of, shards) = match to {
+        Receivers::All => ("", None),
+        Receivers::Admission => ("where receiver = $1", None),
+        Receivers::Executions(shards) => ("where receiver <> $1", shown_shards(shards)),
     };
-    let sql = format!("select sender, event, receiver, body from messages {of} order by place");
+    let shown = match shards {
+        Some(_) => format!("and {}", in_shown_shards("receiver", 2)),
+        None => String::new(),
+    };
+    let sql = format!("select sender, event, receiver, body from messages {of} {shown} order by place");
+    let mut values: Vec<Param<'_>> = Vec::new();
     let receiver = Str(ADMISSION);
-    let values: &[Param<'_>] = if admission.is_some() { &[&receiver] } else { &[] };
-    let found = session.query(&sql, values).await?;
-    found.iter().map(message).collect()
+    if *to != Receivers::All {
+        values.push(&receiver);
+    }
+    if shards.is_some() {
+        values.push(&shards);
+    }
+    let mut messages = Vec::new();
+    for row in session.query(&sql, &values).await? {
+        if to.have(&text(&row, 2)) {
+            messages.push(message(&row)?);
+        }
+    }
+    Ok(messages)
+}
+
+/// A condition on a column of ids: those that are UUIDs have one of the shards in parameter `place`, see [`shown_shards`]. The
+/// shard of any other id is a hash, which the database does not know.
+pub(crate) fn in_shown_shards(column: &str, place: usize) -> String {
+    format!("({column} !~ '^[0-9a-f-]{{36}}$' or right({column}, 2) = any (${place}))")
+}
+
+/// A set of shards as ids show them, where not all are wanted.
+pub(crate) fn shown_shards(shards: &ShardSet) -> Option<Vec<String>> {
+    (!shards.is_all()).then(|| shards.iter().map(|shard| format!("{shard:02x}")).collect())
 }
 
 /// The first messages to admission.

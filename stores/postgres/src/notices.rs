@@ -2,33 +2,62 @@
 
 use crate::codec::{Str, big, rows};
 use crate::fault::Failure;
+use crate::load::{in_shown_shards, shown_shards};
 use crate::queueing::counted;
 use crate::record::{long_text, text};
 use crate::session::{Param, Session};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{NextNotice, NoticeChange};
+use starbridge_ports::{NextNotice, NoticeChange, ShardSet};
 use tokio_postgres::Row;
 
-pub(crate) async fn next(session: &Session, target: &str, limit: usize) -> Result<Vec<NextNotice>, Failure> {
-    let asked = "select execution, event, due, failures, text from notices where target = $1 and next
-        order by due, execution limit $2";
-    let notice = |row: &Row| -> Result<NextNotice, Failure> {
-        Ok(NextNotice {
-            execution: text(row, 0),
-            event: EventId(row.get::<_, i64>(1).unsigned_abs()),
-            due: Timestamp(row.get(2)),
-            failures: row.get::<_, i32>(3).unsigned_abs(),
-            text: long_text(row, 4)?,
-        })
+/// An execution may be gone before its notices, so its shard follows from its id. Where the database does not know it, further
+/// rows are asked for until there are enough.
+pub(crate) async fn next(
+    session: &Session,
+    shards: &ShardSet,
+    target: &str,
+    limit: usize,
+) -> Result<Vec<NextNotice>, Failure> {
+    let shown = shown_shards(shards);
+    let of = match shown {
+        Some(_) => format!("and {}", in_shown_shards("execution", 5)),
+        None => String::new(),
     };
-    session
-        .query(asked, &[&Str(target), &rows(limit)])
-        .await?
-        .iter()
-        .map(notice)
-        .collect()
+    let asked = format!(
+        "select execution, event, due, failures, text from notices where target = $1 and next
+        and (due, execution) > ($3, $4) {of} order by due, execution limit $2"
+    );
+    let (target, most) = (Str(target), rows(limit));
+    let mut notices: Vec<NextNotice> = Vec::new();
+    let mut last = (i64::MIN, Text::default());
+    loop {
+        let execution = Str(&last.1);
+        let mut values: Vec<Param<'_>> = vec![&target, &most, &last.0, &execution];
+        if shown.is_some() {
+            values.push(&shown);
+        }
+        let found = session.query(&asked, &values).await?;
+        let wanted = found.iter().filter(|row| shards.has_execution(&text(row, 0)));
+        for row in wanted.take(limit - notices.len()) {
+            notices.push(notice(row)?);
+        }
+        match found.last() {
+            Some(row) if notices.len() < limit && found.len() >= limit => last = (row.get(2), text(row, 0)),
+            _ => return Ok(notices),
+        }
+    }
+}
+
+fn notice(row: &Row) -> Result<NextNotice, Failure> {
+    Ok(NextNotice {
+        execution: text(row, 0),
+        event: EventId(row.get::<_, i64>(1).unsigned_abs()),
+        due: Timestamp(row.get(2)),
+        failures: row.get::<_, i32>(3).unsigned_abs(),
+        text: long_text(row, 4)?,
+    })
 }
 
 pub(crate) async fn change(session: &Session, changes: &[NoticeChange]) -> Result<(), Failure> {

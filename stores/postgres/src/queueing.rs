@@ -1,6 +1,6 @@
 //! Queues: waiting tasks and dead tasks.
 
-use crate::codec::{Str, big, event, rows};
+use crate::codec::{Str, Whole, big, event, rows};
 use crate::fault::Failure;
 use crate::load::event_at;
 use crate::record::{long_text, optional_text, text, time};
@@ -8,7 +8,7 @@ use crate::session::{Param, Session};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{DeadTask, Depth, QueuedTask, TaskLease};
+use starbridge_ports::{DeadTask, Depth, QueuedTask, ShardSet, TaskLease};
 use tokio_postgres::Row;
 
 const TASK: &str =
@@ -70,14 +70,38 @@ pub(crate) async fn first(session: &Session, queue: &str, below: u8, each: usize
     found.iter().map(task).collect()
 }
 
-pub(crate) async fn leased(session: &Session) -> Result<Vec<(QueuedTask, TaskLease)>, Failure> {
+pub(crate) async fn leased(session: &Session, shards: &ShardSet) -> Result<Vec<(QueuedTask, TaskLease)>, Failure> {
+    let queues = queues_of(session, shards, HELD_QUEUES).await?;
+    let of = if queues.is_some() { "and t.queue = any ($1)" } else { "" };
     let sql = format!(
         "select {TASK}, t.worker, t.held, t.lease_ms from {TASKS}
-            where t.worker is not null order by t.number, t.call"
+            where t.worker is not null {of} order by t.number, t.call"
     );
-    let rows = session.query(&sql, &[]).await?;
+    let values: Vec<Param<'_>> = queues.iter().map(|queues| -> Param<'_> { queues }).collect();
+    let rows = session.query(&sql, &values).await?;
     let held = rows.iter().filter_map(|row| lease(row).map(|lease| (row, lease)));
     held.map(|(row, lease)| Ok((task(row)?, lease))).collect()
+}
+
+/// The queues that have tasks which workers hold.
+const HELD_QUEUES: &str = "select distinct queue from tasks where worker is not null";
+/// The queues in which tasks wait. They are found one after the other, because the index begins with them.
+const WAITING_QUEUES: &str = "with recursive queues (queue) as (
+        (select queue from tasks where worker is null order by queue limit 1)
+        union all
+        select (select t.queue from tasks t where t.worker is null and t.queue > queues.queue order by t.queue limit 1)
+            from queues where queues.queue is not null)
+    select queue from queues where queue is not null";
+
+/// The queues of these shards among those that a query finds; `None` if all are wanted.
+async fn queues_of(session: &Session, shards: &ShardSet, asked: &str) -> Result<Option<Vec<Whole>>, Failure> {
+    if shards.is_all() {
+        return Ok(None);
+    }
+    let found = session.query(asked, &[]).await?;
+    let queues = found.iter().map(|row| text(row, 0));
+    let queues = queues.filter(|queue| shards.has_queue(queue));
+    Ok(Some(queues.map(|queue| Whole(queue.to_string())).collect()))
 }
 
 /// The lease of a task, after the columns of [`TASK`].
@@ -130,22 +154,39 @@ pub(crate) async fn before(session: &Session, task: &QueuedTask, most: u64) -> R
     Ok(session.only(asked, &values).await?.get::<_, i64>(0).unsigned_abs())
 }
 
-pub(crate) async fn depths(session: &Session) -> Result<Vec<Depth>, Failure> {
-    let asked = "select queue, priority, count(*), min(round) from tasks where worker is null
-        group by queue, priority order by queue, priority";
+pub(crate) async fn depths(session: &Session, shards: &ShardSet) -> Result<Vec<Depth>, Failure> {
+    let queues = queues_of(session, shards, WAITING_QUEUES).await?;
+    let of = if queues.is_some() { "and queue = any ($1)" } else { "" };
+    let asked = format!(
+        "select queue, priority, count(*), min(round) from tasks where worker is null {of}
+        group by queue, priority order by queue, priority"
+    );
     let depth = |row: &Row| Depth {
         queue: text(row, 0),
         priority: priority(row, 1),
         waiting: row.get::<_, i64>(2).unsigned_abs(),
         virtual_time: row.get::<_, i64>(3).unsigned_abs(),
     };
-    Ok(session.query(asked, &[]).await?.iter().map(depth).collect())
+    let values: Vec<Param<'_>> = queues.iter().map(|queues| -> Param<'_> { queues }).collect();
+    Ok(session.query(&asked, &values).await?.iter().map(depth).collect())
 }
 
-pub(crate) async fn overdue(session: &Session, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, Failure> {
-    let rest = "t.wait_until is not null and t.worker is null and t.wait_until < $1
-        order by t.wait_until, t.number, t.call limit $2";
-    tasks(session, rest, &[&before.0, &rows(limit)]).await
+pub(crate) async fn overdue(
+    session: &Session,
+    shards: &ShardSet,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Vec<QueuedTask>, Failure> {
+    let queues = queues_of(session, shards, WAITING_QUEUES).await?;
+    let of = if queues.is_some() { "and t.queue = any ($3)" } else { "" };
+    let rest = format!(
+        "t.wait_until is not null and t.worker is null and t.wait_until < $1 {of}
+        order by t.wait_until, t.number, t.call limit $2"
+    );
+    let limit = rows(limit);
+    let mut values: Vec<Param<'_>> = vec![&before.0, &limit];
+    values.extend(queues.iter().map(|queues| -> Param<'_> { queues }));
+    tasks(session, &rest, &values).await
 }
 
 pub(crate) async fn dead(

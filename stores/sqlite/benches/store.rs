@@ -6,7 +6,7 @@
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, ExecutionRecord, History, Listing, Query, Retention, Turn};
+use starbridge_ports::{Append, ExecutionRecord, History, Listing, Query, Receivers, Retention, ShardSet, Turn};
 use starbridge_sqlite::{Options, SqliteStore};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -283,11 +283,11 @@ fn sleepers(path: &Path, options: &Options, count: u64) {
     );
     drop(store);
     let store = timed("open", 1, |_| SqliteStore::open_with(path, options).expect("a store"));
-    timed("awake", 1, |_| store.awake().expect("read"));
-    timed("messages", 1, |_| store.messages().expect("read"));
+    timed("awake", 1, |_| store.awake(&ShardSet::ALL).expect("read"));
+    timed("messages", 1, |_| store.messages(&Receivers::All).expect("read"));
     timed("counts", 1, |_| store.counts().expect("read"));
     timed("due, the first 1,000", 10, |_| {
-        store.due(Timestamp(i64::MAX), 1_000).expect("read")
+        store.due(&ShardSet::ALL, Timestamp(i64::MAX), 1_000).expect("read")
     });
     let any = |time: u32| id(u64::from(time).wrapping_mul(7_919_117) % count);
     timed("load of one, any", 10_000, |time| store.load(&any(time)).expect("read"));

@@ -72,8 +72,9 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Refusal, Retention, RowSink, RowSource,
-    StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
+    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal, Retention, RowSink,
+    RowSource, ShardSet, StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters,
+    WaitingReason,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -178,24 +179,20 @@ impl History for SqliteStore {
         self.read(|connection| load::parent_of(connection, execution))
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
-        self.read(load::awake)
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
+        self.read(|connection| load::awake(connection, shards))
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
-        self.read(|connection| load::due(connection, before, limit))
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.read(|connection| load::due(connection, shards, before, limit))
     }
 
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         self.writer().transaction(|work| append::mark(work, marks, audit))
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.read(|connection| load::messages(connection, None))
-    }
-
-    fn messages_to(&self, admission: bool) -> Result<Vec<Message>, StoreError> {
-        self.read(|connection| load::messages(connection, Some(admission)))
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
+        self.read(|connection| load::messages(connection, to))
     }
 }
 
@@ -307,16 +304,16 @@ impl Queueing for SqliteStore {
             .map(Some)
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
-        self.read(queueing::leased)
+    fn leased_tasks(&self, shards: &ShardSet) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
+        self.read(|connection| queueing::leased(connection, shards))
     }
 
-    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
-        self.read(queueing::depths)
+    fn depths(&self, shards: &ShardSet) -> Result<Vec<Depth>, StoreError> {
+        self.read(|connection| queueing::depths(connection, shards))
     }
 
-    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
-        self.read(|connection| queueing::overdue(connection, before, limit))
+    fn overdue_tasks(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.read(|connection| queueing::overdue(connection, shards, before, limit))
     }
 
     fn dead_tasks(
@@ -334,8 +331,8 @@ impl Queueing for SqliteStore {
 }
 
 impl Notices for SqliteStore {
-    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
-        self.read(|connection| notices::next(connection, target, limit))
+    fn next_notices(&self, shards: &ShardSet, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        self.read(|connection| notices::next(connection, shards, target, limit))
     }
 
     fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {

@@ -7,7 +7,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{ADMISSION, AttemptLog, Message, MessageId, StoredHistory, Turn, TurnHead, TurnPage};
+use starbridge_ports::{
+    ADMISSION, AttemptLog, Message, MessageId, Receivers, ShardSet, StoredHistory, Turn, TurnHead, TurnPage,
+};
 
 pub(crate) fn load(
     connection: &Connection,
@@ -81,40 +83,63 @@ pub(crate) fn parent_of(connection: &Connection, execution: &str) -> rusqlite::R
     Ok(parent.flatten().map(Text::from))
 }
 
-pub(crate) fn awake(connection: &Connection) -> rusqlite::Result<Vec<Text>> {
-    let mut ids: Vec<Text> = connection
-        .prepare_cached("SELECT id FROM executions WHERE awake = 1")?
-        .query_map([], |row| text(row, 0))?
-        .collect::<Result<_, _>>()?;
+pub(crate) fn awake(connection: &Connection, shards: &ShardSet) -> rusqlite::Result<Vec<Text>> {
+    let mut statement = connection.prepare_cached("SELECT shard, id FROM executions WHERE awake = 1")?;
+    let mut rows = statement.query([])?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        if shards.has(row.get(0)?) {
+            ids.push(text(row, 1)?);
+        }
+    }
     ids.sort();
     Ok(ids)
 }
 
+/// Rows are read one by one in the order of the index, until there are enough of these shards.
 pub(crate) fn due(
     connection: &Connection,
+    shards: &ShardSet,
     before: Timestamp,
     limit: usize,
 ) -> rusqlite::Result<Vec<(Timestamp, Text)>> {
-    connection
-        .prepare_cached(
-            "SELECT wake_at, id FROM executions WHERE ended IS NULL AND wake_at IS NOT NULL AND awake = 0 AND wake_at < ?1
-             ORDER BY wake_at, number LIMIT ?2",
-        )?
-        .query_map([before.0, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-            Ok((Timestamp(row.get(0)?), text(row, 1)?))
-        })?
-        .collect()
+    let mut statement = connection.prepare_cached(
+        "SELECT shard, wake_at, id FROM executions WHERE ended IS NULL AND wake_at IS NOT NULL AND awake = 0 AND wake_at < ?1
+         ORDER BY wake_at, number",
+    )?;
+    let mut rows = statement.query([before.0])?;
+    let mut due = Vec::new();
+    while due.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        if shards.has(row.get(0)?) {
+            due.push((Timestamp(row.get(1)?), text(row, 2)?));
+        }
+    }
+    Ok(due)
 }
 
-/// All messages, or only those for admission or for executions.
-pub(crate) fn messages(connection: &Connection, admission: Option<bool>) -> rusqlite::Result<Vec<Message>> {
-    connection
-        .prepare_cached(
-            "SELECT sender, event, receiver, body FROM messages
-                WHERE ?1 IS NULL OR (receiver = ?2) = ?1 ORDER BY place",
-        )?
-        .query_map(params![admission, ADMISSION], message)?
-        .collect()
+/// The messages to these receivers. A receiver has no column for its shard, so the texts of others' messages are passed over. For
+/// executions the index leads past those of admission, of which there may be a million.
+pub(crate) fn messages(connection: &Connection, to: &Receivers) -> rusqlite::Result<Vec<Message>> {
+    let which = match to {
+        Receivers::All => "?1 IS NOT NULL",
+        Receivers::Admission => "receiver = ?1",
+        Receivers::Executions(_) => {
+            "place IN (SELECT place FROM messages WHERE receiver < ?1
+                UNION ALL SELECT place FROM messages WHERE receiver > ?1)"
+        }
+    };
+    let sql = format!("SELECT sender, event, receiver, body FROM messages WHERE {which} ORDER BY place");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([ADMISSION])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        if to.have(row.get_ref(2)?.as_str()?) {
+            messages.push(message(row)?);
+        }
+    }
+    Ok(messages)
 }
 
 /// The first messages to admission. The rows are walked in their order, since there may be a million to sort.

@@ -116,6 +116,7 @@ mod tests {
     use super::*;
     use crate::queueing;
     use starbridge_flow::time::Timestamp;
+    use starbridge_ports::ShardSet;
 
     const FIRST: &str = "CREATE TABLE statuses (status INTEGER PRIMARY KEY, name TEXT NOT NULL);
         CREATE TABLE event_types (short TEXT PRIMARY KEY, name TEXT);
@@ -246,14 +247,14 @@ mod tests {
             "UPDATE tasks SET worker = 'w', held = 3, lease_ms = 1 WHERE place IN ((3 << 24) | 2, (1 << 24) | 2)";
         connection.execute_batch(held).unwrap();
         assert!(bring_up(&mut connection).is_ok());
-        let due = crate::load::due(&connection, Timestamp(80), 10).unwrap();
+        let due = crate::load::due(&connection, &ShardSet::ALL, Timestamp(80), 10).unwrap();
         assert_eq!(due, [(Timestamp(50), "id2".into()), (Timestamp(70), "id1".into())]);
         let next = queueing::next(&connection, "q", 10).unwrap();
         assert_eq!(
             next.iter().map(|task| task.execution.as_str()).collect::<Vec<_>>(),
             ["id4", "id2"]
         );
-        let leased = queueing::leased(&connection).unwrap();
+        let leased = queueing::leased(&connection, &ShardSet::ALL).unwrap();
         assert_eq!(
             leased
                 .iter()

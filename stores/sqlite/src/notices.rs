@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, NextNotice, NoticeChange};
+use starbridge_ports::{Append, NextNotice, NoticeChange, ShardSet};
 
 /// Stores the notices of an append. INVARIANT: of the notices for each execution and target, the one with the lowest
 /// event is marked as the next, and no other.
@@ -41,22 +41,34 @@ pub(crate) fn forget_all_of(connection: &Connection, execution: &str) -> rusqlit
         .map(drop)
 }
 
-pub(crate) fn next(connection: &Connection, target: &str, limit: usize) -> rusqlite::Result<Vec<NextNotice>> {
-    connection
-        .prepare_cached(
-            "SELECT execution, event, due, failures, text FROM notices WHERE target = ?1 AND next = 1
-             ORDER BY due, execution LIMIT ?2",
-        )?
-        .query_map(params![target, row_limit(limit)], |row| {
-            Ok(NextNotice {
-                execution: text(row, 0)?,
-                event: EventId(row.get(1)?),
-                due: Timestamp(row.get(2)?),
-                failures: row.get(3)?,
-                text: row.get(4)?,
-            })
-        })?
-        .collect()
+/// An execution may be gone before its notices, so its shard follows from its id. Rows are read one by one in the order of the
+/// index, until there are enough.
+pub(crate) fn next(
+    connection: &Connection,
+    shards: &ShardSet,
+    target: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<NextNotice>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT execution, event, due, failures, text FROM notices WHERE target = ?1 AND next = 1 ORDER BY due, execution",
+    )?;
+    let mut rows = statement.query([target])?;
+    let mut notices = Vec::new();
+    while notices.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        if !shards.has_execution(row.get_ref(0)?.as_str()?) {
+            continue;
+        }
+        notices.push(NextNotice {
+            execution: text(row, 0)?,
+            event: EventId(row.get(1)?),
+            due: Timestamp(row.get(2)?),
+            failures: row.get(3)?,
+            text: row.get(4)?,
+        });
+    }
+    Ok(notices)
 }
 
 pub(crate) fn change(connection: &Connection, changes: &[NoticeChange]) -> rusqlite::Result<()> {

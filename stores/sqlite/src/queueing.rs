@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
+use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, ShardSet, TaskLease, TaskLeaseChange};
 
 /// Makes the changes of an append to tasks of its execution.
 pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> rusqlite::Result<()> {
@@ -107,6 +107,9 @@ pub(crate) fn lease(work: &mut Work<'_>, changes: &[TaskLeaseChange]) -> rusqlit
 
 const TASK: &str = "t.place, e.id, t.queue, t.priority, t.round, t.ordered, t.since, t.wait_until, t.timeout_ms, t.heartbeat_ms, t.message";
 
+/// The column of the queue among them.
+const QUEUE: usize = 2;
+
 pub(crate) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Text> {
     Ok(Text::from(row.get_ref(column)?.as_str()?))
 }
@@ -155,21 +158,25 @@ pub(crate) fn first(connection: &Connection, queue: &str, below: u8, each: usize
     Ok(found)
 }
 
-pub(crate) fn leased(connection: &Connection) -> rusqlite::Result<Vec<(QueuedTask, TaskLease)>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT {TASK}, t.worker, t.held, t.lease_ms FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
-             WHERE t.held >= ?1 ORDER BY +t.place"
-        ))?
-        .query_map([i64::MIN], |row| {
-            let lease = TaskLease {
-                worker: text(row, 11)?,
-                held: Timestamp(row.get(12)?),
-                heartbeat: Millis(row.get(13)?),
-            };
-            Ok((task(row)?, lease))
-        })?
-        .collect()
+pub(crate) fn leased(connection: &Connection, shards: &ShardSet) -> rusqlite::Result<Vec<(QueuedTask, TaskLease)>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {TASK}, t.worker, t.held, t.lease_ms FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
+         WHERE t.held >= ?1 ORDER BY +t.place"
+    ))?;
+    let mut rows = statement.query([i64::MIN])?;
+    let mut leased = Vec::new();
+    while let Some(row) = rows.next()? {
+        if !shards.has_queue(row.get_ref(QUEUE)?.as_str()?) {
+            continue;
+        }
+        let lease = TaskLease {
+            worker: text(row, 11)?,
+            held: Timestamp(row.get(12)?),
+            heartbeat: Millis(row.get(13)?),
+        };
+        leased.push((task(row)?, lease));
+    }
+    Ok(leased)
 }
 
 /// A task of an execution without its message: the first that no worker holds, or else the first.
@@ -235,31 +242,65 @@ pub(crate) fn before(connection: &Connection, task: &QueuedTask, most: u64) -> r
         )
 }
 
-pub(crate) fn depths(connection: &Connection) -> rusqlite::Result<Vec<Depth>> {
-    connection
-        .prepare_cached(
-            "SELECT queue, priority, count(*), min(round) FROM tasks WHERE held IS NULL
-             GROUP BY queue, priority ORDER BY queue, priority",
-        )?
-        .query_map([], |row| {
+pub(crate) fn depths(connection: &Connection, shards: &ShardSet) -> rusqlite::Result<Vec<Depth>> {
+    let mut depths = Vec::new();
+    let mut statement = connection.prepare_cached(
+        "SELECT queue, priority, count(*), min(round) FROM tasks WHERE held IS NULL AND queue = ?1
+         GROUP BY queue, priority ORDER BY queue, priority",
+    )?;
+    for queue in waiting_queues(connection)? {
+        if !shards.has_queue(&queue) {
+            continue;
+        }
+        let found = statement.query_map([queue.as_str()], |row| {
             Ok(Depth {
                 queue: text(row, 0)?,
                 priority: row.get(1)?,
                 waiting: row.get(2)?,
                 virtual_time: row.get(3)?,
             })
-        })?
+        })?;
+        for depth in found {
+            depths.push(depth?);
+        }
+    }
+    Ok(depths)
+}
+
+/// The queues in which tasks wait, in order. They are found one after the other, because the index begins with them.
+fn waiting_queues(connection: &Connection) -> rusqlite::Result<Vec<Text>> {
+    connection
+        .prepare_cached(
+            "WITH RECURSIVE queues (queue) AS (SELECT min(queue) FROM tasks WHERE held IS NULL
+                UNION ALL SELECT (SELECT min(queue) FROM tasks WHERE held IS NULL AND queue > queues.queue) FROM queues
+                WHERE queues.queue IS NOT NULL)
+             SELECT queue FROM queues WHERE queue IS NOT NULL",
+        )?
+        .query_map([], |row| text(row, 0))?
         .collect()
 }
 
-pub(crate) fn overdue(connection: &Connection, before: Timestamp, limit: usize) -> rusqlite::Result<Vec<QueuedTask>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT {TASK} FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
-             WHERE t.wait_until IS NOT NULL AND t.worker IS NULL AND t.wait_until < ?1 ORDER BY t.wait_until, t.place LIMIT ?2"
-        ))?
-        .query_map(params![before.0, row_limit(limit)], task)?
-        .collect()
+/// Rows are read one by one in their order, until there are enough of the queues of these shards.
+pub(crate) fn overdue(
+    connection: &Connection,
+    shards: &ShardSet,
+    before: Timestamp,
+    limit: usize,
+) -> rusqlite::Result<Vec<QueuedTask>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {TASK} FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
+         WHERE t.wait_until IS NOT NULL AND t.worker IS NULL AND t.wait_until < ?1 ORDER BY t.wait_until, t.place"
+    ))?;
+    let mut rows = statement.query([before.0])?;
+    let mut overdue = Vec::new();
+    while overdue.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        if shards.has_queue(row.get_ref(QUEUE)?.as_str()?) {
+            overdue.push(task(row)?);
+        }
+    }
+    Ok(overdue)
 }
 
 pub(crate) fn dead(

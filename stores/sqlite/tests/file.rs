@@ -5,7 +5,7 @@ mod set_up;
 use set_up::start;
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, ExecutionRecord, History, KeyValue, Listing, Retention, StoreError, Turn};
+use starbridge_ports::{Append, ExecutionRecord, History, KeyValue, Listing, Retention, ShardSet, StoreError, Turn};
 use starbridge_sqlite::{Flush, MAX_EVENTS, OpenError, Options, SqliteStore};
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn store_opened_again_has_what_was_kept() {
     assert_eq!(store.append(&[start("a"), start("b")]).unwrap(), []);
     drop(store);
     let store = SqliteStore::open(&path).unwrap();
-    assert_eq!(store.awake().unwrap(), ["a", "b"]);
+    assert_eq!(store.awake(&ShardSet::ALL).unwrap(), ["a", "b"]);
     assert_eq!(store.named("order", "a").unwrap(), Some("a".into()));
     let history = store.load("b").unwrap().unwrap();
     assert_eq!(history.turns, [start("b").turn.unwrap()]);
@@ -159,7 +159,7 @@ fn full_disk_keeps_nothing_in_part() {
         .unwrap();
     assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("no space is left")));
     assert!(!kept.is_empty());
-    assert_eq!(store.awake().unwrap(), kept);
+    assert_eq!(store.awake(&ShardSet::ALL).unwrap(), kept);
     assert_eq!(store.counts().unwrap(), [(Status::Running, kept.len() as u64)]);
     // The data from the failed batch is dropped.
     let ended = Append {
@@ -180,7 +180,7 @@ fn full_disk_keeps_nothing_in_part() {
     // With more room it goes on where it was.
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(store.append(&[start("more")]).unwrap(), []);
-    assert_eq!(store.awake().unwrap().len(), kept.len() + 1);
+    assert_eq!(store.awake(&ShardSet::ALL).unwrap().len(), kept.len() + 1);
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn backup_is_a_store() {
     // Never over an existing file.
     assert!(store.backup(&copy).is_err());
     let copy = SqliteStore::open(&copy).unwrap();
-    assert_eq!(copy.awake().unwrap(), ["a"]);
+    assert_eq!(copy.awake(&ShardSet::ALL).unwrap(), ["a"]);
     assert_eq!(copy.append(&[start("c")]).unwrap(), []);
-    assert_eq!(store.awake().unwrap(), ["a", "b"]);
+    assert_eq!(store.awake(&ShardSet::ALL).unwrap(), ["a", "b"]);
 }
 
 #[test]

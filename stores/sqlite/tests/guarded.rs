@@ -5,7 +5,7 @@
 mod set_up;
 
 use set_up::start;
-use starbridge_ports::{History, StoreError};
+use starbridge_ports::{History, ShardSet, StoreError};
 use starbridge_sqlite::{OpenError, Options, SqliteStore};
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -264,7 +264,10 @@ fn checkpointed_wal_is_not_lost() {
     assert_eq!(store.append(&[start("d")]).unwrap(), []);
     drop(other);
     drop(store);
-    assert_eq!(SqliteStore::open(&path).unwrap().awake().unwrap(), ["a", "b", "c", "d"]);
+    assert_eq!(
+        SqliteStore::open(&path).unwrap().awake(&ShardSet::ALL).unwrap(),
+        ["a", "b", "c", "d"]
+    );
 }
 
 /// SQLite would delete the log.
@@ -304,5 +307,5 @@ fn copy_in_the_place_of_a_store_opens() {
         let _ = std::fs::rename(beside(&path, ending), folder.path().join(format!("old{ending}")));
     }
     std::fs::copy(&copy, &path).unwrap();
-    assert_eq!(SqliteStore::open(&path).unwrap().awake().unwrap(), ["a"]);
+    assert_eq!(SqliteStore::open(&path).unwrap().awake(&ShardSet::ALL).unwrap(), ["a"]);
 }

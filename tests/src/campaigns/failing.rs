@@ -10,7 +10,7 @@ use starbridge_machine::Status;
 use starbridge_node::config::Config;
 use starbridge_node::export::ExportedHistory;
 use starbridge_node::node::Node;
-use starbridge_ports::{ExecutionRecord, Listing, Query, Store};
+use starbridge_ports::{ExecutionRecord, Listing, Query, Receivers, ShardSet, Store};
 use starbridge_runtime::{StartFailure, StartRequest, StartTime};
 use starbridge_sqlite::SqliteStore;
 use std::collections::BTreeMap;
@@ -219,8 +219,8 @@ fn have_ended(store: &dyn Store, acknowledged: &[(&str, Text)]) -> bool {
 
 fn is_idle(store: &dyn Store) -> bool {
     let waits = |counts: Vec<(Status, u64)>| counts.iter().any(|(status, _)| status.is_before_start());
-    store.awake().is_ok_and(|awake| awake.is_empty())
-        && store.messages().is_ok_and(|left| left.is_empty())
+    store.awake(&ShardSet::ALL).is_ok_and(|awake| awake.is_empty())
+        && store.messages(&Receivers::All).is_ok_and(|left| left.is_empty())
         && store.counts().is_ok_and(|counts| !waits(counts))
 }
 

@@ -6,7 +6,7 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     ADMISSION, AdmissionChange, Append, Ask, Dependency, EndedHolders, ExecutionRecord, KeptKey, KeyPause, LinePlace,
-    Message, MessageBody, MessageId, NeededKey, OpenDependency, PoolKey, Waiter, Waiters,
+    Message, MessageBody, MessageId, NeededKey, OpenDependency, PoolKey, Receivers, ShardSet, Waiter, Waiters,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -314,12 +314,15 @@ fn messages_are_pending(tried: &mut Tried<'_>) {
         other.clone(),
     ];
     assert_eq!(tried.store().pending_of(&asked).unwrap(), [id.clone(), other.clone()]);
-    let mut receivers = |admission| {
-        let messages = tried.store().messages_to(admission).unwrap();
+    let mut receivers = |to| {
+        let messages = tried.store().messages(&to).unwrap();
         messages.into_iter().map(|message| message.id.to).collect::<Vec<_>>()
     };
     assert_eq!(
-        (receivers(true), receivers(false)),
+        (
+            receivers(Receivers::Admission),
+            receivers(Receivers::Executions(ShardSet::ALL))
+        ),
         (vec![ADMISSION.into()], vec![other.to])
     );
     tried.append(&[Append {

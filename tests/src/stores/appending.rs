@@ -5,8 +5,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
-    Append, Broken, CULPRIT, ExecutionRecord, FailedUndo, Loading, Mark, Message, MessageBody, Query, RecordedFailure,
-    RecordedPause, Refusal, RequestChange, SUSPECT,
+    Append, Broken, CULPRIT, ExecutionRecord, FailedUndo, Loading, Mark, Message, MessageBody, Query, Receivers,
+    RecordedFailure, RecordedPause, Refusal, RequestChange, SUSPECT, ShardSet,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -70,8 +70,8 @@ fn who_is_set_aside(tried: &mut Tried<'_>) {
     let ids: Vec<_> = page.items.iter().map(|listed| listed.id.as_str()).collect();
     assert_eq!(ids, ["a"]);
     assert_eq!(tried.store().record("a").unwrap().unwrap().broken, Some(broken));
-    assert_eq!(tried.store().awake().unwrap(), ["b"]);
-    assert_eq!(tried.store().due(Timestamp(i64::MAX), 10).unwrap(), []);
+    assert_eq!(tried.store().awake(&ShardSet::ALL).unwrap(), ["b"]);
+    assert_eq!(tried.store().due(&ShardSet::ALL, Timestamp(i64::MAX), 10).unwrap(), []);
     // It is gone on with as it was, or by a turn that brings a record.
     tried.store().mark(&[("a".into(), Mark::Whole)], None).unwrap();
     tried.append(&[Append {
@@ -79,7 +79,7 @@ fn who_is_set_aside(tried: &mut Tried<'_>) {
         ..more("b", 2, 1)
     }]);
     assert_eq!(tried.store().list(&query).unwrap().items, []);
-    assert_eq!(tried.store().awake().unwrap(), ["a", "b"]);
+    assert_eq!(tried.store().awake(&ShardSet::ALL).unwrap(), ["a", "b"]);
     assert_eq!(tried.store().record("b").unwrap().unwrap().attempts, 0);
 }
 
@@ -234,7 +234,7 @@ fn ids_are_unique(tried: &mut Tried<'_>) {
     assert_eq!(refused, [(1, exists("a", 1))]);
     assert_eq!(tried.store().record("a").unwrap(), Some(record("a")));
     assert_eq!(tried.store().named("other", "other").unwrap(), None);
-    assert_eq!(tried.store().awake().unwrap(), ["a", "b", "c"]);
+    assert_eq!(tried.store().awake(&ShardSet::ALL).unwrap(), ["a", "b", "c"]);
     // In one batch as well.
     assert_eq!(tried.refused(&[start("d"), start("d")]), [(1, exists("d", 1))]);
 }
@@ -310,7 +310,7 @@ fn after_a_refusal_nothing_is_kept(tried: &mut Tried<'_>) {
         (loaded.record, loaded.checkpoint, loaded.turns),
         (record("a"), None, vec![turn(1, 2)])
     );
-    assert_eq!(tried.store().messages().unwrap(), []);
+    assert_eq!(tried.store().messages(&Receivers::All).unwrap(), []);
     let b = tried.store().load("b").unwrap().unwrap();
     assert_eq!(b.turns, [turn(1, 2), turn(3, 1)]);
     // Appends after a refused start are refused as well, even if they fit the other execution's
@@ -338,7 +338,7 @@ fn messages_are_kept(tried: &mut Tried<'_>) {
         sent("b", vec![told.clone()]),
     ]);
     let all = [message("a", 2, "z"), message("a", 2, "b"), told];
-    assert_eq!(tried.store().messages().unwrap(), all);
+    assert_eq!(tried.store().messages(&Receivers::All).unwrap(), all);
     // Sent again it is the same one, in the same place.
     let again = Append {
         turn: None,
@@ -346,7 +346,7 @@ fn messages_are_kept(tried: &mut Tried<'_>) {
         ..more("a", 2, 1)
     };
     tried.append(&[again]);
-    assert_eq!(tried.store().messages().unwrap().len(), 4);
+    assert_eq!(tried.store().messages(&Receivers::All).unwrap().len(), 4);
     let dealt = Append {
         received: vec![
             message("b", 4, "a").id,
@@ -357,7 +357,7 @@ fn messages_are_kept(tried: &mut Tried<'_>) {
     };
     tried.append(&[dealt]);
     let left = [message("a", 2, "b"), message("a", 3, "z")];
-    assert_eq!(tried.store().messages().unwrap(), left);
+    assert_eq!(tried.store().messages(&Receivers::All).unwrap(), left);
     // A message to an execution that does not exist, or no longer exists.
     let nobody = Append {
         execution: "z".into(),
@@ -365,7 +365,7 @@ fn messages_are_kept(tried: &mut Tried<'_>) {
         ..Append::default()
     };
     tried.append(&[nobody]);
-    assert_eq!(tried.store().messages().unwrap(), [message("a", 2, "b")]);
+    assert_eq!(tried.store().messages(&Receivers::All).unwrap(), [message("a", 2, "b")]);
 }
 
 fn a_message_goes_with_its_turn(tried: &mut Tried<'_>) {
@@ -380,7 +380,7 @@ fn a_message_goes_with_its_turn(tried: &mut Tried<'_>) {
     tried.append(&[start("b")]);
     let refused = tried.refused(&[sends, receives(more("b", 1, 1))]);
     assert_eq!(refused, [(1, Refusal::Conflict)]);
-    assert_eq!(tried.store().messages().unwrap(), [message("a", 2, "b")]);
+    assert_eq!(tried.store().messages(&Receivers::All).unwrap(), [message("a", 2, "b")]);
     let sends = Append {
         sent: vec![message("a", 3, "b")],
         ..more("a", 2, 1)
@@ -391,7 +391,7 @@ fn a_message_goes_with_its_turn(tried: &mut Tried<'_>) {
         ..more("b", 2, 1)
     };
     tried.append(&[sends, receives]);
-    assert_eq!(tried.store().messages().unwrap(), []);
+    assert_eq!(tried.store().messages(&Receivers::All).unwrap(), []);
 }
 
 fn who_is_awake(tried: &mut Tried<'_>) {
@@ -400,15 +400,15 @@ fn who_is_awake(tried: &mut Tried<'_>) {
         ..append
     };
     tried.append(&[start("c"), start("a"), start("b")]);
-    assert_eq!(tried.store().awake().unwrap(), ["a", "b", "c"]);
+    assert_eq!(tried.store().awake(&ShardSet::ALL).unwrap(), ["a", "b", "c"]);
     tried.append(&[awake(false, more("a", 2, 1)), awake(true, more("b", 2, 1))]);
-    assert_eq!(tried.store().awake().unwrap(), ["b", "c"]);
+    assert_eq!(tried.store().awake(&ShardSet::ALL).unwrap(), ["b", "c"]);
     let alone = Append {
         turn: None,
         ..more("a", 3, 1)
     };
     tried.append(&[awake(true, alone)]);
-    assert_eq!(tried.store().awake().unwrap(), ["a", "b", "c"]);
+    assert_eq!(tried.store().awake(&ShardSet::ALL).unwrap(), ["a", "b", "c"]);
 }
 
 fn who_is_due(tried: &mut Tried<'_>) {
@@ -429,7 +429,7 @@ fn who_is_due(tried: &mut Tried<'_>) {
     tried.append(&[asleep("d", 30), asleep("c", 20), asleep("b", 20), asleep("a", 10)]);
     tried.append(&[start("awake"), start_as("never", for_ever)]);
     let mut due = |before, limit| {
-        let due = tried.store().due(Timestamp(before), limit).unwrap();
+        let due = tried.store().due(&ShardSet::ALL, Timestamp(before), limit).unwrap();
         due.iter().map(|(at, id)| format!("{id}{}", at.0)).collect::<Vec<_>>()
     };
     assert_eq!(due(30, 10), ["a10", "c20", "b20"]);
@@ -445,7 +445,7 @@ fn who_is_due(tried: &mut Tried<'_>) {
         ..more("c", 2, 1)
     };
     tried.append(&[woken]);
-    let due = tried.store().due(Timestamp(25), 9).unwrap();
+    let due = tried.store().due(&ShardSet::ALL, Timestamp(25), 9).unwrap();
     assert_eq!(due, [(Timestamp(10), "a".into()), (Timestamp(20), "b".into())]);
 }
 

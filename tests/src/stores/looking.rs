@@ -4,7 +4,7 @@ use super::{Case, Tried, message, more, record, start, start_as, turn};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Append, ExecutionRecord, Query, RecordedFailure, StoreError};
+use starbridge_ports::{Append, ExecutionRecord, Query, Receivers, RecordedFailure, StoreError};
 
 pub(super) const CASES: &[Case] = &[
     ("turns are found by their events", turns_are_found),
@@ -447,7 +447,7 @@ fn what_belonged_to_it_goes_too(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().last_turn("a").unwrap(), None);
     assert_eq!(tried.store().named("order", "named").unwrap(), None);
     // Its messages to others are still pending.
-    assert_eq!(tried.store().messages().unwrap(), [message("a", 2, "b")]);
+    assert_eq!(tried.store().messages(&Receivers::All).unwrap(), [message("a", 2, "b")]);
     let query = Query {
         labels: vec![("k".into(), "v".into())],
         ..Query::default()

@@ -3,7 +3,7 @@
 use super::{Case, Tried, more, start};
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, KeptNotice, NextNotice, NoticeChange};
+use starbridge_ports::{Append, KeptNotice, NextNotice, NoticeChange, ShardSet};
 
 pub(super) const CASES: &[Case] = &[
     ("notices are kept with their turn", notices_are_kept_with_their_turn),
@@ -41,7 +41,7 @@ fn with(notices: &[KeptNotice], append: Append) -> Append {
 
 /// Execution, event, due time and failures of the next notices.
 fn next(tried: &mut Tried<'_>, target: &str, limit: usize) -> Vec<(String, u64, i64, u32)> {
-    let next = tried.store().next_notices(target, limit).unwrap();
+    let next = tried.store().next_notices(&ShardSet::ALL, target, limit).unwrap();
     let seen = next
         .iter()
         .map(|next| (next.execution.to_string(), next.event.0, next.due.0, next.failures));
@@ -66,7 +66,10 @@ fn notices_are_kept_with_their_turn(tried: &mut Tried<'_>) {
         failures: 0,
         text: both[0].text.clone(),
     };
-    assert_eq!(tried.store().next_notices("ops", 9).unwrap(), [expected]);
+    assert_eq!(
+        tried.store().next_notices(&ShardSet::ALL, "ops", 9).unwrap(),
+        [expected]
+    );
     assert_eq!(next(tried, "nobody", 9), []);
     // The same again changes nothing.
     let again = KeptNotice {
@@ -74,7 +77,10 @@ fn notices_are_kept_with_their_turn(tried: &mut Tried<'_>) {
         ..notice("ops", 2, 60)
     };
     tried.append(&[with(&[again], more("a", 2, 1))]);
-    assert_eq!(tried.store().next_notices("ops", 9).unwrap()[0].text, both[0].text);
+    assert_eq!(
+        tried.store().next_notices(&ShardSet::ALL, "ops", 9).unwrap()[0].text,
+        both[0].text
+    );
     let counts = tried.store().notice_counts().unwrap();
     assert_eq!(counts, [("audit".into(), 1), ("ops".into(), 1)]);
 }

@@ -5,7 +5,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, AttemptLog, AuditEntry, AuditKind, AuditQuery, Broken, ExecutionRecord, Mark, Refusal, StoreError,
+    Append, AttemptLog, AuditEntry, AuditKind, AuditQuery, Broken, ExecutionRecord, Mark, Receivers, Refusal, ShardSet,
+    StoreError,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -98,9 +99,9 @@ fn what_is_deleted_is_gone(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().counts().unwrap(), [(Status::Running, 1)]);
     assert_eq!(tried.store().dead_counts().unwrap(), []);
     assert_eq!(tried.store().notice_counts().unwrap(), [("ops".into(), 1)]);
-    assert_eq!(tried.store().next_notices("ops", 9).unwrap().len(), 1);
+    assert_eq!(tried.store().next_notices(&ShardSet::ALL, "ops", 9).unwrap().len(), 1);
     // Its messages to others are still pending.
-    assert_eq!(tried.store().messages().unwrap(), [message("a", 2, "b")]);
+    assert_eq!(tried.store().messages(&Receivers::All).unwrap(), [message("a", 2, "b")]);
     assert_eq!(
         entries(tried, &AuditQuery::default(), 9),
         [entry("ann", "delete", "a", 7)]

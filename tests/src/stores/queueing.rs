@@ -3,7 +3,7 @@
 use super::{Case, Tried, more, start};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
+use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, ShardSet, TaskLease, TaskLeaseChange};
 
 pub(super) const CASES: &[Case] = &[
     ("tasks come in order", tasks_come_in_order),
@@ -107,7 +107,7 @@ fn tasks_come_in_order(tried: &mut Tried<'_>) {
         waiting,
         virtual_time,
     };
-    let depths = tried.store().depths().unwrap();
+    let depths = tried.store().depths(&ShardSet::ALL).unwrap();
     assert_eq!(
         depths,
         [depth("other", 5, 1, 3), depth("q", 5, 3, 2), depth("q", 9, 1, 8)]
@@ -135,7 +135,7 @@ fn a_task_stays_as_it_is(tried: &mut Tried<'_>) {
     };
     tried.append(&[again]);
     assert_eq!(next(tried, "elsewhere", 9), []);
-    assert_eq!(tried.store().leased_tasks().unwrap().len(), 1);
+    assert_eq!(tried.store().leased_tasks(&ShardSet::ALL).unwrap().len(), 1);
 }
 
 fn a_refused_turn_queues_nothing(tried: &mut Tried<'_>) {
@@ -161,8 +161,8 @@ fn leases_are_kept(tried: &mut Tried<'_>) {
     ];
     tried.append(&[Append::of_leases(leases)]);
     assert_eq!(next(tried, "q", 9), named(&[("a", 3)]));
-    assert_eq!(tried.store().depths().unwrap()[0].waiting, 1);
-    let held = tried.store().leased_tasks().unwrap();
+    assert_eq!(tried.store().depths(&ShardSet::ALL).unwrap()[0].waiting, 1);
+    let held = tried.store().leased_tasks(&ShardSet::ALL).unwrap();
     let given = TaskLease {
         worker: "v".into(),
         held: Timestamp(500),
@@ -175,7 +175,7 @@ fn leases_are_kept(tried: &mut Tried<'_>) {
         ..more("a", 2, 1)
     };
     tried.append(&[over, Append::of_leases(vec![lease("a", 2, None), lease("a", 1, None)])]);
-    assert_eq!(tried.store().leased_tasks().unwrap(), []);
+    assert_eq!(tried.store().leased_tasks(&ShardSet::ALL).unwrap(), []);
     assert_eq!(next(tried, "q", 9), named(&[("a", 2), ("a", 3)]));
 }
 
@@ -190,7 +190,10 @@ fn who_has_waited_too_long(tried: &mut Tried<'_>) {
     )]);
     tried.append(&[Append::of_leases(vec![lease("a", 3, Some("w"))])]);
     let overdue = |tried: &mut Tried<'_>, before, limit| -> Vec<u64> {
-        let tasks = tried.store().overdue_tasks(Timestamp(before), limit).unwrap();
+        let tasks = tried
+            .store()
+            .overdue_tasks(&ShardSet::ALL, Timestamp(before), limit)
+            .unwrap();
         tasks.iter().map(|task| task.call.0).collect()
     };
     assert_eq!(overdue(tried, 300, 9), [2]);
@@ -252,7 +255,7 @@ fn what_is_cleared_is_in_no_queue(tried: &mut Tried<'_>) {
     }
     tried.append(&[ended]);
     while tried.store().clear(Timestamp(6), 10).unwrap() > 0 {}
-    assert_eq!(tried.store().depths().unwrap(), []);
+    assert_eq!(tried.store().depths(&ShardSet::ALL).unwrap(), []);
     assert_eq!(tried.store().dead_counts().unwrap(), []);
     // No other task has its place.
     tried.append(&[start("b")]);
@@ -269,7 +272,7 @@ fn what_is_withdrawn_stays_with_its_worker(tried: &mut Tried<'_>) {
         ..more("a", 2, 1)
     }]);
     assert_eq!(next(tried, "q", 9), named(&[]));
-    let leased = |tried: &mut Tried<'_>| tried.store().leased_tasks().unwrap();
+    let leased = |tried: &mut Tried<'_>| tried.store().leased_tasks(&ShardSet::ALL).unwrap();
     assert_eq!(leased(tried).len(), 1);
     // A lease of what is gone changes nothing.
     tried.append(&[Append::of_leases(vec![lease("a", 3, Some("late"))])]);

@@ -7,8 +7,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
-    Append, AuditEntry, AuditQuery, DeadTasksCleared, ExecutionRecord, FailedUndo, Message, Query, RecordedFailure,
-    RecordedPause, RecordedWait, RequestChange, Store, WaitingReason,
+    Append, AuditEntry, AuditQuery, DeadTasksCleared, ExecutionRecord, FailedUndo, Message, Query, Receivers,
+    RecordedFailure, RecordedPause, RecordedWait, RequestChange, ShardSet, Store, WaitingReason,
 };
 use std::collections::BTreeMap;
 
@@ -128,7 +128,7 @@ impl Run {
     /// A batch most of which fits what the store has.
     fn batch(&mut self, model: &dyn Store) -> Vec<Append> {
         let mut ends: BTreeMap<String, u64> = BTreeMap::new();
-        let waiting = model.messages().unwrap();
+        let waiting = model.messages(&Receivers::All).unwrap();
         let mut batch = Vec::new();
         for _ in 0..self.chance.from(1, 8) {
             let id = self.id();
@@ -259,7 +259,7 @@ impl Run {
             return;
         }
         let mut changes = Vec::new();
-        for next in model.next_notices(target, 6).unwrap() {
+        for next in model.next_notices(&ShardSet::ALL, target, 6).unwrap() {
             // Sometimes one that is not there, or not the next.
             let event = next.event.0 + u64::from(self.chance.of(10));
             let again = self.chance.of(30).then(|| (self.time().0, next.failures + 1));
@@ -407,7 +407,11 @@ impl Run {
         let heads = |store: &dyn Store| store.turn_heads(&id, event, events, backwards);
         self.same("turn_heads", &heads(model), &heads(tried));
         let (before, limit) = (self.time(), self.chance.below(6) as usize);
-        self.same("due", &model.due(before, limit), &tried.due(before, limit));
+        self.same(
+            "due",
+            &model.due(&ShardSet::ALL, before, limit),
+            &tried.due(&ShardSet::ALL, before, limit),
+        );
         // Each continues from its own cursor: cursors of different stores may differ.
         let mut query = self.query();
         let mut cursor = None;
@@ -431,17 +435,25 @@ impl Run {
 
     /// Asks everything.
     fn look_at_all(&mut self, model: &dyn Store, tried: &dyn Store) {
-        self.same("awake", &model.awake(), &tried.awake());
-        self.same("messages", &model.messages(), &tried.messages());
+        self.same("awake", &model.awake(&ShardSet::ALL), &tried.awake(&ShardSet::ALL));
+        self.same(
+            "messages",
+            &model.messages(&Receivers::All),
+            &tried.messages(&Receivers::All),
+        );
         self.same("counts", &model.counts(), &tried.counts());
         self.same("flows", &model.flows(), &tried.flows());
-        self.same("leased_tasks", &model.leased_tasks(), &tried.leased_tasks());
-        self.same("depths", &model.depths(), &tried.depths());
+        self.same(
+            "leased_tasks",
+            &model.leased_tasks(&ShardSet::ALL),
+            &tried.leased_tasks(&ShardSet::ALL),
+        );
+        self.same("depths", &model.depths(&ShardSet::ALL), &tried.depths(&ShardSet::ALL));
         self.same("dead_counts", &model.dead_counts(), &tried.dead_counts());
         self.same("notice_counts", &model.notice_counts(), &tried.notice_counts());
         for target in ["ops", "audit"] {
             for limit in [3, 99] {
-                let next = |store: &dyn Store| store.next_notices(target, limit);
+                let next = |store: &dyn Store| store.next_notices(&ShardSet::ALL, target, limit);
                 self.same("next_notices", &next(model), &next(tried));
             }
         }
@@ -458,7 +470,7 @@ impl Run {
                 &tried.dead_tasks(queue, None, 9),
             );
         }
-        let overdue = |store: &dyn Store| store.overdue_tasks(Timestamp(150), 9);
+        let overdue = |store: &dyn Store| store.overdue_tasks(&ShardSet::ALL, Timestamp(150), 9);
         self.same("overdue_tasks", &overdue(model), &overdue(tried));
         let names: Vec<String> = (0..IDS).map(|number| format!("e{number}")).collect();
         for id in &names {

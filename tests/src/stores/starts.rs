@@ -4,7 +4,7 @@ use super::appending::exists;
 use super::{Case, Tried, more, record, start, start_as, turn};
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, ExecutionRecord, Query, Refusal, RequestChange};
+use starbridge_ports::{Append, ExecutionRecord, Query, Refusal, RequestChange, ShardSet};
 
 pub(super) const CASES: &[Case] = &[
     ("keys are unique in their flow", keys_are_unique_in_their_flow),
@@ -99,9 +99,9 @@ fn a_start_is_kept(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().named("order", "a").unwrap(), Some("a".into()));
     assert_eq!(tried.store().keyed("order", "k").unwrap(), Some("a".into()));
     assert_eq!(tried.store().counts().unwrap(), [(Status::Delayed, 1)]);
-    assert!(tried.store().awake().unwrap().is_empty());
+    assert!(tried.store().awake(&ShardSet::ALL).unwrap().is_empty());
     assert_eq!(
-        tried.store().due(Timestamp(71), 9).unwrap(),
+        tried.store().due(&ShardSet::ALL, Timestamp(71), 9).unwrap(),
         [(Timestamp(70), "a".into())]
     );
     assert_eq!(tried.store().last_turn("a").unwrap(), None);

@@ -4,7 +4,7 @@ use crate::on_both;
 use crate::stand::{NOON, SetClock, Stand, settings, way};
 use starbridge_aws::{ServiceError, ServiceErrorKind};
 use starbridge_dynamodb::{DynamoStore, FaultHook};
-use starbridge_ports::{History, StoreError};
+use starbridge_ports::{History, ShardSet, StoreError};
 use starbridge_services::{Answering, Said};
 use starbridge_tests::stores::start;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,7 +98,7 @@ fn a_missing_table_is_named(stand: &Stand) {
     for error in [
         store.load("a").map(drop).unwrap_err(),
         store.append(&[start("a")]).map(drop).unwrap_err(),
-        store.awake().map(drop).unwrap_err(),
+        store.awake(&ShardSet::ALL).map(drop).unwrap_err(),
     ] {
         let why = why(error);
         assert!(why.contains("there is no table `nowhere`"), "{why}");

@@ -5,7 +5,7 @@ use crate::on_both;
 use crate::stand::Stand;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Catalogue, ExecutionLeases, History, KeyValue, Message, MessageBody, Turn};
+use starbridge_ports::{Append, Catalogue, ExecutionLeases, History, KeyValue, Message, MessageBody, Receivers, Turn};
 use starbridge_tests::stores::{message, more, start, turn};
 
 on_both!(
@@ -80,7 +80,7 @@ fn many_messages_are_kept(stand: &Stand) {
         ..more("a", 2, 1)
     };
     assert_eq!(store.append(&[start("b"), start("a"), many]).unwrap(), []);
-    assert_eq!(store.messages().unwrap(), sent(500));
+    assert_eq!(store.messages(&Receivers::All).unwrap(), sent(500));
     assert_eq!(store.messages_for("b").unwrap().len(), 250);
     // As many are dealt with at once, with a turn and without.
     let (even, odd): (Vec<_>, Vec<_>) = sent(500)
@@ -97,7 +97,7 @@ fn many_messages_are_kept(stand: &Stand) {
         ..more("a", 3, 1)
     };
     assert_eq!(store.append(&[with, without]).unwrap(), []);
-    assert_eq!(store.messages().unwrap(), []);
+    assert_eq!(store.messages(&Receivers::All).unwrap(), []);
 }
 
 /// The process is gone after the turn, and before all that belongs to it is written.
@@ -121,7 +121,7 @@ fn what_was_cut_short_is_finished(stand: &Stand) {
         let turns = later.load("a").unwrap().unwrap().turns;
         assert_eq!(turns.len(), if kept { 2 } else { 1 }, "{writes}");
         let expected = if kept { sent(500) } else { vec![] };
-        assert_eq!(later.messages().unwrap(), expected, "{writes}");
+        assert_eq!(later.messages(&Receivers::All).unwrap(), expected, "{writes}");
         // It is done once.
         let seen = Append {
             received: expected.into_iter().map(|message| message.id).collect(),
@@ -129,7 +129,7 @@ fn what_was_cut_short_is_finished(stand: &Stand) {
         };
         assert_eq!(later.append(&[seen]).unwrap(), []);
         later.load("a").unwrap();
-        assert_eq!(later.messages().unwrap(), []);
+        assert_eq!(later.messages(&Receivers::All).unwrap(), []);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::faults::Plan;
 use crate::on_both;
 use crate::stand::{NOON, SetClock, Stand};
 use starbridge_flow::time::Timestamp;
-use starbridge_ports::{Append, ExecutionLeases, ExecutionRecord, History, Refusal, StoreError};
+use starbridge_ports::{Append, ExecutionLeases, ExecutionRecord, History, Refusal, ShardSet, StoreError};
 use starbridge_tests::stores::{message, more, record, start};
 
 on_both!(
@@ -227,7 +227,7 @@ fn executions_are_stranded(stand: &Stand) {
         assert!(two.load(&id).unwrap().is_some());
     }
     assert_eq!(stranded(NOON + 1_002, 9), [""; 0]);
-    assert_eq!(two.awake().unwrap(), ["free", "held"]);
+    assert_eq!(two.awake(&ShardSet::ALL).unwrap(), ["free", "held"]);
     // One that sleeps for good is to see to its mail, whether or not its sender wakes it.
     let sends = Append {
         sent: vec![message("held", 2, "for ever"), message("held", 2, "asleep")],

@@ -4,7 +4,7 @@ use crate::nodes::until;
 use crate::stand::Stand;
 use starbridge_node::config::Config;
 use starbridge_node::store_care::restored;
-use starbridge_ports::{History, Listing, StoreError};
+use starbridge_ports::{History, Listing, ShardSet, StoreError};
 use starbridge_postgres::{PostgresSettings, PostgresStore, Preparing, prepare};
 use starbridge_tests::stores::{more, start};
 
@@ -304,7 +304,7 @@ fn what_was_running_in_a_restored_store_waits_for_a_word() {
     assert!(missing.contains("there is no store"), "{missing}");
     let store = PostgresStore::open(&settings).unwrap();
     assert_eq!(store.append(&[start("a"), start("b")]), Ok(vec![]));
-    let awake = store.awake().unwrap();
+    let awake = store.awake(&ShardSet::ALL).unwrap();
     assert!(!awake.is_empty());
     let taken = restored(None, &config).unwrap_err();
     assert!(taken.contains("in use"), "{taken}");
@@ -315,7 +315,10 @@ fn what_was_running_in_a_restored_store_waits_for_a_word() {
     found.sort();
     assert_eq!(found, awake);
     let store = PostgresStore::open(&settings).unwrap();
-    assert_eq!(store.awake().unwrap(), Vec::<starbridge_flow::value::Text>::new());
+    assert_eq!(
+        store.awake(&ShardSet::ALL).unwrap(),
+        Vec::<starbridge_flow::value::Text>::new()
+    );
     for id in &awake {
         let record = store.record(id).unwrap().unwrap();
         assert!(record.broken.unwrap().cause.contains("restored"));

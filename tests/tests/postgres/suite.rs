@@ -3,7 +3,7 @@
 use crate::plans;
 use crate::stand::{Stand, open};
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{History, Listing, Store};
+use starbridge_ports::{History, Listing, ShardSet, Store};
 use starbridge_postgres::PostgresStore;
 use starbridge_tests::stores::{Case, Tried, cases, random, start};
 
@@ -58,7 +58,7 @@ fn a_patient_handle_and_one_that_is_not_see_the_same() {
     let store = PostgresStore::open(&stand.settings()).unwrap();
     let patient: Box<dyn Store> = Box::new(store.patient());
     assert_eq!(patient.append(&[start("a")]), Ok(vec![]));
-    assert_eq!(store.awake(), Ok(vec!["a".into()]));
+    assert_eq!(store.awake(&ShardSet::ALL), Ok(vec!["a".into()]));
     assert_eq!(store.counts(), patient.counts());
     assert!(store.is_new() && !store.is_away());
 }

@@ -5,7 +5,7 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_machine::EventId;
 use starbridge_ports::{
     Append, AttemptLog, History, KeptNotice, KeyValue, Listing, Notices, Query, Queueing, RecordedFailure,
-    RequestChange,
+    RequestChange, ShardSet,
 };
 use starbridge_postgres::PostgresStore;
 use starbridge_tests::stores::{more, record, start_as};
@@ -61,7 +61,7 @@ fn text_with_any_character_is_kept() {
     };
     assert_eq!(store.list(&labelled).unwrap().items.len(), 1);
     assert_eq!(store.logs("a", EventId(0), 9).unwrap().unwrap()[0].text, ANY);
-    assert_eq!(store.next_notices(ANY, 9).unwrap()[0].text, ANY);
+    assert_eq!(store.next_notices(&ShardSet::ALL, ANY, 9).unwrap()[0].text, ANY);
     assert_eq!(store.next_tasks(ANY, 9).unwrap()[0].message, ANY);
     store.put_value(ANY, ANY, ANY, None).unwrap();
     assert_eq!(store.list_values(ANY).unwrap(), [(ANY.to_owned(), ANY.to_owned())]);

@@ -6,7 +6,7 @@ use starbridge_machine::Status;
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
     ADMISSION, ASKED_AT_START, Admissions, Append, Ask, AuditEntry, ExecutionRecord, History, Mark, Message,
-    MessageBody, MessageId, NeededKey, PoolKey, Refusal, RequestChange, StoreError, StoredHistory,
+    MessageBody, MessageId, NeededKey, PoolKey, Receivers, Refusal, RequestChange, ShardSet, StoreError, StoredHistory,
 };
 use starbridge_runtime::{AdmissionCommand, AdmissionEngine, AdmissionHandle, AdmissionSettings, Writer};
 use std::sync::{Arc, Mutex, mpsc};
@@ -40,20 +40,20 @@ impl History for Slow {
         self.store.parent_of(execution)
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
-        self.store.awake()
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
+        self.store.awake(shards)
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
-        self.store.due(before, limit)
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.store.due(shards, before, limit)
     }
 
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         self.store.mark(marks, audit)
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.store.messages()
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
+        self.store.messages(to)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The thread of admission: its initial state, and its messages to owners.
 
-use starbridge_ports::{Admissions, Message, Store, StoreError, owner_index};
+use super::owner_inboxes::OwnerInboxes;
+use starbridge_ports::{Admissions, Message, Store, StoreError};
 use starbridge_runtime::{
     AdmissionCommand, AdmissionEngine, AdmissionHandle, AdmissionSettings, Command, Deliver, Reply, Writer,
 };
@@ -26,11 +27,13 @@ impl SharedAdmission {
         settings: AdmissionSettings,
         store: &Arc<dyn Store>,
         writer: &Writer,
-        owners: Vec<mpsc::Sender<Command>>,
+        owners: &OwnerInboxes,
     ) -> Result<AdmissionEngine, StoreError> {
-        let mut owners: Vec<OwnerBacklog> = owners.into_iter().map(OwnerBacklog::new).collect();
+        let shards = owners.shards().clone();
+        let mut owners: Vec<OwnerBacklog> = owners.all().iter().cloned().map(OwnerBacklog::new).collect();
         let deliver: Deliver = Box::new(move |message| {
-            let which = owner_index(&message.id.to, owners.len());
+            // Whoever takes in a shard that nobody has finds the message in the store.
+            let which = shards.owner_of(&message.id.to)?;
             owners.get_mut(which)?.deliver(message)
         });
         let rows: Arc<dyn Admissions> = store.clone();

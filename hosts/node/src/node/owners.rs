@@ -3,6 +3,7 @@
 use super::admission_thread::SharedAdmission;
 use super::event_log::log_outgoing;
 use super::notifier_thread::{Notifications, NotifierThread};
+use super::owner_inboxes::OwnerInboxes;
 use super::queue_thread::Shared;
 use super::stats::{OwnStats, Stats};
 use super::threads::{End, block_on, no_thread, note, runtime, spawn, unless_it_panics};
@@ -12,11 +13,10 @@ use starbridge_connector_command::CommandConnector;
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Text;
-use starbridge_ports::{History, StoreError, owner_index, shard_of};
+use starbridge_ports::{History, ShardSet, StoreError};
 use starbridge_runtime::{
-    AdmissionCommand, AdmissionHandle, Command, Connectors, Engine, EngineDeps, EngineSettings, ExecutionSeed,
-    FlowTable, Outgoing, QueueCommand, QueueHandle, Shard, StartRequest, TokenKeys, Vault, Writer,
+    AdmissionCommand, AdmissionHandle, Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, Outgoing,
+    QueueCommand, QueueHandle, Shard, StartRequest, TokenKeys, Vault, Writer,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,7 +39,7 @@ pub(super) struct OwnerDeps {
 
 /// The owners of a node.
 pub(super) struct Owners {
-    inboxes: Vec<mpsc::Sender<Command>>,
+    inboxes: OwnerInboxes,
     next: AtomicUsize,
     ended: watch::Receiver<End>,
     queues_over: watch::Receiver<bool>,
@@ -57,7 +57,8 @@ impl Owners {
         let left = Arc::new(AtomicUsize::new(usize::from(of)));
         let channels = (0..of).map(|_| mpsc::channel(start.settings.inbox.max(1)));
         let (inboxes, ends): (Vec<_>, Vec<_>) = channels.unzip();
-        let owners = (0..of).map(|which| owner(start, &shared, (which, of)));
+        let inboxes = OwnerInboxes::new(inboxes);
+        let owners = (0..usize::from(of)).map(|which| owner(start, &shared, inboxes.shards().shards_of(which)));
         let owners: Vec<Owner> = owners.collect();
         // The queues load what the store has before anything changes it.
         let queues_of = match start.settings.worker_queues {
@@ -78,7 +79,7 @@ impl Owners {
             Some(_) => crate::stores::in_memory(),
         };
         let admission_handle = admission.handle.clone();
-        let admission = admission.engine(start.settings.admission, &admission_of, &writer, inboxes.clone())?;
+        let admission = admission.engine(start.settings.admission, &admission_of, &writer, &inboxes)?;
         for (which, (owner, inbox)) in owners.into_iter().zip(ends).enumerate() {
             let (writer, end, left) = (writer.clone(), end.clone(), left.clone());
             spawn(&format!("owner-{which}"), move |name| {
@@ -116,19 +117,20 @@ impl Owners {
 
     /// Sends a command to the owner of an execution.
     pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
-        self.hand_to(owner_index(execution, self.inboxes.len()), command)
+        hand_to(self.inboxes.of(execution), command)
     }
 
     /// Sends a command to the next owner in turn.
     pub(super) fn anyone(&self, command: Command) -> Result<(), NotTaken> {
-        let which = self.next.fetch_add(1, Ordering::Relaxed) % self.inboxes.len();
-        self.hand_to(which, command)
+        let all = self.inboxes.all();
+        let which = self.next.fetch_add(1, Ordering::Relaxed) % all.len();
+        hand_to(all.get(which), command)
     }
 
     /// Waits until everything that the owners decided before is durable.
     pub(super) async fn await_durable(&self) -> Result<(), NotTaken> {
-        let mut answers = Vec::with_capacity(self.inboxes.len());
-        for inbox in &self.inboxes {
+        let mut answers = Vec::with_capacity(self.inboxes.all().len());
+        for inbox in self.inboxes.all() {
             let (reply, answer) = oneshot::channel();
             let sent = inbox.send(Command::AwaitDurable { kept: true, reply }).await;
             sent.map_err(|_| NotTaken::Stopping)?;
@@ -140,18 +142,10 @@ impl Owners {
         Ok(())
     }
 
-    fn hand_to(&self, which: usize, command: Command) -> Result<(), NotTaken> {
-        match self.inboxes.get(which).map(|inbox| inbox.try_send(command)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(TrySendError::Full(_))) => Err(NotTaken::Busy),
-            Some(Err(TrySendError::Closed(_))) | None => Err(NotTaken::Stopping),
-        }
-    }
-
     /// Lets the owners send no more calls, and waits until none is out or that time has come.
     pub(super) async fn end_calls(&self, until: Timestamp) {
-        let mut over = Vec::with_capacity(self.inboxes.len());
-        for inbox in &self.inboxes {
+        let mut over = Vec::with_capacity(self.inboxes.all().len());
+        for inbox in self.inboxes.all() {
             let (reply, answer) = oneshot::channel();
             // An owner that has ended has no call out.
             let _ = inbox.send(Command::EndCalls { until, reply }).await;
@@ -165,7 +159,7 @@ impl Owners {
     /// Drains the owners first, then the queues, so that workers are answered until then. Other
     /// threads are told last.
     pub(super) async fn drain(&self, until: Timestamp, queues: &QueueHandle) -> Result<(), NodeError> {
-        for inbox in &self.inboxes {
+        for inbox in self.inboxes.all() {
             // An owner that has ended is already drained.
             let _ = inbox.send(Command::Drain { until }).await;
         }
@@ -181,6 +175,15 @@ impl Owners {
             telling.stop().await;
         }
         end.map_or(Ok(()), |end| end.unwrap_or(Ok(())))
+    }
+}
+
+/// Puts a command into an inbox. A shard that nobody has at the moment has no inbox.
+fn hand_to(inbox: Option<&mpsc::Sender<Command>>, command: Command) -> Result<(), NotTaken> {
+    match inbox.map(|inbox| inbox.try_send(command)) {
+        Some(Ok(())) => Ok(()),
+        Some(Err(TrySendError::Full(_))) | None => Err(NotTaken::Busy),
+        Some(Err(TrySendError::Closed(_))) => Err(NotTaken::Stopping),
     }
 }
 
@@ -201,7 +204,7 @@ fn spawn_beside<F: Future<Output = Result<(), StoreError>>>(
     Ok(over)
 }
 
-/// What a thread needs to own a share of the executions.
+/// What a thread needs to own executions.
 struct Owner {
     shard: Shard,
     deps: EngineDeps,
@@ -213,13 +216,8 @@ struct Owner {
     notifications: Option<Notifications>,
 }
 
-fn owner(start: &OwnerDeps, shared: &Shared, share: (u8, u8)) -> Owner {
+fn owner(start: &OwnerDeps, shared: &Shared, shards: ShardSet) -> Owner {
     let settings = &start.settings;
-    let id_source = move |request: &StartRequest, _: Timestamp| match request.id {
-        // A start with an id reaches the owner of that id.
-        Some(_) => new_seed(request),
-        None => of_share(new_seed(request), share),
-    };
     let mut connectors = Connectors::new();
     if let Some(commands) = &settings.commands {
         connectors.insert("cmd", Arc::new(CommandConnector::new(commands.clone())));
@@ -229,7 +227,7 @@ fn owner(start: &OwnerDeps, shared: &Shared, share: (u8, u8)) -> Owner {
         start.flows.clone(),
         settings.resources.clone(),
         start.limits.clone(),
-        id_source,
+        |request: &StartRequest, _: Timestamp| new_seed(request),
     );
     if let Some(admission) = &start.admission {
         shard.admit_through(admission.clone());
@@ -257,7 +255,7 @@ fn owner(start: &OwnerDeps, shared: &Shared, share: (u8, u8)) -> Owner {
             hot_executions: settings.hot_executions,
             hot_bytes: settings.hot_bytes,
             calls: settings.calls,
-            share,
+            shards,
             ..EngineSettings::default()
         },
         watchers: start.watchers.clone(),
@@ -273,19 +271,6 @@ fn history(settings: &NodeSettings) -> Arc<dyn History> {
         None => settings.store.clone(),
         Some(leased) => leased.history.clone(),
     }
-}
-
-/// A new execution belongs to the owner that starts it. A child belongs to its parent's owner in
-/// any case.
-fn of_share(mut seed: ExecutionSeed, (which, of): (u8, u8)) -> ExecutionSeed {
-    let shard = shard_of(&seed.id);
-    if shard % of != which && seed.id.len() == 36 {
-        let near = u16::from(shard - shard % of) + u16::from(which);
-        let shard = u8::try_from(near).unwrap_or(which);
-        let head = seed.id.get(..34).unwrap_or_default();
-        seed.id = Text::from(format!("{head}{shard:02x}"));
-    }
-    seed
 }
 
 fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<(), NodeError> {

@@ -1,9 +1,10 @@
 //! The thread of worker queues: its initial state, and its notifications to owners.
 
+use super::owner_inboxes::OwnerInboxes;
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::Signal;
-use starbridge_ports::{Clock, Store, StoreError, owner_index};
+use starbridge_ports::{Clock, ShardSet, Store, StoreError};
 use starbridge_runtime::{
     Command, FairQueue, QueueCommand, QueueEngine, QueueEngineDeps, QueueHandle, QueueSettings, Queues, TaskExpiry,
     Writer,
@@ -37,7 +38,7 @@ impl Shared {
         store: &Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         writer: &Writer,
-        owners: Vec<mpsc::Sender<Command>>,
+        owners: OwnerInboxes,
         fair_share: u32,
     ) -> Result<QueueEngine, StoreError> {
         let mut queues = Queues::new(self.fair_queue, fair_share);
@@ -46,6 +47,7 @@ impl Shared {
         }
         let deps = QueueEngineDeps {
             store: store.clone(),
+            shards: ShardSet::ALL,
             clock,
             notify_owner: Box::new(move |expiry| notify_owner(&owners, expiry)),
         };
@@ -53,8 +55,8 @@ impl Shared {
     }
 }
 
-/// Tells the owner of an execution that its task expired. Returns false if the owner has no room now.
-fn notify_owner(owners: &[mpsc::Sender<Command>], expiry: &TaskExpiry) -> bool {
+/// Tells the owner of an execution that its task expired. Returns false if the owner has no room now, or nobody has its shard.
+fn notify_owner(owners: &OwnerInboxes, expiry: &TaskExpiry) -> bool {
     let ((execution, call), signal) = match expiry {
         TaskExpiry::LeaseEnded { key, redeliver } => {
             let (call, redeliver) = (key.1, *redeliver);
@@ -82,12 +84,10 @@ fn notify_owner(owners: &[mpsc::Sender<Command>], expiry: &TaskExpiry) -> bool {
         audit: None,
         reply: None,
     };
-    let owner = owners.get(owner_index(execution, owners.len()));
     // An owner that has ended does not need it.
-    !matches!(
-        owner.map(|owner| owner.try_send(command)),
-        Some(Err(mpsc::error::TrySendError::Full(_)))
-    )
+    owners
+        .of(execution)
+        .is_some_and(|owner| !matches!(owner.try_send(command), Err(mpsc::error::TrySendError::Full(_))))
 }
 
 fn kept_settings(store: &dyn Store) -> Result<Vec<(Text, QueueSettings)>, StoreError> {

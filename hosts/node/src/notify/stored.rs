@@ -8,7 +8,7 @@ use super::{Due, Notice, NoticeQueue, Pending};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::EventId;
-use starbridge_ports::{NextNotice, NoticeChange, Notices, StoreError};
+use starbridge_ports::{NextNotice, NoticeChange, Notices, ShardSet, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -140,7 +140,7 @@ impl StoredNotices {
     fn read(&self, desk: &mut Desk, target: &Text, now: Timestamp) -> Result<(), StoreError> {
         let of = |place: &&NoticePosition| place.0 == *target;
         let limit = READ_BATCH + desk.unwritten.keys().filter(of).count();
-        let read = self.seen(self.store.next_notices(target, limit))?;
+        let read = self.seen(self.store.next_notices(&ShardSet::ALL, target, limit))?;
         let mut outbox = Outbox {
             more: read.len() == limit,
             ..Outbox::default()

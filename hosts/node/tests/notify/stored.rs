@@ -7,7 +7,7 @@ use starbridge_machine::{EventId, Status};
 use starbridge_node::notify::{Notifier, NotifierSettings, StoredNotices};
 use starbridge_node::stores::in_memory;
 use starbridge_ports::{
-    Append, ExecutionRecord, KeptNotice, NextNotice, NoticeChange, Notices, Request, Store, StoreError, Turn,
+    Append, ExecutionRecord, KeptNotice, NextNotice, NoticeChange, Notices, Request, ShardSet, Store, StoreError, Turn,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -77,8 +77,8 @@ impl Counting {
 }
 
 impl Notices for Counting {
-    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
-        self.ask(&self.reads, self.store.next_notices(target, limit))
+    fn next_notices(&self, shards: &ShardSet, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        self.ask(&self.reads, self.store.next_notices(shards, target, limit))
     }
     fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {
         if self.failing.load(Ordering::SeqCst) {

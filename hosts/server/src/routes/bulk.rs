@@ -63,7 +63,7 @@ pub(super) const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (200, "the job", Some("BulkJob")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such bulk job", Some("Problem")),
         ],
         handler: Some(|| get(show)),
     },
@@ -104,7 +104,7 @@ pub(super) const ROUTES: &[Route] = &[
         answers: &[
             (200, "the job", Some("BulkJob")),
             (403, "to delete, a token needs the scope `admin`", Some("Problem")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such bulk job", Some("Problem")),
             (409, "`WrongBulkState`: it is in another state", Some("Problem")),
         ],
         handler: Some(|| post(resume)),
@@ -123,7 +123,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 const CHANGED: &[(u16, &str, Option<&str>)] = &[
     (200, "the job", Some("BulkJob")),
-    (404, "there is none", Some("Problem")),
+    (404, "there is no such bulk job", Some("Problem")),
     (409, "`WrongBulkState`: it is in another state", Some("Problem")),
 ];
 

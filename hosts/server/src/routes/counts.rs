@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::node::FineReasons;
 use starbridge_node::problem::Answer;
-use starbridge_ports::{Store, StoreError, WaitingReason};
+use starbridge_ports::{ShardSet, Store, StoreError, WaitingReason};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -91,7 +91,7 @@ fn tell_held(store: &dyn Store, mut reasons: Counts) -> Result<Counts, StoreErro
         return Ok(reasons);
     }
     let executions: BTreeSet<Text> = store
-        .leased_tasks()?
+        .leased_tasks(&ShardSet::ALL)?
         .into_iter()
         .map(|(task, _)| task.execution)
         .collect();

@@ -36,7 +36,7 @@ pub(super) const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (200, "a picture", Some("image/svg+xml")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such execution", Some("Problem")),
         ],
         handler: Some(|| get(graph)),
     },
@@ -49,7 +49,7 @@ pub(super) const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (200, "a mark for each step that was reached", Some("Marks")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such execution", Some("Problem")),
         ],
         handler: Some(|| get(marks)),
     },

@@ -13,7 +13,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::http::reading::Query;
 use starbridge_node::node::Node;
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::{DeadTask, QueuedTask, StoreError, TaskLease};
+use starbridge_ports::{DeadTask, QueuedTask, ShardSet, StoreError, TaskLease};
 use starbridge_runtime::QueueWorker;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -85,7 +85,7 @@ fn waiting(node: &Node, queue: &str, limit: usize) -> Result<Vec<Value>, StoreEr
 }
 
 fn held(node: &Node, queue: &str, limit: usize) -> Result<Vec<Value>, StoreError> {
-    let mut tasks = node.store().leased_tasks()?;
+    let mut tasks = node.store().leased_tasks(&ShardSet::ALL)?;
     tasks.retain(|(task, _)| task.queue == queue);
     tasks.sort_by_key(|(task, lease)| (lease.held, task.execution.clone(), task.call));
     let shown = tasks.iter().take(limit);

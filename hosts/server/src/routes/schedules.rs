@@ -57,7 +57,7 @@ pub const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (200, "the schedule", Some("Schedule")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such schedule", Some("Problem")),
         ],
         handler: Some(|| routing::get(get)),
     },
@@ -70,7 +70,7 @@ pub const ROUTES: &[Route] = &[
         body: Some("ScheduleChanges"),
         answers: &[
             (200, "the schedule", Some("Schedule")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such schedule", Some("Problem")),
             (422, "it can't be", Some("Problem")),
         ],
         handler: Some(|| routing::patch(change)),
@@ -84,7 +84,7 @@ pub const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (200, "the schedule", Some("Schedule")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such schedule", Some("Problem")),
         ],
         handler: Some(|| routing::post(pause)),
     },
@@ -97,7 +97,7 @@ pub const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (200, "the schedule", Some("Schedule")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such schedule", Some("Problem")),
         ],
         handler: Some(|| routing::post(resume)),
     },
@@ -122,7 +122,7 @@ pub const ROUTES: &[Route] = &[
         summary: "Deletes a schedule",
         query: &[],
         body: None,
-        answers: &[(204, "done", None), (404, "there is none", Some("Problem"))],
+        answers: &[(204, "done", None), (404, "there is no such schedule", Some("Problem"))],
         handler: Some(|| routing::delete(discard)),
     },
 ];

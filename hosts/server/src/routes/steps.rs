@@ -46,7 +46,7 @@ pub(super) const ROUTES: &[Route] = &[
         body: None,
         answers: &[
             (200, "a page of rows", Some("StepPage")),
-            (404, "there is none", Some("Problem")),
+            (404, "there is no such execution", Some("Problem")),
         ],
         handler: Some(|| get(steps)),
     },

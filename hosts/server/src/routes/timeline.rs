@@ -34,7 +34,7 @@ pub(super) const ROUTES: &[Route] = &[Route {
     body: None,
     answers: &[
         (200, "the lanes", Some("Timeline")),
-        (404, "there is none", Some("Problem")),
+        (404, "there is no such execution", Some("Problem")),
     ],
     handler: Some(|| get(timeline)),
 }];

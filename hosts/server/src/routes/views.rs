@@ -34,7 +34,10 @@ pub(super) const ROUTES: &[Route] = &[
         summary: "A view",
         query: &[],
         body: None,
-        answers: &[(200, "the view", Some("View")), (404, "there is none", Some("Problem"))],
+        answers: &[
+            (200, "the view", Some("View")),
+            (404, "there is no such view", Some("Problem")),
+        ],
         handler: Some(|| routing::get(get)),
     },
     Route {
@@ -58,7 +61,7 @@ pub(super) const ROUTES: &[Route] = &[
         summary: "Deletes a view",
         query: &[],
         body: None,
-        answers: &[(204, "done", None), (404, "there is none", Some("Problem"))],
+        answers: &[(204, "done", None), (404, "there is no such view", Some("Problem"))],
         handler: Some(|| routing::delete(delete)),
     },
 ];

@@ -6,7 +6,8 @@ use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkJobs, BulkStore, Catalogue, DeadTask,
     Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices,
-    Page, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError, StoredHistory, TaskLease, Turn, TurnHead,
+    Page, Query, QueuedTask, Queueing, Receivers, Refusal, Retention, ShardSet, Store, StoreError, StoredHistory,
+    TaskLease, Turn, TurnHead,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -88,20 +89,20 @@ impl History for Held {
         self.store.parent_of(execution)
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
-        self.store.awake()
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
+        self.store.awake(shards)
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
-        self.store.due(before, limit)
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.store.due(shards, before, limit)
     }
 
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         self.store.mark(marks, audit)
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.store.messages()
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
+        self.store.messages(to)
     }
 }
 
@@ -198,16 +199,16 @@ impl Queueing for Held {
         self.store.first_tasks(queue, below, each)
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
-        self.store.leased_tasks()
+    fn leased_tasks(&self, shards: &ShardSet) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
+        self.store.leased_tasks(shards)
     }
 
-    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
-        self.store.depths()
+    fn depths(&self, shards: &ShardSet) -> Result<Vec<Depth>, StoreError> {
+        self.store.depths(shards)
     }
 
-    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
-        self.store.overdue_tasks(before, limit)
+    fn overdue_tasks(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.store.overdue_tasks(shards, before, limit)
     }
 
     fn dead_tasks(
@@ -225,8 +226,8 @@ impl Queueing for Held {
 }
 
 impl Notices for Held {
-    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
-        self.store.next_notices(target, limit)
+    fn next_notices(&self, shards: &ShardSet, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        self.store.next_notices(shards, target, limit)
     }
 
     fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {

@@ -9,8 +9,8 @@ use starbridge_flow::value::Text;
 use starbridge_node::node::{LeaseSettings, NodeSettings};
 use starbridge_node::stores::in_memory;
 use starbridge_ports::{
-    Append, AuditEntry, Broken, ExecutionLeases, Heartbeat, History, Mark, Message, Refusal, Store, StoreError,
-    StoredHistory,
+    Append, AuditEntry, Broken, ExecutionLeases, Heartbeat, History, Mark, Message, Receivers, Refusal, ShardSet,
+    Store, StoreError, StoredHistory,
 };
 use starbridge_server::Access;
 use std::sync::Arc;
@@ -120,20 +120,20 @@ impl History for Elsewhere {
         self.0.parent_of(execution)
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
-        self.0.awake()
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
+        self.0.awake(shards)
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
-        self.0.due(before, limit)
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.0.due(shards, before, limit)
     }
 
     fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         self.0.mark(marks, audit)
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.0.messages()
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
+        self.0.messages(to)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::harness::Running;
 use serde_json::json;
 use starbridge_machine::EventId;
-use starbridge_ports::{Secret, Secrets};
+use starbridge_ports::{Secret, Secrets, ShardSet};
 use starbridge_server::Access;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -123,7 +123,7 @@ async fn secret_in_the_name_of_a_worker_is_redacted() {
         shown += text.matches("desk secret://KEY").count();
     }
     assert!(shown >= 3, "the worker is named {shown} times");
-    let leases = server.node.store().leased_tasks().unwrap();
+    let leases = server.node.store().leased_tasks(&ShardSet::ALL).unwrap();
     assert_eq!(leases[0].1.worker, *"desk secret://KEY");
 }
 

@@ -171,11 +171,15 @@ impl Search<'_> {
 
     fn is_holder_stuck(&mut self, holder: &Text) -> Result<bool, StoreError> {
         self.left = self.left.saturating_sub(1);
-        let is_below = |waiter: &Waiter| waiter.ask.ancestors.contains(holder);
         let rows = self.rows;
         let mut below = rows.waiters(Waiters::Below(holder, 0), MOST)?;
         below.retain(|waiter| !self.overlay.is_changed(&waiter.execution));
-        below.extend(self.overlay.changed().filter(|waiter| is_below(waiter)).cloned());
+        below.extend(
+            self.overlay
+                .changed_below(holder)
+                .filter(|waiter| waiter.ask.ancestors.contains(holder))
+                .cloned(),
+        );
         for waiter in below {
             if self.is_stuck(&waiter)? {
                 return Ok(true);

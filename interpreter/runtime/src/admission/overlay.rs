@@ -2,6 +2,7 @@
 
 mod append;
 mod messages;
+mod waiters;
 
 pub(super) use append::names;
 
@@ -66,6 +67,8 @@ pub(super) struct Overlay {
     /// Whether somebody has waited for whom another one waits.
     pub(super) children: bool,
     waiters: BTreeMap<Text, Changed<Option<Waiter>>>,
+    /// Of those that changed since the last append, who is or was below each ancestor.
+    changed_below: BTreeMap<Text, BTreeSet<Text>>,
     /// What the store says of waiters, as far as it was asked since the last append.
     read: BTreeMap<Text, Option<Waiter>>,
     slots: BTreeMap<Text, Changed<BTreeSet<PoolKey>>>,
@@ -262,60 +265,14 @@ impl Overlay {
         {
             self.lines.add(key, waiter.place(), execution);
         }
-        self.children |= now.as_ref().is_some_and(|waiter| !waiter.ask.ancestors.is_empty());
+        for above in now.iter().flat_map(|waiter| &waiter.ask.ancestors) {
+            self.children = true;
+            let below = self.changed_below.entry(above.clone()).or_default();
+            below.insert(execution.clone());
+        }
         self.dependencies |= now.as_ref().is_some_and(|waiter| !waiter.open.is_empty());
         changed.now = now;
         Ok(())
-    }
-
-    /// Whether the row of a waiter is not what the store says.
-    pub(super) fn is_changed(&self, execution: &Text) -> bool {
-        self.waiters.contains_key(execution)
-    }
-
-    /// The waiters whose rows are not what the store says.
-    pub(super) fn changed(&self) -> impl Iterator<Item = &Waiter> {
-        self.waiters.values().filter_map(|changed| changed.now.as_ref())
-    }
-
-    /// All waiters of a kind: those of the store that did not change, and those that did and fit.
-    pub(super) fn all<'a>(
-        &self,
-        which: impl Fn(u64) -> Waiters<'a>,
-        fits: impl Fn(&Waiter) -> bool,
-        rows: &dyn Admissions,
-    ) -> Result<Vec<Waiter>, StoreError> {
-        let mut found: Vec<Waiter> = self.changed().filter(|waiter| fits(waiter)).cloned().collect();
-        let mut after = 0;
-        loop {
-            let read = rows.waiters(which(after), ROWS)?;
-            let last = read.last().map(|waiter| waiter.number).filter(|_| read.len() >= ROWS);
-            found.extend(read.into_iter().filter(|waiter| !self.is_changed(&waiter.execution)));
-            match last {
-                Some(last) => after = last,
-                None => break,
-            }
-        }
-        found.sort_by_key(|waiter| waiter.number);
-        Ok(found)
-    }
-
-    /// Waiters of a kind with numbers below this one, at most so many as are read at once, and whether these are all.
-    pub(super) fn older<'a>(
-        &self,
-        which: impl Fn(u64) -> Waiters<'a>,
-        fits: impl Fn(&Waiter) -> bool,
-        number: u64,
-        rows: &dyn Admissions,
-    ) -> Result<(Vec<Waiter>, bool), StoreError> {
-        let changed = self.changed().filter(|waiter| waiter.number < number && fits(waiter));
-        let mut found: Vec<Waiter> = changed.cloned().collect();
-        let read = rows.waiters(which(0), OLDER)?;
-        let is_full = read.len() >= OLDER;
-        let are_all = !is_full || read.last().is_some_and(|last| last.number >= number);
-        let unchanged = read.into_iter().filter(|waiter| !self.is_changed(&waiter.execution));
-        found.extend(unchanged.filter(|waiter| waiter.number < number));
-        Ok((found, are_all))
     }
 
     pub(super) fn first_in_line(
@@ -527,6 +484,7 @@ impl Overlay {
         if self.gone.len() > MAX_GONE {
             self.gone.clear();
         }
+        self.changed_below.clear();
         for (execution, Changed { now, .. }) in std::mem::take(&mut self.waiters) {
             self.lines.forget(&execution);
             match now {

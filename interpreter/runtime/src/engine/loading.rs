@@ -5,7 +5,7 @@ use crate::shard::{ForkRequest, LARGE_BYTES, fold_up, kept_fork};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind};
-use starbridge_ports::{CULPRIT, Loading, SUSPECT, StoreError, StoredHistory, shard_of};
+use starbridge_ports::{CULPRIT, Loading, Receivers, SUSPECT, StoreError, StoredHistory};
 use std::collections::BTreeSet;
 
 /// How many executions are loaded together, and before requests are looked at again.
@@ -14,8 +14,7 @@ pub(super) const LOADED_AT_ONCE: usize = 16;
 impl Engine {
     /// Whether an execution belongs to this engine.
     pub(super) fn is_mine(&self, execution: &str) -> bool {
-        let (which, of) = self.settings.share;
-        shard_of(execution) % of.max(1) == which
+        self.shard.owns(execution)
     }
 
     /// Loads an execution for which there is something, or records that it does not exist. One that
@@ -279,7 +278,10 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let mut messages = self.deps.history.messages_to(false)?;
+        let mut messages = self
+            .deps
+            .history
+            .messages(&Receivers::Executions(*self.shard.owned()))?;
         messages.retain(|message| executions.contains(&message.id.to) || executions.contains(&message.id.from));
         self.shard.redeliver(messages);
         Ok(())
@@ -301,11 +303,9 @@ impl Engine {
     /// Delivers the messages of the store, and finds out which executions are awake. Messages come first: an execution that is
     /// asked for something meanwhile must not be told newer ones before them.
     pub(super) fn begin_to_take_up(&mut self) -> Result<(), StoreError> {
-        let mut awake = self.deps.history.awake()?;
-        awake.retain(|execution| self.is_mine(execution));
-        self.to_take_up = awake.into();
-        let mut messages = self.deps.history.messages_to(false)?;
-        messages.retain(|message| self.is_mine(&message.id.to));
+        let shards = *self.shard.owned();
+        self.to_take_up = self.deps.history.awake(&shards)?.into();
+        let messages = self.deps.history.messages(&Receivers::Executions(shards))?;
         self.shard.redeliver(messages);
         let now = self.now();
         self.look_for_sleepers(now)

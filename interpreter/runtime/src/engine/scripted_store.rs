@@ -3,7 +3,9 @@
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, AuditEntry, History, Mark, Message, Refusal, StoreError, StoredHistory};
+use starbridge_ports::{
+    Append, AuditEntry, History, Mark, Message, Receivers, Refusal, ShardSet, StoreError, StoredHistory,
+};
 use std::sync::{Mutex, mpsc};
 
 /// Keeps nothing but the size of each batch.
@@ -72,16 +74,16 @@ impl History for ScriptedStore {
     fn parent_of(&self, _: &str) -> Result<Option<Text>, StoreError> {
         Ok(None)
     }
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+    fn awake(&self, _: &ShardSet) -> Result<Vec<Text>, StoreError> {
         Ok(Vec::new())
     }
-    fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+    fn due(&self, _: &ShardSet, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
         Ok(Vec::new())
     }
     fn mark(&self, _: &[(Text, Mark)], _: Option<&AuditEntry>) -> Result<(), StoreError> {
         Ok(())
     }
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+    fn messages(&self, _: &Receivers) -> Result<Vec<Message>, StoreError> {
         Ok(Vec::new())
     }
 }

@@ -48,16 +48,14 @@ impl Engine {
     /// Looks in the store for executions to wake within the next minute.
     pub(super) fn look_for_sleepers(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let horizon = now.plus(LOOK_AHEAD);
-        let due = self.deps.history.due(horizon, MAX_KNOWN)?;
+        let due = self.deps.history.due(self.shard.owned(), horizon, MAX_KNOWN)?;
         self.sleepers.horizon = match due.last() {
             Some((last, _)) if due.len() >= MAX_KNOWN => last.plus(Millis(1)),
             _ => horizon,
         };
         self.sleepers.look_again = Some(now.plus(LOOK_AGAIN));
         for (due, execution) in due {
-            if self.is_mine(&execution) {
-                self.sleepers.know(due, execution);
-            }
+            self.sleepers.know(due, execution);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::{TaskKey, Ticks};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, Clock, Queueing, StoreError, TaskLeaseChange};
+use starbridge_ports::{Append, Clock, Queueing, ShardSet, StoreError, TaskLeaseChange};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,6 +31,8 @@ const MAX_REFILLS: usize = 4;
 pub struct QueueEngineDeps {
     /// The store of the tasks.
     pub store: Arc<dyn Queueing>,
+    /// The shards whose queues belong to this engine.
+    pub shards: ShardSet,
     /// The time of enqueued tasks and of leases.
     pub clock: Arc<dyn Clock>,
     /// Notifies the owner of an execution. Returns false if the owner has no room now.
@@ -102,14 +104,14 @@ impl QueueEngine {
         inbox: mpsc::UnboundedReceiver<QueueCommand>,
         writer: &Writer,
     ) -> Result<Self, StoreError> {
-        let leased = deps.store.leased_tasks()?;
+        let leased = deps.store.leased_tasks(&deps.shards)?;
         let mut holders = queue_handle.holders.lock().unwrap_or_else(PoisonError::into_inner);
         for (task, lease) in &leased {
             let key = (task.execution.clone(), task.call);
             holders.insert(key, (lease.worker.clone(), lease.held));
         }
         drop(holders);
-        queues.resume(&deps.store.depths()?, leased, Millis::ZERO);
+        queues.resume(&deps.store.depths(&deps.shards)?, leased, Millis::ZERO);
         let began = deps.clock.now();
         Ok(Self {
             queues,
@@ -298,7 +300,7 @@ impl QueueEngine {
             return Ok(());
         }
         let horizon = time.plus(LOOK_AHEAD);
-        let tasks = self.deps.store.overdue_tasks(horizon, MAX_KNOWN)?;
+        let tasks = self.deps.store.overdue_tasks(&self.deps.shards, horizon, MAX_KNOWN)?;
         let last = tasks.last().and_then(|task| task.wait_until);
         let horizon = last
             .filter(|_| tasks.len() >= MAX_KNOWN)

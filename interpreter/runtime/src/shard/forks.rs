@@ -54,7 +54,7 @@ impl Shard {
     /// [`ForkFailure`] if the history does not allow the fork, the machine rejects it, or making it panics.
     pub fn fork(&mut self, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkFailure> {
         let kept = self.fork_to_keep(request, now)?;
-        let id = (self.id_source)(&StartRequest::default(), now).id;
+        let id = self.new_seed(&StartRequest::default(), now).id;
         let forked = self.guarded(&id, now, |shard| match kept {
             None => shard.fork_as(&id, request, None, now),
             Some(kept) => shard.keep_fork(&id, request, kept, now),

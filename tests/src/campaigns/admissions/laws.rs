@@ -5,7 +5,7 @@ use starbridge_flow::value::Text;
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
     AdmissionChange, Admissions, Append, FLOW_POOL, History, KeyView, LinePlace, Listing, Message, MessageBody,
-    OpenDependency, PoolKey, SCHEDULE_POOL, Waiter,
+    OpenDependency, PoolKey, Receivers, SCHEDULE_POOL, Waiter,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ impl Before {
                 _ => {}
             }
         }
-        let mut messages = store.messages().unwrap_or_default();
+        let mut messages = store.messages(&Receivers::All).unwrap_or_default();
         messages.retain(|message| append.received.contains(&message.id));
         messages.sort_by_key(|message| message.id.event);
         let reordered = messages.into_iter().filter_map(|message| match message.body {
@@ -184,7 +184,7 @@ impl View<'_> {
 
     /// The faults after an append of admission.
     pub(super) fn problems(&self, append: &Append, before: &Before, turns: &mut FairTurns) -> Vec<Problem> {
-        let messages = self.store.messages().unwrap_or_default();
+        let messages = self.store.messages(&Receivers::All).unwrap_or_default();
         let mut problems = self.limits(append, before);
         problems.extend(self.order(append, before, turns));
         problems.extend(self.releases(&messages));

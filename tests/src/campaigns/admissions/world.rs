@@ -16,7 +16,8 @@ use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{
     ADMISSION, AdmissionChange, Admissions, Append, Ask, DeclineReason, Dependency, ExecutionRecord, History, Listing,
-    Message, MessageBody, MessageId, NeededKey, PoolKey, RequestChange, SCHEDULE_POOL, StoreError, Waiter, Waiters,
+    Message, MessageBody, MessageId, NeededKey, PoolKey, Receivers, RequestChange, SCHEDULE_POOL, StoreError, Waiter,
+    Waiters,
 };
 use starbridge_runtime::{Admission, AdmissionSettings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -436,7 +437,7 @@ impl World {
 
     /// Executions take the messages to them.
     fn hear(&mut self) {
-        for message in self.store.messages().unwrap_or_default() {
+        for message in self.store.messages(&Receivers::All).unwrap_or_default() {
             if message.id.to.as_str() != ADMISSION && self.chance.of(70) {
                 self.hear_one(message);
             }

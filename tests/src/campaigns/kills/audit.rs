@@ -11,7 +11,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Event, EventId, EventKind, copied};
 use starbridge_node::export::ExportedHistory;
 use starbridge_node::replay::replay;
-use starbridge_ports::{History, Notices};
+use starbridge_ports::{History, Notices, Receivers, ShardSet};
 use starbridge_sqlite::SqliteStore;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -357,9 +357,9 @@ pub(super) fn nothing_left_behind(database: &Path, findings: &mut Findings) {
         Err(error) => return findings.problem(error.to_string()),
     };
     let left = json!({
-        "awake": store.awake().map(|awake| awake.len()).ok(),
-        "messages": store.messages().map(|messages| messages.len()).ok(),
-        "sleepers": store.due(Timestamp(i64::MAX), 10).map(|due| due.len()).ok(),
+        "awake": store.awake(&ShardSet::ALL).map(|awake| awake.len()).ok(),
+        "messages": store.messages(&Receivers::All).map(|messages| messages.len()).ok(),
+        "sleepers": store.due(&ShardSet::ALL, Timestamp(i64::MAX), 10).map(|due| due.len()).ok(),
         "notices": store.notice_counts().map(|counts| counts.len()).ok(),
     });
     if left != json!({"awake": 0, "messages": 0, "sleepers": 0, "notices": 0}) {

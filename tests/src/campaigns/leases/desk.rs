@@ -4,7 +4,7 @@ use super::bug::Bug;
 use super::disk::{Disk, Word, Write};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, QueuedTask, Queueing, TaskLeaseChange};
+use starbridge_ports::{Append, QueuedTask, Queueing, ShardSet, TaskLeaseChange};
 use starbridge_runtime::{AdmissionSettings, FairQueue, QueueSettings, Queues, TaskExpiry, TaskGrant, TaskKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ impl Desk {
         for (name, settings) in settings {
             queues.configure(name, settings.clone(), Millis::ZERO);
         }
-        let depths = disk.store.depths().unwrap_or_default();
-        let mut leased = disk.store.leased_tasks().unwrap_or_default();
+        let depths = disk.store.depths(&ShardSet::ALL).unwrap_or_default();
+        let mut leased = disk.store.leased_tasks(&ShardSet::ALL).unwrap_or_default();
         if planted == Some(Bug::LeasesForgotten) {
             leased.clear();
         }
@@ -66,7 +66,10 @@ impl Desk {
         let ticks = self.ticks(now, time);
         if ticks >= self.look_again {
             let horizon = time.plus(AHEAD);
-            let tasks = disk.store.overdue_tasks(horizon, usize::MAX).unwrap_or_default();
+            let tasks = disk
+                .store
+                .overdue_tasks(&ShardSet::ALL, horizon, usize::MAX)
+                .unwrap_or_default();
             self.queues.look_ahead(horizon, &tasks);
             self.look_again = ticks.saturating_add(RENEWED);
         }

@@ -10,7 +10,7 @@ use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Event, EventKind};
 use starbridge_node::export::ExportedHistory;
 use starbridge_node::replay::replay;
-use starbridge_ports::{ExecutionRecord, History, Listing, Query};
+use starbridge_ports::{ExecutionRecord, History, Listing, Query, Receivers, ShardSet};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Compares all records with each other.
@@ -171,9 +171,11 @@ fn paused(world: &World, execution: &Text, after: u64, findings: &mut Findings) 
 /// No work is left.
 fn left(world: &World, findings: &mut Findings) {
     let store = world.store.store();
-    let awake = store.awake().map_or(0, |awake| awake.len());
-    let messages = store.messages().map_or(0, |messages| messages.len());
-    let sleepers = store.due(Timestamp(i64::MAX), 10).map_or(0, |due| due.len());
+    let awake = store.awake(&ShardSet::ALL).map_or(0, |awake| awake.len());
+    let messages = store.messages(&Receivers::All).map_or(0, |messages| messages.len());
+    let sleepers = store
+        .due(&ShardSet::ALL, Timestamp(i64::MAX), 10)
+        .map_or(0, |due| due.len());
     if awake + messages + sleepers > 0 {
         findings.problem(format!(
             "something is left to do: {awake} awake, {messages} messages, {sleepers} asleep"

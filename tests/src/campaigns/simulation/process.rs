@@ -5,7 +5,7 @@ use super::shelter::{Refusals, Shelter};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, History, StoreError, shard_of};
+use starbridge_ports::{Append, History, Receivers, ShardSet, StoreError, shard_of};
 use starbridge_runtime::{ExecutionSeed, FlowTable, ResourceMap, Shard, StartRequest, child_id, load};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -63,15 +63,18 @@ impl Process {
     /// Takes up what the store says is to be done, as a host does when it starts.
     pub(super) fn take_up(&mut self, seat: usize, store: &Shelter) -> Result<(), String> {
         let failed = |error: StoreError| error.to_string();
-        for execution in store.awake().map_err(failed)? {
+        for execution in store.awake(&ShardSet::ALL).map_err(failed)? {
             if seat_of(&execution) == seat {
                 self.load(&execution, store)?;
             }
         }
-        let mut messages = store.messages().map_err(failed)?;
+        let mut messages = store.messages(&Receivers::All).map_err(failed)?;
         messages.retain(|message| seat_of(&message.id.to) == seat);
         self.shard.redeliver(messages);
-        let sleepers = store.due(Timestamp(i64::MAX), usize::MAX).map_err(failed)?.into_iter();
+        let sleepers = store
+            .due(&ShardSet::ALL, Timestamp(i64::MAX), usize::MAX)
+            .map_err(failed)?
+            .into_iter();
         self.sleepers = sleepers.filter(|(_, execution)| seat_of(execution) == seat).collect();
         Ok(())
     }

@@ -5,7 +5,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{Append, AuditEntry, History, Listing, Mark, Message, Refusal, StoreError, StoredHistory, Turn};
+use starbridge_ports::{
+    Append, AuditEntry, History, Listing, Mark, Message, Receivers, Refusal, ShardSet, StoreError, StoredHistory, Turn,
+};
 
 /// A refusal of an append by its position.
 pub(super) type Refusals = Vec<(usize, Refusal)>;
@@ -92,18 +94,18 @@ impl History for Shelter {
         self.store.parent_of(execution)
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
-        let mut awake = self.store.awake()?;
+    fn awake(&self, shards: &ShardSet) -> Result<Vec<Text>, StoreError> {
+        let mut awake = self.store.awake(shards)?;
         if self.planted == Some(Bug::ForgetsAwake) {
             awake.pop();
         }
         Ok(awake)
     }
 
-    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+    fn due(&self, shards: &ShardSet, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
         match self.planted {
             Some(Bug::ForgetsSleepers) => Ok(Vec::new()),
-            _ => self.store.due(before, limit),
+            _ => self.store.due(shards, before, limit),
         }
     }
 
@@ -111,10 +113,10 @@ impl History for Shelter {
         self.store.mark(marks, audit)
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+    fn messages(&self, to: &Receivers) -> Result<Vec<Message>, StoreError> {
         match self.planted {
             Some(Bug::ForgetsMessages) => Ok(Vec::new()),
-            _ => self.store.messages(),
+            _ => self.store.messages(to),
         }
     }
 }

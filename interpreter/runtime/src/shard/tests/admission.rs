@@ -8,8 +8,8 @@ use crate::admission::AdmissionCommand;
 use starbridge_flow::time::Millis;
 use starbridge_machine::history::{read_turn, write_event};
 use starbridge_ports::{
-    ADMISSION, Ask, DeclineReason, Dependency, History, MET_EVENT, Mark, MessageBody, RequestChange, StoreError,
-    StoredHistory,
+    ADMISSION, Ask, DeclineReason, Dependency, History, MET_EVENT, Mark, MessageBody, Receivers, RequestChange,
+    ShardSet, StoreError, StoredHistory,
 };
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -86,13 +86,13 @@ impl History for Kept {
         Ok(None)
     }
 
-    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+    fn awake(&self, _: &ShardSet) -> Result<Vec<Text>, StoreError> {
         let kept = self.executions.lock().unwrap();
         let awake = kept.iter().filter(|(_, kept)| kept.record.awake);
         Ok(awake.map(|(id, _)| id.clone()).collect())
     }
 
-    fn due(&self, before: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+    fn due(&self, _: &ShardSet, before: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
         let kept = self.executions.lock().unwrap();
         let asleep = kept.iter().filter(|(_, kept)| !kept.record.awake);
         let due = asleep.filter_map(|(id, kept)| Some((kept.record.wake_at?, id.clone())));
@@ -103,7 +103,7 @@ impl History for Kept {
         Ok(())
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+    fn messages(&self, _: &Receivers) -> Result<Vec<Message>, StoreError> {
         Ok(self.messages.lock().unwrap().clone())
     }
 }
@@ -241,12 +241,12 @@ impl World {
         }
         (self.shard, self.inbox) = admitted_shard(self.steps);
         self.calls.clear();
-        for id in self.kept.awake().unwrap() {
+        for id in self.kept.awake(&ShardSet::ALL).unwrap() {
             self.fetch(&id);
         }
         let (mail, others) = self
             .kept
-            .messages()
+            .messages(&Receivers::All)
             .unwrap()
             .into_iter()
             .partition(|message| message.id.to == ADMISSION);
@@ -389,7 +389,7 @@ fn one_waits_until_the_other_has_ended() {
     assert_eq!(world.status(&second), Status::Succeeded);
     let events = world.events(&second);
     assert!(events.contains(r#""keys":[{"pool":"f","key":"a"}]"#), "{events}");
-    assert!(world.kept.messages().unwrap().is_empty());
+    assert!(world.kept.messages(&Receivers::All).unwrap().is_empty());
     assert!(world.admission.holders.is_empty());
 }
 
@@ -487,7 +487,7 @@ fn redrive_waits_and_can_be_withdrawn() {
         (world.status(&first), world.status(&holder)),
         (Status::Succeeded, Status::Succeeded)
     );
-    assert!(world.kept.messages().unwrap().is_empty());
+    assert!(world.kept.messages(&Receivers::All).unwrap().is_empty());
 }
 
 /// Starts, waits, stops and redrives. Returns how often something became durable.
@@ -529,7 +529,10 @@ fn story(crash: usize) -> usize {
         assert!(world.kept.load(id).unwrap().unwrap().request.is_none(), "{id}");
     }
     assert!(world.events(&declined).contains("FnF.DependencyFailed"));
-    assert!(world.kept.messages().unwrap().is_empty(), "after a crash at {crash}");
+    assert!(
+        world.kept.messages(&Receivers::All).unwrap().is_empty(),
+        "after a crash at {crash}"
+    );
     assert!(
         world.admission.holders.is_empty() && world.admission.waiters.is_empty(),
         "{crash}"

@@ -3,6 +3,7 @@
 
 use super::*;
 use starbridge_machine::{Decision, Event, NewDefinition, Resolution};
+use starbridge_ports::Receivers;
 
 const MANUAL: &str = r#"{"type": "task", "name": "call", "resourceArn": "http://x/f",
     "catch": [{"errors": ["FnF.ALL"], "manual": true}]}"#;
@@ -101,7 +102,10 @@ impl World {
     }
 
     fn is_at_rest(&self, crash: usize) {
-        assert!(self.kept.messages().unwrap().is_empty(), "after a crash at {crash}");
+        assert!(
+            self.kept.messages(&Receivers::All).unwrap().is_empty(),
+            "after a crash at {crash}"
+        );
         let admission = &self.admission;
         assert!(
             admission.holders.is_empty() && admission.waiters.is_empty(),

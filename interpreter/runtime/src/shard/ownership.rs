@@ -1,0 +1,38 @@
+//! The shards of the store whose executions belong to this owner.
+
+use super::{ExecutionSeed, Shard, StartRequest};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_ports::{ShardSet, shard_of};
+
+impl Shard {
+    /// Owns the executions of these shards, and no others. Without this call it owns all.
+    pub fn own(&mut self, shards: ShardSet) {
+        self.shards = shards;
+    }
+
+    /// The shards whose executions belong here.
+    pub fn owned(&self) -> &ShardSet {
+        &self.shards
+    }
+
+    /// Whether an execution belongs here.
+    pub fn owns(&self, execution: &str) -> bool {
+        self.shards.has_execution(execution)
+    }
+
+    /// The id and the seed of a new execution. An id that nobody gave is one of this owner: only its last byte is changed for that.
+    pub(super) fn new_seed(&mut self, request: &StartRequest, now: Timestamp) -> ExecutionSeed {
+        let mut seed = (self.id_source)(request, now);
+        let is_given = request.id.is_some() || request.parent.is_some();
+        if !is_given
+            && seed.id.len() == 36
+            && !self.owns(&seed.id)
+            && let Some(shard) = self.shards.next(shard_of(&seed.id))
+        {
+            let head = seed.id.get(..34).unwrap_or_default();
+            seed.id = Text::from(format!("{head}{shard:02x}"));
+        }
+        seed
+    }
+}

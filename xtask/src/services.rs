@@ -165,6 +165,7 @@ fn add(extra: Extra, command: &mut Command) -> Result<(), String> {
         Extra::Nothing => {}
         Extra::Browser => {
             command.env("STARBRIDGE_CHROMEDRIVER", install::browser_driver()?);
+            command.env("STARBRIDGE_FAKETIME", install::faketime()?);
             // Without the checker of accessibility the rest is still checked.
             match install::accessibility_checker() {
                 Ok(checker) => _ = command.env("STARBRIDGE_AXE", checker),

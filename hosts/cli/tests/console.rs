@@ -2,12 +2,16 @@
 
 #[path = "console/browser.rs"]
 mod browser;
+#[path = "console/conditions.rs"]
+mod conditions;
 #[path = "console/elsewhere.rs"]
 mod elsewhere;
 #[path = "console/reading.rs"]
 mod reading;
 #[path = "console/server.rs"]
 mod server;
+#[path = "console/walk.rs"]
+mod walk;
 
 use browser::{Browser, CONTROL, ENTER};
 use reqwest::Method;

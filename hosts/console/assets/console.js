@@ -67,7 +67,7 @@ function replaceParts(page) {
     if (document.activeElement.id === "slider" && part.contains(document.activeElement)) {
       // Whoever holds the slider keeps it.
       document.activeElement.max = next.querySelector("#slider").max;
-      for (const around of [".keys", ".where"]) {
+      for (const around of [".keys", ".where", ".incidents"]) {
         part.querySelector(around).replaceWith(document.importNode(next.querySelector(around), true));
       }
       continue;

@@ -34,6 +34,8 @@ pub(crate) const TOOLS: &str = "tools.js";
 pub(crate) const LIST: &str = "list.js";
 /// The script of the graph and the time line.
 pub(crate) const STAGE: &str = "stage.js";
+/// The script that draws each item of a foreach.
+pub(crate) const MAP: &str = "map.js";
 /// The picture in the browser's tab.
 pub(crate) const ICON: &str = "icon.svg";
 
@@ -92,6 +94,11 @@ const FILES: &[(&str, &str, &[u8])] = &[
         STAGE,
         "text/javascript; charset=utf-8",
         include_bytes!("../assets/stage.js"),
+    ),
+    (
+        MAP,
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/map.js"),
     ),
     (ICON, "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];

@@ -1,6 +1,7 @@
 //! One execution: where it stands, why, and what one can do.
 
 mod excerpt;
+mod incidents;
 mod inspector;
 mod map;
 mod parts;
@@ -16,6 +17,7 @@ use crate::read::{count, is_set, number, path_part, pretty, span, text, time};
 use crate::words::{State, has_ended, state};
 use crate::zone::Reader;
 use askama::Template;
+use incidents::Mark;
 use inspector::Inspector;
 use map::Map;
 use parts::{Act, ChildRow, EventRow, StepRow, Why};
@@ -33,6 +35,8 @@ pub struct ExecutionParts<'a> {
     pub view: View<'a>,
     /// The latest event of the history.
     pub end: u64,
+    /// At which events of all of the history something failed, was tried again or was paused.
+    pub incidents: &'a Value,
     /// As `GET /v1/executions/{id}` has it.
     pub execution: &'a Value,
     /// The time line.
@@ -99,6 +103,7 @@ struct Execution<'a> {
     tab: &'a str,
     tabs: Vec<(String, &'static str, bool)>,
     travel: Option<Travel>,
+    marks: Vec<Mark>,
     visit: Option<u64>,
     graph: &'a str,
     timeline: Timeline,
@@ -164,6 +169,7 @@ pub fn execution(frame: &Frame, parts: &ExecutionParts<'_>) -> String {
         tab: view.tab,
         tabs: view.tabs(t),
         travel: Travel::of(&view, parts.end),
+        marks: Mark::all(parts.incidents, parts.end, t),
         visit: view.visit,
         graph: parts.graph,
         more_lanes: timeline.more.as_ref().map(|next| view.further("lanes", next)),

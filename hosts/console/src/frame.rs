@@ -1,7 +1,7 @@
 //! What all pages have around them.
 
-use crate::assets::{FORMS, ICON, KEYS, LIST, LIVE, PULSE, SCRIPT, SHEET, STAGE, STRIPS, TOOLS, TRAVEL, address};
-use crate::texts::Language;
+use crate::assets::{FORMS, ICON, KEYS, LIST, LIVE, MAP, PULSE, SCRIPT, SHEET, STAGE, STRIPS, TOOLS, TRAVEL, address};
+use crate::texts::{Language, with_noun};
 use crate::zone::{Reader, Zone};
 use starbridge_flow::time::Timestamp;
 
@@ -56,6 +56,8 @@ pub struct Frame {
     pub forgery: String,
     /// When the page is made.
     pub now: Timestamp,
+    /// How many executions wait for a decision.
+    pub asking: u64,
 }
 
 /// A place of the main menu.
@@ -63,6 +65,14 @@ pub(crate) struct Place {
     pub(crate) path: &'static str,
     pub(crate) word: &'static str,
     pub(crate) current: bool,
+    /// What is told of how many wait there; nothing at other places.
+    pub(crate) waits: Option<Waits>,
+}
+
+/// How many wait at a place of the main menu.
+pub(crate) struct Waits {
+    pub(crate) count: u64,
+    pub(crate) says: String,
 }
 
 impl Frame {
@@ -113,6 +123,10 @@ impl Frame {
 
     pub(crate) fn stage_script(&self) -> String {
         address(STAGE)
+    }
+
+    pub(crate) fn map_script(&self) -> String {
+        address(MAP)
     }
 
     pub(crate) fn keys_script(&self) -> String {
@@ -176,6 +190,10 @@ impl Frame {
                 path,
                 word,
                 current: is_here(path),
+                waits: (path == "/inbox").then(|| Waits {
+                    count: self.asking,
+                    says: with_noun(self.asking, t.one_asks, t.ask),
+                }),
             })
             .collect()
     }

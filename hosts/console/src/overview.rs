@@ -3,7 +3,7 @@
 use crate::executions::Row;
 use crate::frame::Frame;
 use crate::plain::written;
-use crate::pulse::{Bar, Figure, bars, most};
+use crate::pulse::{Bar, Figure, Line, bars, lines};
 use crate::read::{count, duration, is_set, items, number, path_part, text};
 use crate::texts::with_noun;
 use crate::words::reason;
@@ -71,6 +71,7 @@ struct Overview<'a> {
     t: Reader,
     since: String,
     bars: Vec<Bar>,
+    lines: Vec<Line>,
     first: String,
     last: String,
     most: u64,
@@ -96,6 +97,7 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
         rows: Row::all(page, frame),
     };
     let minutes = items(parts.stats, "minutes");
+    let (lines, most) = lines(minutes, t);
     let edge = |minute: Option<&Value>| minute.map(|minute| t.clock(minute, "time")).unwrap_or_default();
     let schedule = |item: &Value| {
         (
@@ -112,9 +114,10 @@ pub fn overview(frame: &Frame, parts: &OverviewParts<'_>) -> String {
         t,
         since: t.moment(parts.stats, "since"),
         bars: bars(minutes, t),
+        lines,
         first: edge(minutes.first()),
         last: edge(minutes.last()),
-        most: most(minutes),
+        most,
         figures: figures(parts.stats, t),
         failures: items(parts.stats, "failures")
             .iter()

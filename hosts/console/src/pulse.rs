@@ -41,6 +41,47 @@ fn of(span: &Value, key: &str) -> u64 {
     number(span, key).unwrap_or_default()
 }
 
+/// A line over all spans: where it goes, how it looks, what it is, and how many there were.
+pub(crate) struct Line {
+    pub(crate) class: &'static str,
+    pub(crate) path: String,
+    pub(crate) word: &'static str,
+}
+
+/// What began, what ended and what failed, as lines, and the most of all.
+pub(crate) fn lines(spans: &[Value], t: Reader) -> (Vec<Line>, u64) {
+    let kinds = [
+        ("l-ended", "ended", t.ended),
+        ("l-started", "started", t.started),
+        ("l-failed", "failed", t.failed),
+    ];
+    let counts = spans.iter().flat_map(|span| kinds.map(|(_, key, _)| of(span, key)));
+    let most = counts.max().unwrap_or_default();
+    let line = |(class, key, word): (&'static str, &str, &'static str)| Line {
+        class,
+        path: line_of(spans.iter().map(|span| of(span, key)), most),
+        word,
+    };
+    (kinds.map(line).into(), most)
+}
+
+/// A line through these counts. Where there is nothing for long, there is no line.
+fn line_of(counts: impl Iterator<Item = u64>, most: u64) -> String {
+    let counts: Vec<u64> = counts.collect();
+    let is_some = |at: Option<usize>| at.and_then(|at| counts.get(at)).is_some_and(|count| *count > 0);
+    let (mut path, mut goes_on) = (String::new(), false);
+    for (at, count) in counts.iter().enumerate() {
+        let is_near = *count > 0 || is_some(at.checked_sub(1)) || is_some(Some(at + 1));
+        if is_near {
+            let high = count.saturating_mul(HEIGHT) / most.max(1);
+            let sign = if goes_on { 'L' } else { 'M' };
+            path.push_str(&format!("{sign}{} {}", at * STEP + STEP / 2, HEIGHT - high.min(HEIGHT)));
+        }
+        goes_on = is_near;
+    }
+    path
+}
+
 /// The most that ended in one of the spans.
 pub(crate) fn most(spans: &[Value]) -> u64 {
     spans.iter().map(|span| of(span, "ended")).max().unwrap_or_default()
@@ -132,6 +173,15 @@ mod tests {
     use super::*;
     use crate::texts::Language;
     use crate::zone::Zone;
+
+    #[test]
+    fn line_is_drawn_where_something_is_and_beside_it() {
+        assert_eq!(
+            line_of([0, 0, 6, 0, 0, 0, 3].into_iter(), 6),
+            "M15 60L25 0L35 60M55 60L65 30"
+        );
+        assert_eq!(line_of([0, 0].into_iter(), 0), "");
+    }
 
     #[test]
     fn each_hour_leads_to_what_ended_in_it() {

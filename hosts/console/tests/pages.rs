@@ -20,6 +20,7 @@ fn frame(language: Language, here: &str) -> Frame {
         scopes: vec!["read", "operate"],
         forgery: "0123".to_owned(),
         now: Timestamp::parse("2026-11-22T10:00:00Z").unwrap(),
+        asking: 7,
         ..Frame::default()
     }
 }
@@ -209,7 +210,8 @@ fn visit() -> Value {
         "HTTP.503", "cause": "<busy>", "resource": "http://a/ship", "input": {"id": 7, "n": 1}},
         {"attempt": 2, "status": "failed", "startedTime": "2026-11-22T09:21:44Z", "endedTime": "2026-11-22T09:21:45Z", "error":
         "Ship.NoCarrier", "cause": "", "resource": "http://a/ship", "input": {"id": 7, "n": 2}, "left": {"output": {"event": 9,
-        "part": "output", "bytes": 70000}}}], "pauses": [], "earlierLeftOut": 3}"#,
+        "part": "output", "bytes": 70000}}}], "pauses": [{"kind": "backoff", "attempt": 2, "status": "succeeded", "startedTime":
+        "2026-11-22T09:21:42Z", "endedTime": "2026-11-22T09:21:44Z", "until": "2026-11-22T09:21:44Z"}], "earlierLeftOut": 3}"#,
     )
 }
 
@@ -243,6 +245,7 @@ fn nothing_of<'a>(id: &'a str, execution: &'a Value) -> ExecutionParts<'a> {
             ..View::default()
         },
         end: 12,
+        incidents: &Value::Null,
         execution,
         timeline: &Value::Null,
         steps: &Value::Null,
@@ -293,7 +296,11 @@ fn execution_is_as_kept() {
         r#"{"items": [{"id": "id-9", "name": "c<1>", "flow": "child", "status": "Running", "startedTime":
         "2026-11-22T09:21:41Z"}], "next": null}"#,
     );
+    let incidents = value(
+        r#"{"failures": {"count": 2, "events": [2, 12]}, "retries": {"count": 1, "events": [3]}, "pauses": {"count": 1, "events": [7]}}"#,
+    );
     let parts = ExecutionParts {
+        incidents: &incidents,
         steps: &steps,
         events: &events,
         visit: &visit,
@@ -442,7 +449,14 @@ fn map_of_a_foreach_has_a_cell_for_each_item_or_a_band_for_many() {
     let mut letters = "s".repeat(1_000_000);
     letters.replace_range(500_000..500_001, "f");
     let many = page(&letters, "failed");
-    assert_eq!(many.matches("class=\"b-fail\"").count(), 1, "one band");
+    assert_eq!(many.matches("class=\"b-fail\" x=").count(), 1, "one band");
+    // Each by itself is drawn by a script, which is told where it finds how they stand.
+    assert!(
+        many.contains("data-letters=\"/executions/id-7/map?event=4\"")
+            && many.contains("data-letter=\"f\" data-word=\"Failed\""),
+        "{many}"
+    );
+    assert!(!few.contains("data-letters"));
     assert!(
         many.contains("1667 in each cell") && many.contains("Failed 1, Succeeded 1666"),
         "{many}"

@@ -16,6 +16,7 @@ mod form;
 mod gate;
 mod inspected;
 mod live;
+mod map;
 mod page;
 mod pages;
 mod problem_page;

@@ -1,5 +1,6 @@
 //! A cache of folded histories for later readers: a later request reads only the newer events.
 
+use crate::incidents::Incidents;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId};
@@ -39,6 +40,8 @@ pub struct Folded {
     pub fold: Arc<Fold>,
     /// The version that the execution runs.
     pub flow: Arc<Flow>,
+    /// Where something failed, was tried again or stood still in all of the history.
+    pub incidents: Incidents,
     /// The latest event of the history.
     pub end: EventId,
     /// Whether the execution has ended with the fold's last event.
@@ -87,6 +90,7 @@ impl Fold {
 struct Kept {
     flow: Arc<Flow>,
     latest: Arc<Fold>,
+    incidents: Incidents,
     copies: BTreeMap<u64, Arc<Fold>>,
     /// The earlier state that was asked for last: a page asks several times, and a slider goes on from there.
     asked: Option<Arc<Fold>>,
@@ -104,6 +108,7 @@ impl Kept {
         Self {
             latest: Arc::new(Fold::of(&flow)),
             flow,
+            incidents: Incidents::default(),
             copies: BTreeMap::new(),
             asked: None,
             apart: SNAPSHOT_EVENTS,
@@ -116,6 +121,7 @@ impl Kept {
     fn see(&mut self, flow: &Flow, event: &Event) {
         let latest = Arc::make_mut(&mut self.latest);
         latest.see(flow, event);
+        self.incidents.see(event);
         if event.id.0.is_multiple_of(SNAPSHOT_EVENTS) {
             latest.visits.settle();
         }
@@ -234,6 +240,7 @@ impl Folds {
         } else {
             earlier(node, id, &found, at).inspect(|earlier| found.keep_asked(earlier))
         };
+        let incidents = found.incidents.clone();
         let bytes = found.bytes;
         let fits = bytes <= FOLD_BYTES && !found.latest.visits.is_full();
         *kept = fits.then_some(found);
@@ -242,6 +249,7 @@ impl Folds {
         Ok(Folded {
             fold: fold?,
             flow,
+            incidents,
             end,
             ended: at == end && record.ended.is_some(),
         })

@@ -38,6 +38,7 @@ pub mod cluster;
 #[cfg(feature = "console")]
 mod console;
 mod folds;
+mod incidents;
 #[cfg_attr(
     not(feature = "cluster"),
     allow(dead_code, reason = "only an owner of a cluster waits for them")

@@ -213,3 +213,48 @@ async fn new_rows_wait_and_what_is_chosen_is_kept_over_pages() {
     browser.click_to("button[name=action][value=pause]").await;
     browser.sees("Pause: 2 executions").await;
 }
+
+#[tokio::test]
+async fn each_of_many_items_is_drawn_and_leads_to_itself() {
+    let (server, browser) = (Server::start(), Browser::start().await);
+    browser.wide(1440).await;
+    let each = json!([{"type": "foreach", "name": "each", "iterationMapping": {"collection": "$.items", "item": "item"},
+        "steps": [{"type": "pass", "name": "p"}]}]);
+    server.put("many", flow("many", each)).await;
+    let items: Vec<u32> = (0..2_000).collect();
+    let id = server.begin("many", json!({"input": {"items": items}})).await;
+    let ended = format!("/v1/executions/{id}?wait=60");
+    assert_eq!(
+        server.ask(Method::GET, &ended, Value::Null).await["status"],
+        "Succeeded"
+    );
+    let steps = server
+        .ask(Method::GET, &format!("/v1/executions/{id}/steps?limit=1"), Value::Null)
+        .await;
+    let page = format!("{}/executions/{id}?visit={}", server.base, steps["items"][0]["event"]);
+    browser.go(&page).await;
+    let drawn = "return performance.getEntriesByName('map').length > 0 && !document.querySelector('#items').hidden";
+    holds(&browser, "a picture of the items", drawn).await;
+    // Each has its cell: the first and the last one are there, and behind the last one there is nothing.
+    let cells = "const canvas = document.querySelector('#items canvas'); const brush = canvas.getContext('2d'); \
+        const columns = canvas.width / 12; const seen = (at) => brush.getImageData((at % columns) * 12 + 4, Math.floor(at / columns) * 12 + 10, 1, 1).data[3] > 0; \
+        return [seen(0), seen(1999), 2000 % columns === 0 || !seen(2000)]";
+    assert_eq!(browser.run(cells).await, json!([true, true, true]));
+    browser.click("#items canvas").await;
+    holds(
+        &browser,
+        "the item",
+        "const item = new URLSearchParams(location.search).get('item'); \
+         return item !== null && item > 0 && document.querySelector('#map tbody td').textContent === item",
+    )
+    .await;
+    // What is drawn stays when the page is drawn anew.
+    holds(&browser, "the picture", drawn).await;
+    // Without script the bands lead there.
+    browser
+        .tell("Emulation.setScriptExecutionDisabled", json!({"value": true}))
+        .await;
+    browser.go(&page).await;
+    browser.click("svg.map a:nth-child(3) rect").await;
+    browser.comes_to("item=").await;
+}

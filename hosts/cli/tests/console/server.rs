@@ -16,6 +16,9 @@ pub struct Server {
     listen: String,
     folder: tempfile::TempDir,
     client: Client,
+    environment: Vec<(&'static str, String)>,
+    /// The token that requests bring, if the server wants one.
+    token: Option<String>,
 }
 
 impl Drop for Server {
@@ -24,7 +27,7 @@ impl Drop for Server {
     }
 }
 
-fn serve(folder: &Path, listen: &str) -> (Child, String) {
+fn serve(folder: &Path, listen: &str, environment: &[(&'static str, String)]) -> (Child, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_starbridge"))
         .args([
             "serve",
@@ -37,6 +40,7 @@ fn serve(folder: &Path, listen: &str) -> (Child, String) {
         ])
         .current_dir(folder)
         .env_clear()
+        .envs(environment.iter().cloned())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -61,20 +65,40 @@ fn serve(folder: &Path, listen: &str) -> (Child, String) {
 
 impl Server {
     pub fn start() -> Self {
+        Self::start_with("", None, Vec::new())
+    }
+
+    /// With further settings, the token that they ask for, and variables of its environment.
+    pub fn start_with(settings: &str, token: Option<&str>, environment: Vec<(&'static str, String)>) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
-        let settings = "[http]\nprivate_addresses = true\n[log]\nlevel = \"error\"\n";
+        let settings = format!("[http]\nprivate_addresses = true\n[log]\nlevel = \"error\"\n{settings}");
         std::fs::write(folder.path().join("server.toml"), settings).unwrap();
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let listen = free.to_string();
-        let (child, _) = serve(folder.path(), &listen);
+        let (child, _) = serve(folder.path(), &listen, &environment);
         Self {
             child,
             base: format!("http://{listen}"),
             listen,
             folder,
             client: Client::new(),
+            environment,
+            token: token.map(str::to_owned),
         }
+    }
+
+    /// The address at which it listens.
+    pub fn listens(&self) -> SocketAddr {
+        self.listen.parse().unwrap()
+    }
+
+    /// The memory of its process that is in use, in bytes.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        1024 * kilobytes.and_then(|number| number.trim().parse::<u64>().ok()).unwrap()
     }
 
     /// Ends it at once, as a failure of the machine does.
@@ -85,11 +109,14 @@ impl Server {
 
     /// Starts it again at the same address.
     pub fn again(&mut self) {
-        (self.child, _) = serve(self.folder.path(), &self.listen);
+        (self.child, _) = serve(self.folder.path(), &self.listen, &self.environment);
     }
 
     pub async fn ask(&self, method: Method, path: &str, body: Value) -> Value {
-        let request = self.client.request(method, format!("{}{path}", self.base));
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
         let answer = request.body(body.to_string()).send().await.unwrap();
         let (status, text) = (answer.status(), answer.text().await.unwrap());
         assert!(status.is_success(), "{path}: {status} {text}");

@@ -32,6 +32,8 @@ pub(super) struct Try {
     pub(super) worker: String,
     pub(super) sent: String,
     pub(super) took: String,
+    /// When the next attempt was or is due, if this one is tried again.
+    pub(super) next: String,
     pub(super) rollback: bool,
 }
 
@@ -83,7 +85,10 @@ impl Inspector {
             state: state(text(visit, "status"), t),
             tries: (1..)
                 .zip(tries)
-                .map(|(place, tried)| Try::of(tried, view.with_attempt(place), place == chosen, now, t))
+                .map(|(place, tried)| {
+                    let pause = next_pause(visit, tried);
+                    Try::of(tried, (view.with_attempt(place), place == chosen), pause, now, t)
+                })
                 .collect(),
             left_out: number(visit, "earlierLeftOut")
                 .filter(|count| *count > 0)
@@ -158,7 +163,7 @@ fn edited(execution: &Value, visit: &Value) -> Option<(u64, String)> {
 }
 
 impl Try {
-    fn of(tried: &Value, href: String, chosen: bool, now: Timestamp, t: Reader) -> Self {
+    fn of(tried: &Value, (href, chosen): (String, bool), pause: Option<&Value>, now: Timestamp, t: Reader) -> Self {
         let status = match text(tried, "status") {
             "open" => "running",
             status => status,
@@ -175,9 +180,21 @@ impl Try {
             worker: text(tried, "worker").to_owned(),
             sent: t.exact(tried, "startedTime"),
             took: span(began, time(tried, "endedTime").or(Some(now))),
+            next: pause.map_or_else(|| "–".to_owned(), |pause| t.exact(pause, "until")),
             rollback: matches!(tried.get("rollback"), Some(Value::Bool(true))),
         }
     }
+}
+
+/// The pause after an attempt, at whose end it is tried again.
+fn next_pause<'a>(visit: &'a Value, tried: &Value) -> Option<&'a Value> {
+    let after = number(tried, "attempt")? + 1;
+    let mut pauses = items(visit, "pauses").iter();
+    pauses.find(|pause| {
+        text(pause, "kind") == "backoff"
+            && number(pause, "attempt") == Some(after)
+            && pause.get("rollback").is_some() == tried.get("rollback").is_some()
+    })
 }
 
 /// The data of an attempt. What the attempt before had otherwise is marked.

@@ -3,9 +3,10 @@
 use super::ExecutionParts;
 use super::view::View;
 use crate::frame::Frame;
-use crate::read::{items, next, number, text};
+use crate::read::{items, next, number, path_part, text};
 use crate::words::{State, state};
 use crate::zone::Reader;
+use starbridge_flow::value::Value;
 
 /// At most so many cells are drawn, and so many stand in a row.
 const CELLS: usize = 600;
@@ -41,6 +42,35 @@ pub(super) struct Map {
     pub(super) all: String,
     pub(super) items: Vec<Item>,
     pub(super) more: Option<String>,
+    /// What a script needs to draw each item; nothing where each has a cell already.
+    pub(super) each: Option<Each>,
+}
+
+/// What a script needs to draw each item.
+pub(super) struct Each {
+    /// Where the letters of all items are.
+    pub(super) letters: String,
+    /// How many stand so: where this is the same, nothing has changed.
+    pub(super) counts: String,
+    /// The address of an item, without its number.
+    pub(super) item: String,
+    /// The letter, the class and the word of each state.
+    pub(super) kinds: Vec<(char, &'static str, &'static str)>,
+}
+
+impl Each {
+    fn of(view: &View<'_>, visit: u64, counts: &Value, t: Reader) -> Self {
+        let at = view.at.map_or_else(String::new, |at| format!("&at={at}"));
+        let kinds = ORDER
+            .into_iter()
+            .map(|(letter, status, class, _)| (letter, class, state(status, t).word));
+        Self {
+            letters: format!("/executions/{}/map?event={visit}{at}", path_part(view.id)),
+            counts: counts.to_json(),
+            item: view.further("item", ""),
+            kinds: kinds.collect(),
+        }
+    }
 }
 
 /// The statuses in the order in which a band takes them: the first that one of its items has.
@@ -69,7 +99,7 @@ impl Map {
             let shown = (state(status, t), count, view.further("items", status));
             (count > 0).then_some(shown)
         });
-        let item = |item: &starbridge_flow::value::Value| Item {
+        let item = |item: &Value| Item {
             number: number(item, "number").unwrap_or_default(),
             state: state(text(item, "status"), t),
             event: number(item, "event").map(|event| (event, view.at_event(Some(event)))),
@@ -86,6 +116,10 @@ impl Map {
                 Some(only) => format!("{}&item={next}", view.further("items", only)),
                 None => view.further("item", &next),
             }),
+            each: view
+                .visit
+                .filter(|_| per > 1)
+                .map(|visit| Each::of(view, visit, parts.iterations.get("counts").unwrap_or(&Value::Null), t)),
         })
     }
 }

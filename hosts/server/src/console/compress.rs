@@ -57,12 +57,15 @@ impl Compressed {
     }
 }
 
+/// What is compressed: pages, and the letters of a map.
+const KINDS: [&[u8]; 2] = [b"text/html", b"text/plain"];
+
 /// An answer, compressed if it is a page that is worth it.
 pub async fn compressed(answer: Response) -> Response {
     let is_page = answer
         .headers()
         .get(header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+        .is_some_and(|kind| KINDS.iter().any(|known| kind.as_bytes().starts_with(known)));
     if !is_page || answer.headers().contains_key(header::CONTENT_ENCODING) {
         return answer;
     }

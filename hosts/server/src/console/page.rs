@@ -8,7 +8,7 @@ use crate::App;
 use crate::scope::Scope;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use starbridge_console::{Frame, Language, Theme, Zone};
 use starbridge_node::node::Operator;
@@ -38,10 +38,15 @@ impl FromRequestParts<App> for Page {
         let visitor = parts.extensions.get::<Visitor>().cloned().unwrap_or(Visitor::Stranger);
         let operator = parts.extensions.get::<Operator>().cloned();
         let api = parts.extensions.get::<Api>().cloned();
+        let mut frame = frame(app, &visitor, &parts.headers, &parts.uri);
+        let ask = Asker { api, visitor, operator };
+        if parts.method == Method::GET && has_menu(parts.uri.path()) {
+            frame.asking = asking(&ask).await;
+        }
         Ok(Self {
             app: app.clone(),
-            frame: frame(app, &visitor, &parts.headers, &parts.uri),
-            ask: Asker { api, visitor, operator },
+            frame,
+            ask,
             claim: None,
         })
     }
@@ -70,6 +75,21 @@ impl Page {
     }
 }
 
+/// Whether what is answered there has the menu. Files and parts of pages have none.
+fn has_menu(path: &str) -> bool {
+    let without = ["/console/", "/strips", "/stream"];
+    !without.iter().any(|other| path.starts_with(other)) && !path.ends_with("/map")
+}
+
+/// How many executions wait for a decision; none, where the visitor may not know or the store does not count them.
+async fn asking(ask: &Asker) -> u64 {
+    let counts = ask.get("/v1/executions/counts", &[], &[]).await.unwrap_or_default();
+    let count = |kind: &str, word: &str| counts.get(kind)?.get(word)?.as_number()?.as_u64();
+    count("reasons", "manual")
+        .or_else(|| count("statuses", "Manual"))
+        .unwrap_or_default()
+}
+
 /// What a page has around it.
 pub fn frame(app: &App, visitor: &Visitor, headers: &HeaderMap, uri: &Uri) -> Frame {
     const SCOPES: [Scope; 5] = [Scope::Read, Scope::Start, Scope::Worker, Scope::Operate, Scope::Admin];
@@ -95,6 +115,7 @@ pub fn frame(app: &App, visitor: &Visitor, headers: &HeaderMap, uri: &Uri) -> Fr
             .collect(),
         forgery: sessions.map(|sessions| sessions.forgery(visitor)).unwrap_or_default(),
         now: app.node.now(),
+        asking: 0,
     }
 }
 

@@ -251,10 +251,11 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, PageR
     let (app, at, words) = (page.app.clone(), view.at, words(page));
     let chosen = inspected.visit.get("step").and_then(Value::as_str).map(str::to_owned);
     let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at, (words, chosen)));
-    let (graph, definition, end) = drawing.await??;
+    let drawn = drawing.await??;
     let parts = ExecutionParts {
         view,
-        end,
+        end: drawn.end,
+        incidents: &drawn.incidents,
         execution: &execution,
         timeline: &open.timeline,
         steps: &open.steps,
@@ -274,8 +275,8 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, PageR
         open: &waits.open,
         manual: &waits.manual,
         awaiting: &waits.awaiting,
-        definition: &definition,
-        graph: &graph,
+        definition: &drawn.definition,
+        graph: &drawn.graph,
         done: asked.get("done").unwrap_or_default(),
     };
     Ok(starbridge_console::execution(&page.frame, &parts))
@@ -355,15 +356,24 @@ fn words(page: &Page) -> Words {
     }
 }
 
-/// The picture of an execution after an event, its definition, and the number of its last event. A long history has no
-/// picture.
+/// What is read of the whole history.
+struct Drawn {
+    /// The picture of the execution after an event; empty for a long history.
+    graph: String,
+    definition: Value,
+    /// The number of the last event.
+    end: u64,
+    incidents: Value,
+}
+
+/// A long history has no picture.
 fn drawn(
     app: &App,
     node: &Node,
     id: &str,
     at: Option<u64>,
     (words, chosen): (Words, Option<String>),
-) -> Result<(String, Value, u64), Problem> {
+) -> Result<Drawn, Problem> {
     let last = node.last_event(id)?;
     let folded = match at.unwrap_or(last.0) {
         0..=DRAWN_EVENTS => Some(app.folds.get(node, id, at.map(EventId))?),
@@ -381,6 +391,7 @@ fn drawn(
         };
         svg_in_page(&folded.flow, Some(&status), &look)
     });
+    let incidents = folded.as_ref().map(|folded| folded.incidents.to_value());
     let flow = match folded {
         Some(folded) => folded.flow,
         None => {
@@ -389,7 +400,12 @@ fn drawn(
             node.flow_of(id, &record)?
         }
     };
-    Ok((graph.unwrap_or_default(), flow.definition.clone(), last.0))
+    Ok(Drawn {
+        graph: graph.unwrap_or_default(),
+        definition: flow.definition.clone(),
+        end: last.0,
+        incidents: incidents.unwrap_or_default(),
+    })
 }
 
 /// `GET /flows/{name}`

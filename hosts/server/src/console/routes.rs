@@ -1,7 +1,7 @@
 //! The pages' part of the table of routes.
 
 use super::{
-    acts, bulk, export, find, flow_acts, live, pages, questions, queue_acts, schedule_acts, signing_in, strips,
+    acts, bulk, export, find, flow_acts, live, map, pages, questions, queue_acts, schedule_acts, signing_in, strips,
     view_acts,
 };
 use crate::App;
@@ -55,6 +55,12 @@ pub const ROUTES: &[Route] = &[
     page("/executions/{id}/history.jsonl", READ, "Its history as a file", || {
         get(export::history)
     }),
+    page(
+        "/executions/{id}/map",
+        READ,
+        "How its iterations stand, as letters",
+        || get(map::map),
+    ),
     page("/executions/{id}/case.test.json", READ, "It as a test case", || {
         get(export::test_case)
     }),

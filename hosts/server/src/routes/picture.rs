@@ -44,7 +44,8 @@ pub(super) const ROUTES: &[Route] = &[
         method: "GET",
         path: "/v1/executions/{id}/marks",
         scope: Some(Scope::Read),
-        summary: "How each step of its flow stands, over all its visits, as the graph shows it",
+        summary: "How each step of its flow stands, over all its visits, as the graph shows it; and at which events of all of the history something failed, \
+                  was tried again or was paused",
         query: &[AT],
         body: None,
         answers: &[
@@ -140,6 +141,7 @@ async fn marked(app: &App, id: String, at: Option<EventId>) -> Answer {
         let ending = status.ending().map(|ending| Text::from(ending).into());
         shape.insert("ending".into(), ending.unwrap_or_default());
         shape.insert("items".into(), items.into());
+        shape.insert("incidents".into(), folded.incidents.to_value());
         Ok::<_, Problem>(shape.into())
     };
     app.answers.room().write_all(StatusCode::OK, make).await

@@ -60,6 +60,8 @@ const BETWEEN: Duration = Duration::from_millis(250);
 const BETWEEN_LISTS: Duration = Duration::from_secs(1);
 /// After so long without a frame there is a sign that the connection lives.
 const SILENCE: Duration = Duration::from_secs(15);
+/// A reader that took nothing for so long is slow. Nothing was kept for it, and it is told to ask for everything anew.
+const SLOW: Duration = Duration::from_secs(10);
 /// So many queues are looked at.
 const QUEUES: usize = 1_000;
 /// So many bulk jobs are looked at, the newest.
@@ -97,7 +99,7 @@ pub async fn open(app: &App, headers: &HeaderMap, query: Vec<(String, String)>, 
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
     ];
-    Ok((headers, Body::from_stream(Frames(Some(Box::pin(next(reader)))))).into_response())
+    Ok((headers, Body::from_stream(Frames(Some(made_when_read(reader))))).into_response())
 }
 
 /// What can be watched.
@@ -390,45 +392,92 @@ fn versions(app: &App, id: &str) -> Option<BTreeMap<u32, u64>> {
     parts.map(pair).collect()
 }
 
-async fn next(mut reader: Reader) -> (Bytes, Option<Reader>) {
-    if let Some(first) = reader.first.take() {
-        return (first, Some(reader));
-    }
-    loop {
-        tokio::time::sleep(BETWEEN).await;
-        if reader.app.draining.load(Ordering::SeqCst) {
-            return (Bytes::new(), None);
+/// What makes the parts of a stream.
+trait Parts: Send + Sized + 'static {
+    /// The next part, and what makes those after it, if there are more. `waited`: how long the reader took nothing.
+    fn next(self, waited: Duration) -> impl Future<Output = (Bytes, Option<Self>)> + Send;
+}
+
+impl Parts for Reader {
+    async fn next(mut self, waited: Duration) -> (Bytes, Option<Self>) {
+        if let Some(first) = self.first.take() {
+            return (first, Some(self));
         }
-        let changed = reader.changed().await;
-        if !changed.is_empty() {
-            reader.spoke = Instant::now();
-            return (reader.frame("changed", &changed), Some(reader));
-        }
-        if reader.spoke.elapsed() >= SILENCE {
-            reader.spoke = Instant::now();
-            return (Bytes::from_static(b":\n\n"), Some(reader));
+        loop {
+            tokio::time::sleep(BETWEEN).await;
+            if self.app.draining.load(Ordering::SeqCst) {
+                return (Bytes::new(), None);
+            }
+            let changed = self.changed().await;
+            if !changed.is_empty() {
+                self.spoke = Instant::now();
+                let event = if waited >= SLOW { "stale" } else { "changed" };
+                return (self.frame(event, &changed), Some(self));
+            }
+            if self.spoke.elapsed() >= SILENCE {
+                self.spoke = Instant::now();
+                return (Bytes::from_static(b":\n\n"), Some(self));
+            }
         }
     }
 }
 
-/// The next part of a stream, with the reader that makes those after it, if there are more.
-type NextFrame = Pin<Box<dyn Future<Output = (Bytes, Option<Reader>)> + Send>>;
+/// The next part of a stream, with what makes those after it.
+type NextPart<P> = Pin<Box<dyn Future<Output = (Bytes, Option<P>)> + Send>>;
 
-/// The frames of a reader.
-struct Frames(Option<NextFrame>);
+/// The next part. It is made when there is room for it, and not before.
+fn made_when_read<P: Parts>(parts: P) -> NextPart<P> {
+    let handed = Instant::now();
+    Box::pin(async move { parts.next(handed.elapsed()).await })
+}
 
-impl Stream for Frames {
+/// The parts of a stream, for who sends them.
+struct Frames<P>(Option<NextPart<P>>);
+
+impl<P: Parts> Stream for Frames<P> {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(frame) = &mut self.0 else {
             return Poll::Ready(None);
         };
-        let (bytes, reader) = ready!(frame.as_mut().poll(context));
-        self.0 = reader.map(|reader| Box::pin(next(reader)) as _);
+        let (bytes, parts) = ready!(frame.as_mut().poll(context));
+        self.0 = parts.map(made_when_read);
         match bytes.is_empty() {
             true => Poll::Ready(None),
             false => Poll::Ready(Some(Ok(bytes))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    /// Remembers how long its reader waited each time.
+    struct Waits(Arc<std::sync::Mutex<Vec<Duration>>>);
+
+    impl Parts for Waits {
+        async fn next(self, waited: Duration) -> (Bytes, Option<Self>) {
+            self.0.lock().unwrap().push(waited);
+            (Bytes::from_static(b"x"), Some(self))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_made_for_a_reader_that_does_not_read_and_its_wait_is_known() {
+        let waits = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let mut frames = Frames(Some(made_when_read(Waits(waits.clone()))));
+        let mut take = async || {
+            let part = poll_fn(|context| Pin::new(&mut frames).poll_next(context)).await;
+            assert_eq!(part.unwrap().unwrap(), "x");
+        };
+        take().await;
+        take().await;
+        tokio::time::advance(SLOW).await;
+        assert_eq!(waits.lock().unwrap().len(), 2);
+        take().await;
+        assert_eq!(*waits.lock().unwrap(), [Duration::ZERO, Duration::ZERO, SLOW]);
     }
 }

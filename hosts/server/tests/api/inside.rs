@@ -113,6 +113,11 @@ pub async fn an_earlier_event_shows_what_was_known_then() {
         (&json!(at), &json!("failed"))
     );
     assert!(marks["end"].as_u64().unwrap() > at);
+    // Incidents are those of all of the history, so that a reader at an earlier event sees what came later.
+    assert_eq!(
+        marks["incidents"],
+        json!({"failures": {"count": 1, "events": [at]}, "retries": {"count": 1, "events": [at + 1]}, "pauses": {"count": 0, "events": []}})
+    );
     let now = server.get(&format!("/v1/executions/{id}/marks")).await.body;
     assert_eq!(
         (&now["items"][0]["status"], &now["items"][0]["attempts"]),

@@ -161,6 +161,29 @@ pub async fn scrolled(browser: &mut Browser, what: &str, address: &str) -> Resul
     Ok(())
 }
 
+/// How long the picture of a foreach takes to be drawn, once the states of its items are there.
+pub async fn map(browser: &mut Browser, address: &str) -> Result<(), String> {
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        browser.go(address).await?;
+        let found = browser
+            .run(
+                "let drawn; while (!(drawn = performance.getEntriesByName('map')[0])) await frame();\
+                 const canvas = document.querySelector('#items canvas'); return [drawn.duration, canvas.width, canvas.height];",
+            )
+            .await?;
+        times.push(found[0].as_f64().unwrap_or(0.0));
+        if times.len() == 1 {
+            println!("console, its picture has {} by {} pixels", found[1], found[2]);
+        }
+    }
+    println!(
+        "console, its picture: drawn within {:.0} ms (median of {ROUNDS})",
+        median(times)
+    );
+    Ok(())
+}
+
 /// A page with a large graph: painted, drawn anew at another event, scrolled.
 pub async fn graph(browser: &mut Browser, address: &str) -> Result<(), String> {
     let (mut painted, mut drawn, mut frames) = (Vec::new(), Vec::new(), Vec::new());

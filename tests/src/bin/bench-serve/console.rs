@@ -50,7 +50,7 @@ pub async fn some(parts: &[&str], sizes: Sizes) -> Result<(), String> {
         graph(&server, asked / 4, &mut browser).await?;
     }
     if has("map") {
-        map(&server).await?;
+        map(&server, &mut browser).await?;
     }
     if has("streams") {
         watchers(&server).await?;
@@ -269,7 +269,7 @@ async fn graph(server: &Server, asked: usize, browser: &mut Option<Browser>) -> 
 }
 
 /// The map of a wide foreach.
-async fn map(server: &Server) -> Result<(), String> {
+async fn map(server: &Server, browser: &mut Option<Browser>) -> Result<(), String> {
     put(server, "long", each()).await?;
     let page = ended(server, "long", &json!({"items": (0..100_000).collect::<Vec<_>>()})).await?;
     println!("console, a foreach of 100,000");
@@ -284,9 +284,16 @@ async fn map(server: &Server) -> Result<(), String> {
         .chars()
         .take_while(char::is_ascii_digit)
         .collect();
+    let shown = format!("{page}?tab=steps&visit={visit}");
+    pages.times(server, "its map", vec![shown.clone(); 5]).await?;
+    let letters = format!("{page}/map?event={visit}");
     pages
-        .times(server, "its map", vec![format!("{page}?tab=steps&visit={visit}"); 5])
-        .await
+        .times(server, "the letters of its items", vec![letters; 5])
+        .await?;
+    match browser {
+        Some(browser) => browser::map(browser, &format!("http://{}{shown}", server.address)).await,
+        None => Ok(()),
+    }
 }
 
 /// Streams on the list, while flows start at full pace: without and with them, in turns.

@@ -182,11 +182,15 @@ fn marks() -> Value {
         ("attempts!", number()),
         ("error", text()),
     ];
+    // Of very many events, some that are spread evenly.
+    let places = || shape(&[("count!", number()), ("events!", list(number()))]);
+    let incidents = shape(&[("failures!", places()), ("retries!", places()), ("pauses!", places())]);
     shape(&[
         ("event!", number()),
         ("end!", number()),
         ("ending!", or_null(text())),
         ("items!", list(shape(&item))),
+        ("incidents!", incidents),
     ])
 }
 

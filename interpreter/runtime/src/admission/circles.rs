@@ -51,18 +51,6 @@ impl Choice<'_> {
         // All that wait for this one, if they are known: a circle can only lead through them.
         let mut members: Option<BTreeSet<Text>> = None;
         loop {
-            if let Some(back) = &mut awaiting {
-                match self.step_back(back, waiter.number)? {
-                    true if back.next.is_empty() => {
-                        let seen = std::mem::take(&mut back.seen);
-                        next.retain(|one| one.execution == waiter.execution || seen.contains(&one.execution));
-                        members = Some(seen);
-                        awaiting = None;
-                    }
-                    true => {}
-                    false => awaiting = None,
-                }
-            }
             let Some(one) = next.pop() else {
                 return Ok(Circle::None);
             };
@@ -98,6 +86,22 @@ impl Choice<'_> {
                         from.insert(further.execution.clone(), bound.clone());
                     }
                     next.push(further);
+                }
+            }
+            // Mostly nothing older is to be followed. Then nobody has to be looked for who waits for this one.
+            if next.is_empty() {
+                return Ok(Circle::None);
+            }
+            if let Some(back) = &mut awaiting {
+                match self.step_back(back, waiter.number)? {
+                    true if back.next.is_empty() => {
+                        let seen = std::mem::take(&mut back.seen);
+                        next.retain(|one| one.execution == waiter.execution || seen.contains(&one.execution));
+                        members = Some(seen);
+                        awaiting = None;
+                    }
+                    true => {}
+                    false => awaiting = None,
                 }
             }
         }

@@ -20,16 +20,21 @@ function cellsOf(here, count) {
   return { size, columns, rows: Math.ceil(count / columns) };
 }
 
-/** The colour of each state, as the sheet has it, as a number of a picture. */
-function colours(here) {
+/** How each state is drawn, by its letter: the colour as the sheet has it, as a number of a picture, and how large. */
+function looksOf(here, size) {
   const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const found = {};
+  const looks = [];
   for (const shape of here.querySelectorAll("[data-letter]")) {
+    const { letter } = shape.dataset;
     probe.fillStyle = getComputedStyle(shape).fill;
     probe.fillRect(0, 0, 1, 1);
-    found[shape.dataset.letter] = new Uint32Array(probe.getImageData(0, 0, 1, 1).data.buffer)[0];
+    looks[letter.charCodeAt(0)] = {
+      ink: new Uint32Array(probe.getImageData(0, 0, 1, 1).data.buffer)[0],
+      wide: letter === "f" ? size : size - 1,
+      high: Math.max(1, Math.round(size * SHARES[letter])),
+    };
   }
-  return found;
+  return looks;
 }
 
 function draw() {
@@ -46,13 +51,16 @@ function draw() {
   const brush = canvas.getContext("2d");
   const picture = brush.createImageData(width, height);
   const dots = new Uint32Array(picture.data.buffer);
-  const ink = colours(here);
-  for (let at = 0; at < letters.length; at += 1) {
-    const letter = letters[at];
-    const [left, top] = [(at % columns) * size, Math.floor(at / columns) * size];
-    const wide = letter === "f" ? size : size - 1;
-    const high = Math.max(1, Math.round(size * SHARES[letter]));
-    for (let y = top + size - high; y < top + size; y += 1) dots.fill(ink[letter], y * width + left, y * width + left + wide);
+  const looks = looksOf(here, size);
+  for (let at = 0, bottom = size; at < letters.length; bottom += size) {
+    const end = Math.min(at + columns, letters.length);
+    for (let left = 0; at < end; at += 1, left += size) {
+      const { ink, wide, high } = looks[letters.charCodeAt(at)];
+      for (let y = bottom - high; y < bottom; y += 1) {
+        const from = y * width + left;
+        for (let dot = from; dot < from + wide; dot += 1) dots[dot] = ink;
+      }
+    }
   }
   brush.putImageData(picture, 0, 0);
   performance.clearMeasures("map");

@@ -9,13 +9,18 @@ const DRAG = 4;
 let scale = 1;
 const picture = () => document.querySelector(".canvas svg.flow");
 
+/** Sets what differs: a large graph is laid out anew even where an attribute gets the value that it has. */
+function set(svg, name, value) {
+  if (svg.getAttribute(name) !== value) svg.setAttribute(name, value);
+}
+
 /** Draws the graph in its size. It is panned by scrolling. */
 function draw() {
   const svg = picture();
   if (!svg) return;
   const { width, height } = svg.viewBox.baseVal;
-  svg.setAttribute("width", width * scale);
-  svg.setAttribute("height", height * scale);
+  set(svg, "width", String(width * scale));
+  set(svg, "height", String(height * scale));
   for (const button of document.querySelectorAll("[data-zoom]")) button.hidden = false;
 }
 
@@ -96,10 +101,10 @@ document.addEventListener("part", (event) => {
   const [steps, others] = [here?.lastElementChild, drawn?.lastElementChild];
   if (part.dataset.part !== "graph" || !steps || !others || steps.children.length !== others.children.length) return;
   event.preventDefault();
-  for (const name of ["width", "height", "viewBox"]) here.setAttribute(name, drawn.getAttribute(name));
+  for (const name of ["width", "height", "viewBox"]) set(here, name, drawn.getAttribute(name));
   const head = [...drawn.children].slice(0, -1).map((child) => document.importNode(child, true));
   here.replaceChildren(...head, steps);
-  steps.setAttribute("transform", others.getAttribute("transform"));
+  set(steps, "transform", others.getAttribute("transform"));
   const fresh = [...others.children];
   [...steps.children].forEach((step, at) => {
     if (!step.isEqualNode(fresh[at])) step.replaceWith(document.importNode(fresh[at], true));

@@ -77,7 +77,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Signal};
-use starbridge_ports::{AuditEntry, Clock, Secrets, Store};
+use starbridge_ports::{AuditEntry, Clock, Secrets, ShardSet, Store};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
     AdmissionHandle, AdmissionSettings, Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report,
@@ -372,6 +372,17 @@ impl Node {
         };
         self.owners.owner_of(execution, command)?;
         Ok(answer)
+    }
+
+    /// Moves shards to one of the threads that own executions, by its number. Calls that are out may end until a time; those that
+    /// have not ended are sent again, under the same keys. While a shard is with neither thread, requests for it are turned away
+    /// as by a busy node.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is stopping, or has no such thread.
+    pub async fn move_shards(&self, shards: &ShardSet, owner: usize, until: Timestamp) -> Result<(), NotTaken> {
+        self.owners.move_shards(shards, owner, until).await
     }
 
     /// The call that a task token was signed for, whatever became of its task.

@@ -7,8 +7,10 @@ mod dispatch;
 mod heartbeats;
 mod holders;
 mod loading;
+mod moving;
 mod postponed;
 mod quiescence;
+mod replies;
 mod report_parts;
 mod room;
 #[cfg(test)]
@@ -20,8 +22,9 @@ mod tests;
 mod waiters;
 pub(crate) mod writer;
 
-pub use commands::{Command, Reply, Report, Snapshot, StartFailure, StartedExecution};
+pub use commands::{Command, Report};
 pub use quiescence::SuspendedExecution;
+pub use replies::{Reply, Snapshot, StartFailure, StartedExecution};
 pub use writer::Writer;
 
 use crate::queues::QueueHandle;
@@ -33,6 +36,7 @@ use admitting::AdmissionHere;
 use crowded::Crowded;
 use dispatch::{Calls, Done, LastCalls};
 use heartbeats::Heartbeats;
+use moving::LeavingShards;
 use postponed::Postponed;
 use quiescence::{LeasedMode, Quiesce};
 use sleepers::Sleepers;
@@ -146,10 +150,12 @@ pub struct Engine {
     holds_off: bool,
     /// Executions that are awake in the store and not loaded yet.
     to_take_up: VecDeque<Text>,
-    /// Set when the engine sends no more calls: they are left to the next start.
-    keeps_calls: bool,
+    /// The shards of whose executions it sends no more calls: they are left to the next owner.
+    keeps_calls_of: ShardSet,
     /// The receivers to tell when no call is out any more.
-    last_calls: Option<LastCalls>,
+    last_calls: Vec<LastCalls>,
+    /// Shards that are given up once everything that was decided for them is durable.
+    leaving: Vec<LeavingShards>,
     /// Set when the engine takes no more commands: the time until which it waits for calls in flight.
     draining: Option<Timestamp>,
 }
@@ -200,8 +206,9 @@ impl Engine {
             crowded: Crowded::default(),
             holds_off: false,
             to_take_up: VecDeque::new(),
-            keeps_calls: false,
-            last_calls: None,
+            keeps_calls_of: ShardSet::NONE,
+            last_calls: Vec::new(),
+            leaving: Vec::new(),
             draining: None,
         }
     }
@@ -271,6 +278,7 @@ impl Engine {
                 return Ok(());
             }
             self.tell_of_last_calls();
+            self.tell_of_left_shards();
             self.leave_idle();
             if self.quiesce()? || self.let_in_held_off()? {
                 continue;
@@ -370,7 +378,7 @@ impl Engine {
                     self.heartbeats.next(),
                     self.sleepers.next(),
                     self.quiesces_at(),
-                    self.last_calls.as_ref().map(|last| last.until),
+                    self.last_calls.iter().map(|last| last.until).min(),
                 ];
                 timers.into_iter().flatten().min()
             }

@@ -26,6 +26,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod wakeups;
 
 pub use admission::check_keys;
 pub(crate) use admission::ended_message;
@@ -408,6 +409,9 @@ impl Shard {
         message: Option<MessageId>,
         now: Timestamp,
     ) -> Result<(), Rejection> {
+        if !self.owns(execution) {
+            return Err(Rejection::Unknown);
+        }
         if self.waits_to_begin(execution) {
             return self.signal_waiting(&Text::from(execution), signal, message, now);
         }
@@ -453,21 +457,6 @@ impl Shard {
         Some((id, live))
     }
 
-    fn note_wakeup(&mut self, id: &Text) {
-        if let Some(live) = self.executions.get_mut(id) {
-            let next = live.state.next_wakeup();
-            if next != live.wakeup {
-                if let Some(old) = live.wakeup {
-                    self.wakeups.remove(&(old, id.clone()));
-                }
-                if let Some(next) = next {
-                    self.wakeups.insert((next, id.clone()));
-                }
-                live.wakeup = next;
-            }
-        }
-    }
-
     /// Delivers messages between executions, and goes on with turns that were cut.
     pub fn pump(&mut self, now: Timestamp) -> PumpResult {
         loop {
@@ -499,26 +488,6 @@ impl Shard {
                 bytes += self.pending.iter().skip(decided).map(Append::bytes).sum::<usize>();
             }
         }
-    }
-
-    /// Fires the timer that is due first. Returns false if none is due at `now`.
-    pub fn fire_next(&mut self, now: Timestamp) -> bool {
-        let Some((due, id)) = self.wakeups.first().cloned() else {
-            return false;
-        };
-        if due > now {
-            return false;
-        }
-        let timer = self.executions.get(&id).and_then(|live| live.state.due(now).next());
-        match timer {
-            Some(timer) => self.signal(&id, Signal::TimerDue(timer), now).is_ok(),
-            None => false,
-        }
-    }
-
-    /// When the next timer of a loaded execution is due.
-    pub fn next_wakeup(&self) -> Option<Timestamp> {
-        self.wakeups.first().map(|(due, _)| *due)
     }
 
     /// Takes what may leave now, in order.

@@ -1,20 +1,15 @@
 //! Which owner has which shard.
 
 use starbridge_ports::{SHARDS, ShardSet, shard_of};
-use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The entry of a shard that no owner has.
-const NOBODY: u8 = u8::MAX;
-
-/// For each shard, the number of the owner that has it. All who send something to the owner of an execution look it up here, so
-/// a change is seen by all of them at once.
-#[derive(Debug)]
-pub struct ShardTable([AtomicU8; SHARDS as usize]);
+/// For each shard, the number of the owner that has it. Whoever sends something to the owner of an execution looks it up here.
+#[derive(Clone, Debug)]
+pub struct ShardTable([Option<u8>; SHARDS as usize]);
 
 impl ShardTable {
-    /// A table in which each of so many owners, at most 255, has equally many shards.
+    /// A table in which each of so many owners has equally many shards.
     pub fn even(owners: usize) -> Self {
-        let table = Self(std::array::from_fn(|_| AtomicU8::new(NOBODY)));
+        let mut table = Self([None; SHARDS as usize]);
         for owner in 0..owners {
             table.give(&ShardSet::part(owner, owners), Some(owner));
         }
@@ -23,24 +18,29 @@ impl ShardTable {
 
     /// The owner of an execution. `None` while nobody has its shard: whoever asks tries again.
     pub fn owner_of(&self, execution: &str) -> Option<usize> {
-        let entry = self.0.get(usize::from(shard_of(execution)))?;
-        let owner = entry.load(Ordering::Acquire);
-        (owner != NOBODY).then_some(owner.into())
+        let owner = self.0.get(usize::from(shard_of(execution)))?;
+        owner.map(usize::from)
     }
 
     /// The shards of an owner.
     pub fn shards_of(&self, owner: usize) -> ShardSet {
-        let entries = (0..=u8::MAX).zip(&self.0);
-        let own = entries.filter(|(_, entry)| usize::from(entry.load(Ordering::Acquire)) == owner);
+        let entries = (0..=u8::MAX).zip(self.0);
+        let own = entries.filter(|(_, entry)| entry.is_some_and(|entry| usize::from(entry) == owner));
         own.map(|(shard, _)| shard).collect()
     }
 
+    /// Whether an owner has any shard.
+    pub fn has_some(&self, owner: usize) -> bool {
+        let mut owners = self.0.iter().flatten();
+        owners.any(|entry| usize::from(*entry) == owner)
+    }
+
     /// Gives shards to an owner, or takes them from whoever has them.
-    pub fn give(&self, shards: &ShardSet, owner: Option<usize>) {
-        let owner = owner.and_then(|owner| u8::try_from(owner).ok()).unwrap_or(NOBODY);
+    pub fn give(&mut self, shards: &ShardSet, owner: Option<usize>) {
+        let owner = owner.and_then(|owner| u8::try_from(owner).ok());
         for shard in shards.iter() {
-            if let Some(entry) = self.0.get(usize::from(shard)) {
-                entry.store(owner, Ordering::Release);
+            if let Some(entry) = self.0.get_mut(usize::from(shard)) {
+                *entry = owner;
             }
         }
     }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_shard_has_the_owner_that_it_was_given_to() {
-        let table = ShardTable::even(3);
+        let mut table = ShardTable::even(3);
         let id = |shard: u8| format!("0190b3e4-8c1d-7abc-9def-0123456789{shard:02x}");
         let owners = |table: &ShardTable| [0, 1, 4, 255].map(|shard| table.owner_of(&id(shard)));
         assert_eq!(owners(&table), [Some(0), Some(1), Some(1), Some(0)]);
@@ -63,5 +63,7 @@ mod tests {
         assert_eq!(owners(&table), [Some(0), Some(2), Some(1), Some(2)]);
         assert_eq!(table.shards_of(2), ShardSet::part(2, 3).with(&moved));
         assert_eq!(table.shards_of(1), ShardSet::part(1, 3).without(&moved));
+        table.give(&ShardSet::ALL, Some(1));
+        assert_eq!([0, 1, 2].map(|owner| table.has_some(owner)), [false, true, false]);
     }
 }

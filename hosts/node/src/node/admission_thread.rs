@@ -29,12 +29,14 @@ impl SharedAdmission {
         writer: &Writer,
         owners: &OwnerInboxes,
     ) -> Result<AdmissionEngine, StoreError> {
-        let shards = owners.shards().clone();
+        let inboxes = owners.clone();
         let mut owners: Vec<OwnerBacklog> = owners.all().iter().cloned().map(OwnerBacklog::new).collect();
         let deliver: Deliver = Box::new(move |message| {
-            // Whoever takes in a shard that nobody has finds the message in the store.
-            let which = shards.owner_of(&message.id.to)?;
-            owners.get_mut(which)?.deliver(message)
+            let table = inboxes.table();
+            match table.owner_of(&message.id.to) {
+                Some(which) => owners.get_mut(which)?.deliver(message),
+                None => Some(message),
+            }
         });
         let rows: Arc<dyn Admissions> = store.clone();
         AdmissionEngine::new(settings, rows, deliver, &self.handle, self.inbox, writer)

@@ -1,28 +1,40 @@
-//! The inboxes of the threads that own executions.
+//! The inboxes of the threads that own executions, and which thread has which shard.
 
+use super::NotTaken;
+use starbridge_flow::time::Timestamp;
+use starbridge_ports::ShardSet;
 use starbridge_runtime::{Command, ShardTable};
-use std::sync::Arc;
-use tokio::sync::mpsc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
 
 /// The inbox of each owner, and the table that says which owner has which shard. A clone is the same.
 #[derive(Clone)]
 pub(super) struct OwnerInboxes {
     inboxes: Arc<[mpsc::Sender<Command>]>,
-    shards: Arc<ShardTable>,
+    /// INVARIANT: whoever sends something to the owner of an execution holds this lock from the look-up on. So an owner that is told
+    /// to give shards up after the table has changed gets nothing for them after that.
+    table: Arc<RwLock<ShardTable>>,
 }
 
 impl OwnerInboxes {
     /// The inboxes of owners that have equally many shards.
     pub(super) fn new(inboxes: Vec<mpsc::Sender<Command>>) -> Self {
         Self {
-            shards: Arc::new(ShardTable::even(inboxes.len())),
+            table: Arc::new(RwLock::new(ShardTable::even(inboxes.len()))),
             inboxes: inboxes.into(),
         }
     }
 
-    /// The table that says which owner has which shard.
-    pub(super) fn shards(&self) -> &Arc<ShardTable> {
-        &self.shards
+    /// The table that says which owner has which shard. It does not change while the guard lives.
+    pub(super) fn table(&self) -> RwLockReadGuard<'_, ShardTable> {
+        // Nothing panics while the lock is held, so the table is intact.
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give(&self, shards: &ShardSet, owner: Option<usize>) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        table.give(shards, owner);
     }
 
     /// All inboxes, in the order of their owners.
@@ -30,8 +42,69 @@ impl OwnerInboxes {
         &self.inboxes
     }
 
-    /// The inbox of the owner of an execution. `None` while nobody has its shard.
-    pub(super) fn of(&self, execution: &str) -> Option<&mpsc::Sender<Command>> {
-        self.inboxes.get(self.shards.owner_of(execution)?)
+    /// Sends a command to the owner of an execution. While nobody has its shard, there is no room for it.
+    pub(super) fn send(&self, execution: &str, command: Command) -> Result<(), TrySendError<Command>> {
+        let table = self.table();
+        let owner = table.owner_of(execution).and_then(|owner| self.inboxes.get(owner));
+        match owner {
+            Some(owner) => owner.try_send(command),
+            None => Err(TrySendError::Full(command)),
+        }
     }
+
+    /// Sends a command to the first owner from this one on, in a circle, that has shards. While nobody has any, there is no room
+    /// for it.
+    pub(super) fn send_to_one(&self, from: usize, command: Command) -> Result<(), TrySendError<Command>> {
+        let table = self.table();
+        let count = self.inboxes.len().max(1);
+        let mut owners = (0..count).map(|step| from.wrapping_add(step) % count);
+        let owner = owners.find(|owner| table.has_some(*owner));
+        match owner.and_then(|owner| self.inboxes.get(owner)) {
+            Some(owner) => owner.try_send(command),
+            None => Err(TrySendError::Full(command)),
+        }
+    }
+
+    /// Moves shards to an owner. Their executions go on in the meantime until the calls that are out have ended, at most until a
+    /// time; then nothing is taken for them until the new owner has them.
+    pub(super) async fn move_shards(&self, shards: &ShardSet, to: usize, until: Timestamp) -> Result<(), NotTaken> {
+        let new_owner = self.inboxes.get(to).ok_or(NotTaken::Stopping)?;
+        let owners = self.inboxes.iter().enumerate().filter(|(owner, _)| *owner != to);
+        for (owner, inbox) in owners {
+            let all = self.table().shards_of(owner);
+            let moved = all.without(&all.without(shards));
+            if moved.is_empty() {
+                continue;
+            }
+            let (reply, answer) = oneshot::channel();
+            let ending = Command::EndCalls {
+                shards: moved,
+                until,
+                reply,
+            };
+            asked(inbox, ending, answer).await?;
+            self.give(&moved, None);
+            let (reply, answer) = oneshot::channel();
+            let commands = asked(inbox, Command::GiveUp { shards: moved, reply }, answer).await?;
+            let (reply, answer) = oneshot::channel();
+            let taking = Command::TakeIn { shards: moved, reply };
+            new_owner.send(taking).await.map_err(|_| NotTaken::Stopping)?;
+            for command in commands {
+                new_owner.send(command).await.map_err(|_| NotTaken::Stopping)?;
+            }
+            self.give(&moved, Some(to));
+            answer.await.map_err(|_| NotTaken::Stopping)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends a command, and waits for its answer.
+async fn asked<T>(
+    inbox: &mpsc::Sender<Command>,
+    command: Command,
+    answer: oneshot::Receiver<T>,
+) -> Result<T, NotTaken> {
+    inbox.send(command).await.map_err(|_| NotTaken::Stopping)?;
+    answer.await.map_err(|_| NotTaken::Stopping)
 }

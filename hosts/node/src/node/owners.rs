@@ -40,6 +40,8 @@ pub(super) struct OwnerDeps {
 /// The owners of a node.
 pub(super) struct Owners {
     inboxes: OwnerInboxes,
+    /// Held while shards move from one owner to another.
+    moving: tokio::sync::Mutex<()>,
     next: AtomicUsize,
     ended: watch::Receiver<End>,
     queues_over: watch::Receiver<bool>,
@@ -58,7 +60,7 @@ impl Owners {
         let channels = (0..of).map(|_| mpsc::channel(start.settings.inbox.max(1)));
         let (inboxes, ends): (Vec<_>, Vec<_>) = channels.unzip();
         let inboxes = OwnerInboxes::new(inboxes);
-        let owners = (0..usize::from(of)).map(|which| owner(start, &shared, inboxes.shards().shards_of(which)));
+        let owners = (0..usize::from(of)).map(|which| owner(start, &shared, inboxes.table().shards_of(which)));
         let owners: Vec<Owner> = owners.collect();
         // The queues load what the store has before anything changes it.
         let queues_of = match start.settings.worker_queues {
@@ -96,6 +98,7 @@ impl Owners {
         let admission_over = spawn_beside("admission", end, move || admission.serve())?;
         Ok(Self {
             inboxes,
+            moving: tokio::sync::Mutex::default(),
             next: AtomicUsize::new(0),
             ended,
             queues_over,
@@ -117,14 +120,19 @@ impl Owners {
 
     /// Sends a command to the owner of an execution.
     pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
-        hand_to(self.inboxes.of(execution), command)
+        taken(self.inboxes.send(execution, command))
+    }
+
+    /// Moves shards to an owner; see [`OwnerInboxes::move_shards`].
+    pub(super) async fn move_shards(&self, shards: &ShardSet, to: usize, until: Timestamp) -> Result<(), NotTaken> {
+        let _one_at_a_time = self.moving.lock().await;
+        self.inboxes.move_shards(shards, to, until).await
     }
 
     /// Sends a command to the next owner in turn.
     pub(super) fn anyone(&self, command: Command) -> Result<(), NotTaken> {
-        let all = self.inboxes.all();
-        let which = self.next.fetch_add(1, Ordering::Relaxed) % all.len();
-        hand_to(all.get(which), command)
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        taken(self.inboxes.send_to_one(next, command))
     }
 
     /// Waits until everything that the owners decided before is durable.
@@ -148,7 +156,8 @@ impl Owners {
         for inbox in self.inboxes.all() {
             let (reply, answer) = oneshot::channel();
             // An owner that has ended has no call out.
-            let _ = inbox.send(Command::EndCalls { until, reply }).await;
+            let shards = ShardSet::ALL;
+            let _ = inbox.send(Command::EndCalls { shards, until, reply }).await;
             over.push(answer);
         }
         for over in over {
@@ -178,13 +187,12 @@ impl Owners {
     }
 }
 
-/// Puts a command into an inbox. A shard that nobody has at the moment has no inbox.
-fn hand_to(inbox: Option<&mpsc::Sender<Command>>, command: Command) -> Result<(), NotTaken> {
-    match inbox.map(|inbox| inbox.try_send(command)) {
-        Some(Ok(())) => Ok(()),
-        Some(Err(TrySendError::Full(_))) | None => Err(NotTaken::Busy),
-        Some(Err(TrySendError::Closed(_))) => Err(NotTaken::Stopping),
-    }
+/// Whether an inbox took a command.
+fn taken(sent: Result<(), TrySendError<Command>>) -> Result<(), NotTaken> {
+    sent.map_err(|error| match error {
+        TrySendError::Full(_) => NotTaken::Busy,
+        TrySendError::Closed(_) => NotTaken::Stopping,
+    })
 }
 
 /// Starts a thread that runs beside the owners. The receiver gets `true` when it has ended.

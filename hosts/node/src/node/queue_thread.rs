@@ -85,9 +85,7 @@ fn notify_owner(owners: &OwnerInboxes, expiry: &TaskExpiry) -> bool {
         reply: None,
     };
     // An owner that has ended does not need it.
-    owners
-        .of(execution)
-        .is_some_and(|owner| !matches!(owner.try_send(command), Err(mpsc::error::TrySendError::Full(_))))
+    !matches!(owners.send(execution, command), Err(mpsc::error::TrySendError::Full(_)))
 }
 
 fn kept_settings(store: &dyn Store) -> Result<Vec<(Text, QueueSettings)>, StoreError> {

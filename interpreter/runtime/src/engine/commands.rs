@@ -3,12 +3,13 @@
 use super::Engine;
 use super::dispatch::LastCalls;
 use super::quiescence::{Quiesce, SuspendedExecution};
-use crate::shard::{ForkFailure, ForkRequest, NotEnded, RedefineRequest, StartError, StartRequest};
+use super::replies::{Reply, Snapshot, StartFailure, StartedExecution};
+use crate::shard::{ForkRequest, NotEnded, RedefineRequest, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
-use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal};
-use starbridge_ports::{AuditEntry, ExecutionRecord, Message, MessageBody, MessageId, StoreError};
+use starbridge_machine::{Decision, EventId, Rejection, Signal};
+use starbridge_ports::{AuditEntry, Message, MessageBody, MessageId, ShardSet, StoreError};
 use tokio::sync::oneshot;
 
 /// A request from outside to a running engine.
@@ -118,13 +119,30 @@ pub enum Command {
         /// Answered with what was given back.
         reply: oneshot::Sender<Vec<SuspendedExecution>>,
     },
-    /// Send no more calls, and wait for those in flight until a time. Everything else goes on. The calls that are kept back are
-    /// sent at the next start: [`Command::Drain`] has to come next.
+    /// Send no more calls of executions of these shards, and wait for those in flight until a time. Everything else goes on. The
+    /// calls that are kept back are sent by the next owner: [`Command::Drain`] or [`Command::GiveUp`] has to come next.
     EndCalls {
+        /// Those whose calls end; [`ShardSet::ALL`] before the end of the engine.
+        shards: ShardSet,
         /// When to stop waiting.
         until: Timestamp,
         /// Answered when no call is in flight any more, or at that time.
         reply: oneshot::Sender<()>,
+    },
+    /// Own these shards too, and go on with their executions. Nobody else may have them, or append for them later.
+    TakeIn {
+        /// Those that nobody has now.
+        shards: ShardSet,
+        /// Answered with [`Reply::Taken`] once their executions are known.
+        reply: oneshot::Sender<Reply>,
+    },
+    /// Decide nothing more for executions of these shards, and drop them once everything that was decided is durable. Calls in
+    /// flight are given up, and the next owner sends them again.
+    GiveUp {
+        /// Those that this engine owns and no longer will.
+        shards: ShardSet,
+        /// Answered with commands that wait for something of these executions: the next owner has to be sent them.
+        reply: oneshot::Sender<Vec<Command>>,
     },
     /// Take no more commands, and wait for calls in flight until a time.
     Drain {
@@ -158,83 +176,6 @@ pub enum Report {
     Log(String),
 }
 
-/// The result of a report or a signal.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
-    /// It was taken and is in the history.
-    Taken,
-    /// The call already has its result.
-    AlreadyCompleted,
-    /// The call was given up.
-    TimedOut,
-    /// The task token is not valid.
-    InvalidToken,
-    /// There is no such execution.
-    NoSuchExecution,
-    /// Another process has the execution and will find it in the store.
-    Left,
-    /// Another process has the execution, or it is about to be tried again: send it again later.
-    Held,
-    /// The execution is set aside and only takes signals of operators.
-    SetAside,
-    /// The execution has not ended.
-    NotEnded,
-    /// Large executions take all the memory there is for them: send it again later.
-    NoRoom,
-    /// The machine rejected it.
-    Rejected(Rejection),
-}
-
-/// An execution at one moment: its record and its data.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
-    /// The id of the execution.
-    pub execution: Text,
-    /// What is known of the execution without reading its history.
-    pub record: ExecutionRecord,
-    /// The execution's input.
-    pub input: Value,
-    /// The output, if the execution succeeded.
-    pub output: Option<Value>,
-}
-
-/// The answer to a start.
-#[derive(Debug)]
-pub struct StartedExecution {
-    /// The execution when its first turn was durable.
-    pub snapshot: Snapshot,
-    /// Gives the execution when it has ended. `None` if the sender does not wait for that, or the execution has
-    /// already ended.
-    pub end: Option<oneshot::Receiver<Snapshot>>,
-}
-
-/// Why no execution was started.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StartFailure {
-    /// The request is refused.
-    Refused(StartError),
-    /// The fork is not possible.
-    NoFork(ForkError),
-    /// The flow has an execution with that name: the one with this id.
-    Exists(Text),
-    /// Too many commands are waiting: try again later.
-    Busy,
-    /// Large executions take all the memory there is for them: try again later.
-    NoRoom,
-    /// The engine is stopping and takes nothing more.
-    Stopping,
-}
-
-impl From<ForkFailure> for StartFailure {
-    fn from(failure: ForkFailure) -> Self {
-        match failure {
-            ForkFailure::Refused(error) => Self::NoFork(error),
-            ForkFailure::InvalidKey(why) => Self::Refused(StartError::InvalidKey(why)),
-            ForkFailure::Panicked(cause) => Self::Refused(StartError::Panicked(cause)),
-        }
-    }
-}
-
 impl Engine {
     fn start(
         &mut self,
@@ -259,7 +200,7 @@ impl Engine {
     }
 
     pub(super) fn carry_out_command(&mut self, command: Command) -> Result<(), StoreError> {
-        let Some(command) = self.prepared(command) else {
+        let Some(command) = self.own_command(command).and_then(|command| self.prepared(command)) else {
             return Ok(());
         };
         let now = self.now();
@@ -320,7 +261,9 @@ impl Engine {
             Command::Deliver(message) => self.shard.deliver(*message),
             Command::PauseDispatch => self.paused = true,
             Command::Quiesce { until, grace, reply } => self.quiescence = Some(Quiesce { until, grace, reply }),
-            Command::EndCalls { until, reply } => self.end_calls(LastCalls { until, reply }),
+            Command::EndCalls { shards, until, reply } => self.end_calls(LastCalls { shards, until, reply }),
+            Command::TakeIn { shards, reply } => self.take_in_for(&shards, reply)?,
+            Command::GiveUp { shards, reply } => self.give_up(shards, reply),
             Command::Drain { until } => self.begin_to_drain(until),
         }
         Ok(())
@@ -396,7 +339,7 @@ impl Engine {
             || self.shard.state(execution).is_some_and(runs))
     }
 
-    fn answer_when_durable(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) {
+    pub(super) fn answer_when_durable(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) {
         let number = self.waiters.await_mark(reply, answer);
         self.shard.mark(number);
     }

@@ -2,10 +2,11 @@
 //! the commands of one execution would fill a round, and those of all others would wait for all of it. They are taken in their
 //! order, as what was decided before becomes durable.
 
+use super::moving::take_those_of;
 use super::{Command, Engine};
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::StoreError;
+use starbridge_ports::{ShardSet, StoreError};
 use std::collections::VecDeque;
 
 /// About how many bytes of one execution may wait to be durable before its next command is taken.
@@ -18,6 +19,11 @@ pub(super) struct Crowded {
 }
 
 impl Crowded {
+    /// Takes those for executions of these shards.
+    pub(super) fn take_those_of(&mut self, shards: &ShardSet) -> Vec<Command> {
+        take_those_of(&mut self.commands, shards)
+    }
+
     fn has_one_of(&self, execution: &Text) -> bool {
         self.commands.iter().any(|command| of(command) == Some(execution))
     }

@@ -8,7 +8,7 @@ use starbridge_flow::graph::Pattern;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallPart, CallToSend, EventId, Signal};
-use starbridge_ports::{CallIds, LogTail, Outcome, Request, SentMembers, sends_input};
+use starbridge_ports::{CallIds, LogTail, Outcome, Request, SentMembers, ShardSet, sends_input};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -30,6 +30,7 @@ const LARGE_OUT: usize = 128 << 20;
 
 /// Somebody who waits for the calls that are out.
 pub(super) struct LastCalls {
+    pub(super) shards: ShardSet,
     pub(super) until: Timestamp,
     pub(super) reply: oneshot::Sender<()>,
 }
@@ -103,8 +104,27 @@ impl Calls {
 
     /// Leaves the waiting calls to the next start.
     pub(super) fn hand_back(&mut self) {
-        self.waiting.clear();
-        self.waiting_large.clear();
+        self.hand_back_those_of(&ShardSet::ALL);
+    }
+
+    fn hand_back_those_of(&mut self, shards: &ShardSet) {
+        self.waiting.retain(|(of, _)| !shards.has_execution(of));
+        self.waiting_large.retain(|(of, _)| !shards.has_execution(of));
+    }
+
+    /// Whether a call of an execution of these shards is out or waits.
+    fn has_some_of(&self, shards: &ShardSet) -> bool {
+        let mut waiting = self.waiting.iter().chain(&self.waiting_large).map(|(of, _)| of);
+        waiting.any(|of| shards.has_execution(of)) || self.out.keys().any(|(of, _)| shards.has_execution(of))
+    }
+
+    /// Cancels all calls of executions of these shards, out or waiting.
+    pub(super) fn give_up_those_in(&mut self, shards: &ShardSet) {
+        self.hand_back_those_of(shards);
+        for (_, call) in self.out.extract_if(.., |(of, _), _| shards.has_execution(of)) {
+            self.large_out -= call.large;
+            call.task.abort();
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -156,19 +176,21 @@ impl Engine {
         self.calls.hand_back();
     }
 
-    /// Sends no more calls.
+    /// Sends no more calls of some shards.
     pub(super) fn end_calls(&mut self, last: LastCalls) {
-        self.keeps_calls = true;
-        self.calls.hand_back();
-        self.last_calls = Some(last);
+        self.keeps_calls_of = self.keeps_calls_of.with(&last.shards);
+        self.calls.hand_back_those_of(&last.shards);
+        self.last_calls.push(last);
     }
 
     /// Tells those who wait that no call is out any more, or that their time is over.
     pub(super) fn tell_of_last_calls(&mut self) {
-        let over = |last: &LastCalls| self.calls.is_empty() || self.now() >= last.until;
-        if self.last_calls.as_ref().is_some_and(over)
-            && let Some(last) = self.last_calls.take()
-        {
+        if self.last_calls.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let over = |last: &mut LastCalls| now >= last.until || !self.calls.has_some_of(&last.shards);
+        for last in self.last_calls.extract_if(.., over) {
             // The receiver may have gone.
             let _ = last.reply.send(());
         }
@@ -177,7 +199,8 @@ impl Engine {
     pub(super) fn carry_out(&mut self, outgoing: Outgoing) {
         match outgoing {
             // The call stays outstanding and is sent at the next start.
-            Outgoing::Send { .. } if self.draining.is_some() || self.keeps_calls || self.is_handing_over() => {}
+            Outgoing::Send { .. } if self.draining.is_some() || self.is_handing_over() => {}
+            Outgoing::Send { execution, .. } if self.keeps_call_of(&execution) => {}
             Outgoing::Send { execution, call } => {
                 if let Some((execution, call)) = self.calls.admit(execution, call) {
                     self.send(execution, &call);
@@ -199,6 +222,11 @@ impl Engine {
             Outgoing::Turn { execution, events } => self.heed_pause(&execution, &events),
             Outgoing::Noticed { .. } | Outgoing::Message(_) => {}
         }
+    }
+
+    /// Whether a call of an execution is left to the next owner.
+    fn keeps_call_of(&self, execution: &str) -> bool {
+        !self.shard.owns(execution) || !self.keeps_calls_of.is_empty() && self.keeps_calls_of.has_execution(execution)
     }
 
     fn tell_queues(&self, command: QueueCommand) {

@@ -304,11 +304,7 @@ impl Engine {
     /// asked for something meanwhile must not be told newer ones before them.
     pub(super) fn begin_to_take_up(&mut self) -> Result<(), StoreError> {
         let shards = *self.shard.owned();
-        self.to_take_up = self.deps.history.awake(&shards)?.into();
-        let messages = self.deps.history.messages(&Receivers::Executions(shards))?;
-        self.shard.redeliver(messages);
-        let now = self.now();
-        self.look_for_sleepers(now)
+        self.take_in(&shards)
     }
 
     /// Loads some of the executions that are awake. Requests are taken in between, because each load may take a millisecond,

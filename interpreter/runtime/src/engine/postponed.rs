@@ -1,10 +1,11 @@
 //! Commands that take too long for one round of the engine. They are prepared in slices, and others go on between them.
 //! Nothing of a slice is durable, and none changes a state: a crash between two of them loses a command that nobody was told of.
 
+use super::moving::take_those_of;
 use super::{Command, Engine};
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::StoreError;
+use starbridge_ports::{ShardSet, StoreError};
 use std::collections::VecDeque;
 
 /// About how many bytes of tasks one slice prepares.
@@ -17,6 +18,11 @@ pub(super) struct Postponed {
 }
 
 impl Postponed {
+    /// Takes those for executions of these shards.
+    pub(super) fn take_those_of(&mut self, shards: &ShardSet) -> Vec<Command> {
+        take_those_of(&mut self.commands, shards)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }

@@ -3,7 +3,7 @@
 //! can stop an execution that is set aside, or release it.
 
 use super::Engine;
-use super::commands::Reply;
+use super::replies::Reply;
 use crate::shard::{MAX_TRIES, Outgoing, ended_message, stored_turn};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::Timestamp;

@@ -73,7 +73,8 @@ impl Engine {
             let Some((_, execution)) = self.sleepers.soon.pop_first() else {
                 break;
             };
-            if self.shard.state(&execution).is_none() {
+            // Its shard may have been given up.
+            if self.shard.state(&execution).is_none() && self.is_mine(&execution) {
                 wanted.push(execution);
             }
             if wanted.len() == LOADED_AT_ONCE {

@@ -1,10 +1,10 @@
 //! Answers to the senders of commands. An answer leaves only when what it reports is durable.
 
 use super::Engine;
-use super::commands::{Reply, Snapshot, StartFailure, StartedExecution};
+use super::replies::{Reply, Snapshot, StartFailure, StartedExecution};
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
-use starbridge_ports::Refusal;
+use starbridge_ports::{Refusal, ShardSet};
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 
@@ -83,6 +83,16 @@ impl Waiters {
             // The sender of the command may have gone.
             let _ = reply.send(answer);
         }
+    }
+
+    /// Takes those who wait for the ends of executions of these shards.
+    pub(super) fn take_ends_of(&mut self, shards: &ShardSet) -> Vec<(Text, oneshot::Sender<Snapshot>)> {
+        let of = self.ends.extract_if(.., |execution, _| shards.has_execution(execution));
+        let ends: Vec<_> = of
+            .flat_map(|(execution, ends)| ends.into_iter().map(move |reply| (execution.clone(), reply)))
+            .collect();
+        self.waiting -= ends.len();
+        ends
     }
 
     /// Drops all waiters for an execution.

@@ -325,9 +325,10 @@ impl Shard {
         std::mem::take(&mut self.lost)
     }
 
-    /// Releases held output that has nothing to append, or ties it to the last batch in flight.
+    /// Releases held output that has nothing to append, or ties it to the last batch in flight. While there is a batch to take, all
+    /// of it waits for that one.
     pub(crate) fn release_what_waits_for_nothing(&mut self) {
-        if self.held.is_empty() {
+        if self.held.is_empty() || self.has_batch() {
             return;
         }
         let held = std::mem::take(&mut self.held);

@@ -72,6 +72,11 @@ impl Shard {
         while self.pending.len() < TURNS_TOGETHER
             && let Some((to, _)) = self.inbox.front()
         {
+            if !self.owns(to) {
+                // The store has what must not be lost, for its owner.
+                self.inbox.pop_front();
+                continue;
+            }
             if self.is_aside(to) || self.is_held_off(to) {
                 if let Some((to, incoming)) = self.inbox.pop_front() {
                     self.keep_incoming(&to, incoming);

@@ -48,6 +48,12 @@ impl Shard {
         }
     }
 
+    /// Forgets all that are held off but these.
+    pub(super) fn leave_held_off(&mut self, stays: impl Fn(&Text) -> bool) {
+        self.held_off.order.retain(&stays);
+        self.held_off.incoming.retain(|id, _| stays(id));
+    }
+
     /// Keeps something posted to an execution that is set aside or held off.
     pub(super) fn keep_incoming(&mut self, id: &Text, incoming: Incoming) {
         match self.held_off.incoming.get_mut(id) {

@@ -28,7 +28,7 @@ impl Shard {
                 || self.waits_to_begin(to)
                 || self.is_aside(to)
                 || self.is_held_off(to);
-            if !here && !wanted.contains(to) {
+            if !here && self.owns(to) && !wanted.contains(to) {
                 wanted.push(to.clone());
             }
         }

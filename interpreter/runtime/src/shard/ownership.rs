@@ -21,6 +21,33 @@ impl Shard {
         self.shards.has_execution(execution)
     }
 
+    /// Gives shards up: nothing more is decided for their executions, and what was posted to them is dropped. The store has what
+    /// must not be lost. Once everything that was decided before is durable, call [`Shard::forget_left`]; [`Shard::mark`] tells when.
+    pub fn leave(&mut self, shards: &ShardSet) {
+        self.shards = self.shards.without(shards);
+        let own = |execution: &Text| !shards.has_execution(execution);
+        self.inbox.retain(|(to, _)| own(to));
+        self.continuing.retain(own);
+        self.wakeups.retain(|(_, id)| own(id));
+        self.panicked.retain(own);
+        self.aside.retain(|id, _| own(id));
+        self.tries.retain(|id, _| own(id));
+        self.absent = self.absent.take().filter(own);
+        self.leave_held_off(own);
+    }
+
+    /// Drops the executions of shards that were given up.
+    pub fn forget_left(&mut self, shards: &ShardSet) {
+        let left = self.executions.keys().filter(|id| shards.has_execution(id));
+        let left: Vec<Text> = left.cloned().collect();
+        for id in &left {
+            self.forget(id);
+        }
+        self.waiting.retain(|id, _| !shards.has_execution(id));
+        self.forget_large_waiting();
+        self.undoing.retain(|child, _| !shards.has_execution(child));
+    }
+
     /// The id and the seed of a new execution. An id that nobody gave is one of this owner: only its last byte is changed for that.
     pub(super) fn new_seed(&mut self, request: &StartRequest, now: Timestamp) -> ExecutionSeed {
         let mut seed = (self.id_source)(request, now);

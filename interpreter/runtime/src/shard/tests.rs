@@ -1,6 +1,7 @@
 //! Tests of a shard, one rule at a time and without a store.
 
 mod admission;
+mod ownership;
 
 use super::*;
 use starbridge_flow::graph::Pattern;

@@ -29,11 +29,13 @@ pub enum Fault {
     ClockAhead,
     /// The clock jumps back.
     ClockBack,
+    /// Shards move to another process.
+    ShardsMoved,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Crash,
         Self::CrashOnTheWayBack,
         Self::AppendFailed,
@@ -47,6 +49,7 @@ impl Fault {
         Self::StartUnsure,
         Self::ClockAhead,
         Self::ClockBack,
+        Self::ShardsMoved,
     ];
 
     /// Its name among the figures.
@@ -65,6 +68,7 @@ impl Fault {
             Self::StartUnsure => "acknowledgements of starts lost",
             Self::ClockAhead => "jumps of the clock ahead",
             Self::ClockBack => "jumps of the clock back",
+            Self::ShardsMoved => "moves of shards to another process",
         }
     }
 
@@ -74,7 +78,7 @@ impl Fault {
             Self::AppendFailed | Self::AppendUnsure => 15,
             Self::CrashOnTheWayBack => 200,
             Self::AppendLate => 900,
-            Self::Crash | Self::ClockAhead | Self::ClockBack => 300,
+            Self::Crash | Self::ClockAhead | Self::ClockBack | Self::ShardsMoved => 300,
             _ => 80,
         }
     }
@@ -107,11 +111,15 @@ pub enum Bug {
     TimersEarly,
     /// Reports are acknowledged when they arrive.
     ReportsAcknowledgedEarly,
+    /// A process gives shards up before what it decided for them is durable.
+    LeavesUnderWay,
+    /// A process goes on with shards that another one got.
+    GoesOnWithLeft,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::IgnoresExpected,
         Self::AcknowledgesEarly,
         Self::KeepsHalf,
@@ -124,6 +132,8 @@ impl Bug {
         Self::SendsNothingAgain,
         Self::TimersEarly,
         Self::ReportsAcknowledgedEarly,
+        Self::LeavesUnderWay,
+        Self::GoesOnWithLeft,
     ];
 
     /// Its description.
@@ -141,6 +151,8 @@ impl Bug {
             Self::SendsNothingAgain => "calls are not sent again after a restart",
             Self::TimersEarly => "timers fire a second early",
             Self::ReportsAcknowledgedEarly => "reports are acknowledged before they are durable",
+            Self::LeavesUnderWay => "shards are given up with appends under way",
+            Self::GoesOnWithLeft => "a process goes on with shards that another one got",
         }
     }
 }

@@ -5,7 +5,7 @@ use super::shelter::{Refusals, Shelter};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, History, Receivers, ShardSet, StoreError, shard_of};
+use starbridge_ports::{Append, History, Receivers, ShardSet, StoreError};
 use starbridge_runtime::{ExecutionSeed, FlowTable, ResourceMap, Shard, StartRequest, child_id, load};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,11 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many processes share the executions.
 pub(super) const SEATS: u8 = 3;
-
-/// The seat that owns an execution.
-pub(super) fn seat_of(execution: &str) -> usize {
-    usize::from(shard_of(execution) % SEATS)
-}
 
 /// A process.
 pub(super) struct Process {
@@ -30,6 +25,8 @@ pub(super) struct Process {
     pub(super) sleepers: BTreeSet<(Timestamp, Text)>,
     /// Reports that are acknowledged when their mark comes back.
     pub(super) marks: BTreeMap<u64, Key>,
+    /// Shards that another seat gets when their mark comes back.
+    pub(super) leaving: BTreeMap<u64, (ShardSet, usize)>,
     pub(super) next_mark: u64,
     /// Names by the id they were given.
     pub(super) starts: BTreeMap<Text, String>,
@@ -47,36 +44,43 @@ impl Process {
             },
             seed: 7,
         };
+        let mut shard = Shard::new(flows.clone(), ResourceMap::default(), limits.clone(), seed);
+        shard.own(ShardSet::NONE);
         Self {
-            shard: Shard::new(flows.clone(), ResourceMap::default(), limits.clone(), seed),
+            shard,
             unwritten: VecDeque::new(),
             under_way: 0,
             answers: VecDeque::new(),
             sleepers: BTreeSet::new(),
             marks: BTreeMap::new(),
+            leaving: BTreeMap::new(),
             next_mark: 0,
             starts: BTreeMap::new(),
             wake: None,
         }
     }
 
-    /// Takes up what the store says is to be done, as a host does when it starts.
-    pub(super) fn take_up(&mut self, seat: usize, store: &Shelter) -> Result<(), String> {
+    /// Takes in shards and takes up what the store says is to be done for them, as a host does when it starts.
+    pub(super) fn take_in(&mut self, shards: &ShardSet, store: &Shelter) -> Result<(), String> {
         let failed = |error: StoreError| error.to_string();
-        for execution in store.awake(&ShardSet::ALL).map_err(failed)? {
-            if seat_of(&execution) == seat {
-                self.load(&execution, store)?;
-            }
+        self.shard.own(self.shard.owned().with(shards));
+        for execution in store.awake(shards).map_err(failed)? {
+            self.load(&execution, store)?;
         }
-        let mut messages = store.messages(&Receivers::All).map_err(failed)?;
-        messages.retain(|message| seat_of(&message.id.to) == seat);
+        let messages = store.messages(&Receivers::Executions(*shards)).map_err(failed)?;
         self.shard.redeliver(messages);
-        let sleepers = store
-            .due(&ShardSet::ALL, Timestamp(i64::MAX), usize::MAX)
-            .map_err(failed)?
-            .into_iter();
-        self.sleepers = sleepers.filter(|(_, execution)| seat_of(execution) == seat).collect();
+        let sleepers = store.due(shards, Timestamp(i64::MAX), usize::MAX).map_err(failed)?;
+        self.sleepers.extend(sleepers);
         Ok(())
+    }
+
+    /// Gives shards up for another seat. The mark says when everything that was decided for them is durable.
+    pub(super) fn leave(&mut self, shards: ShardSet, to: usize) {
+        self.shard.leave(&shards);
+        self.sleepers.retain(|(_, execution)| !shards.has_execution(execution));
+        self.next_mark += 1;
+        self.leaving.insert(self.next_mark, (shards, to));
+        self.shard.mark(self.next_mark);
     }
 
     /// Takes up an execution. Answers whether it is there.

@@ -1,6 +1,7 @@
 //! The world of a simulation: one queue of what will happen, and chance.
 
 mod leaving;
+mod moving;
 
 use super::fault::{Bug, Fault};
 use super::outside::{Key, Outside};
@@ -14,8 +15,8 @@ use starbridge_flow::syntax::Source;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::Signal;
-use starbridge_ports::{Append, Refusal};
-use starbridge_runtime::{FlowTable, PumpResult, StartRequest};
+use starbridge_ports::{Append, Refusal, ShardSet};
+use starbridge_runtime::{FlowTable, PumpResult, ShardTable, StartRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -51,6 +52,10 @@ enum Happening {
     Report(Key, bool),
     Crash(usize),
     Restart(usize),
+    /// A seat is to have these shards.
+    Move(ShardSet, usize),
+    /// A seat gets shards that nobody has.
+    TakeIn(ShardSet, usize),
     /// A timer may be due.
     Wake(usize, u32),
     Jump,
@@ -74,6 +79,8 @@ pub(super) struct World {
     limits: Arc<Limits>,
     id_source: Arc<AtomicU64>,
     seats: Vec<Seat>,
+    /// Which seat has which shard.
+    table: ShardTable,
     queue: BTreeMap<(u64, u64), Happening>,
     queued: u64,
     /// True milliseconds since the beginning, and how far the clock is from them.
@@ -101,6 +108,7 @@ impl World {
             limits: Arc::new(Limits::default()),
             id_source: Arc::new(AtomicU64::new(1)),
             seats: (0..SEATS).map(|_| Seat::default()).collect(),
+            table: ShardTable::even(SEATS.into()),
             queue: BTreeMap::new(),
             queued: 0,
             real: 0,
@@ -130,6 +138,14 @@ impl World {
             if self.may(Fault::Crash) {
                 let seat = self.chance.below(u32::from(SEATS)) as usize;
                 self.within(1, FAULTS_UNTIL, Happening::Crash(seat));
+            }
+        }
+        for _ in 0..10 {
+            if self.may(Fault::ShardsMoved) {
+                let parts = self.chance.from(1, 5) as usize;
+                let shards = ShardSet::part(self.chance.below(5) as usize % parts, parts);
+                let to = self.chance.below(u32::from(SEATS)) as usize;
+                self.within(1, FAULTS_UNTIL, Happening::Move(shards, to));
             }
         }
         for _ in 0..2 {
@@ -171,7 +187,7 @@ impl World {
         let may = self.enabled.contains(&fault)
             && self.real < u64::from(FAULTS_UNTIL)
             && self.chance.below(1000) < fault.per_mille();
-        if may && fault != Fault::Crash {
+        if may && !matches!(fault, Fault::Crash | Fault::ShardsMoved) {
             self.findings.count(fault.as_str(), 1);
         }
         may
@@ -215,6 +231,8 @@ impl World {
                 }
             }
             Happening::Restart(seat) => self.restart(seat),
+            Happening::Move(shards, to) => self.begin_to_move(&shards, to),
+            Happening::TakeIn(shards, seat) => self.take_in(&shards, seat),
             Happening::Wake(seat, life) => self.wake(seat, life),
             Happening::Jump => self.jump(),
         }
@@ -234,7 +252,8 @@ impl World {
             name: Some(Text::from(name.as_str())),
             ..StartRequest::default()
         };
-        if let Some(process) = &mut self.seats[seat].process {
+        let process = self.seats[seat].process.as_mut();
+        if let Some(process) = process.filter(|process| !process.shard.owned().is_empty()) {
             match process.shard.start(request, now) {
                 Ok(id) => drop(process.starts.insert(id, name.clone())),
                 Err(error) => self.findings.problem(format!("{name}: {error}")),
@@ -269,7 +288,10 @@ impl World {
         }
         if let Some(process) = &mut self.seats[seat].process {
             let asleep = process.shard.trim(HOT, usize::MAX);
-            process.sleepers.extend(asleep);
+            let own = asleep
+                .into_iter()
+                .filter(|(_, execution)| process.shard.owns(execution));
+            process.sleepers.extend(own);
         }
         self.plan_wake(seat);
     }
@@ -323,7 +345,8 @@ impl World {
         };
         if refusals.iter().any(|(_, refusal)| *refusal == Refusal::Conflict) {
             // Somebody else has written: what this process holds is no longer true.
-            self.findings.count("conflicts noticed", 1);
+            self.findings
+                .problem("a process that owns an execution is refused its append");
             return self.die(seat);
         }
         let time = self.real + u64::from(self.chance.below(10));
@@ -375,6 +398,10 @@ impl World {
             ..
         } = &mut self.seats[seat];
         let dead = process.take();
+        // The next process of this seat goes on with what the dead one was about to give up.
+        for (shards, _) in dead.iter().flat_map(|dead| dead.leaving.values()) {
+            self.table.give(shards, Some(seat));
+        }
         *life += 1;
         *unflushed = None;
         let back = self.chance.from(10, 500);
@@ -397,7 +424,8 @@ impl World {
         }
         let which = u8::try_from(seat).unwrap_or(0);
         let mut process = Process::new(&self.flows, &self.limits, which, &self.id_source);
-        if let Err(problem) = process.take_up(seat, &self.store) {
+        let shards = self.table.shards_of(seat);
+        if let Err(problem) = process.take_in(&shards, &self.store) {
             return self.findings.problem(problem);
         }
         self.seats[seat].process = Some(process);

@@ -3,7 +3,6 @@
 use super::{Happening, World};
 use crate::campaigns::simulation::fault::{Bug, Fault};
 use crate::campaigns::simulation::outside::{self, Called, Key};
-use crate::campaigns::simulation::process::seat_of;
 use starbridge_flow::value::Text;
 use starbridge_machine::CallToSend;
 use starbridge_ports::Refusal;
@@ -26,8 +25,12 @@ impl World {
                 } => self.started(seat, &execution, known),
                 Outgoing::Send { execution, call } => self.call(seat, execution, &call),
                 Outgoing::Mark(number) => {
-                    let process = self.seats[seat].process.as_mut();
-                    if let Some(key) = process.and_then(|process| process.marks.remove(&number)) {
+                    let Some(process) = &mut self.seats[seat].process else {
+                        continue;
+                    };
+                    if let Some((shards, to)) = process.leaving.remove(&number) {
+                        self.left(seat, shards, to);
+                    } else if let Some(key) = process.marks.remove(&number) {
                         self.acknowledge(key);
                     }
                 }
@@ -94,11 +97,14 @@ impl World {
         if self.outside.reported.contains(&key) && !second {
             return;
         }
-        let seat = seat_of(&key.0);
         let now = self.now();
         let early = self.planted == Some(Bug::ReportsAcknowledgedEarly);
-        let Some(process) = &mut self.seats[seat].process else {
+        let owner = self.table.owner_of(&key.0);
+        let Some(seat) = owner.filter(|seat| self.seats[*seat].process.is_some()) else {
             return self.within(50, 150, Happening::Report(key, second));
+        };
+        let Some(process) = &mut self.seats[seat].process else {
+            return;
         };
         if process.shard.state(&key.0).is_none() {
             match process.load(&key.0, &self.store) {

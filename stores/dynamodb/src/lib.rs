@@ -60,7 +60,7 @@ mod write;
 pub use client::{Counted, FaultHook};
 
 #[cfg(doc)]
-use starbridge_ports::{ExecutionLeases, Receivers, ShardSet};
+use starbridge_ports::ExecutionLeases;
 
 use client::{DynamoClient, QueryRequest, random};
 use item::text_of;

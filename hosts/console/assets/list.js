@@ -60,7 +60,7 @@ function remember() {
 let waiting = 0;
 
 /** Whether new rows would move what somebody looks at. */
-const isBusy = () => window.scrollY > TOP || chosen.size > 0 || document.activeElement.closest("table.picked") !== null;
+const isBusy = () => window.scrollY > TOP || chosen.size > 0 || dialog?.open || document.activeElement.closest("table.picked") !== null;
 
 /** Puts the cells of rows that are still there in place; answers how many rows are new. */
 function merge(part, next) {
@@ -99,6 +99,13 @@ document.addEventListener("click", (event) => {
 
 // ---- A look at a row, without leaving the list.
 const dialog = document.querySelector("#peek");
+let peeked = "";
+
+// The link that was looked at may have been drawn anew meanwhile, so the browser does not find its way back to it.
+dialog?.addEventListener("close", () => {
+  const links = [...document.querySelectorAll("table.picked tbody a.name")];
+  links.find((link) => link.pathname === peeked)?.focus();
+});
 
 function peek(link) {
   const then = (page) => {
@@ -109,6 +116,7 @@ function peek(link) {
     }
     dialog.querySelector(".peeked").replaceChildren(...parts.map((part) => document.importNode(part, true)));
     dialog.querySelector("a").href = link.href;
+    peeked = link.pathname;
     dialog.showModal();
   };
   document.dispatchEvent(new CustomEvent("read", { detail: { address: link.href, then } }));

@@ -101,7 +101,7 @@ impl Choice<'_> {
         )?;
         waiting
             .into_iter()
-            .try_for_each(|waiter| self.bind(waiter, execution, status, is_bound))
+            .try_for_each(|waiter| self.bind(&waiter.execution, execution, status, is_bound))
     }
 
     /// An execution was started under a name that somebody may wait for: those who do are bound to it.
@@ -131,7 +131,7 @@ impl Choice<'_> {
         )?;
         let watches = !waiting.is_empty() && !status.is_ended();
         for waiter in waiting {
-            self.bind(waiter, &execution, status, is_named)?;
+            self.bind(&waiter.execution, &execution, status, is_named)?;
         }
         if watches {
             self.overlay.send(&execution, WATCH_EVENT, MessageBody::Watch);
@@ -142,11 +142,18 @@ impl Choice<'_> {
     /// Binds a waiter's dependencies of this kind to an execution that has this status.
     fn bind(
         &mut self,
-        mut waiter: Waiter,
+        waiting: &Text,
         execution: &Text,
         status: Status,
         which: impl Fn(&OpenDependency) -> bool,
     ) -> Result<(), StoreError> {
+        // One before may have ended its waiting, or a deadlock in which it had part.
+        let Some(mut waiter) = self.overlay.waiter(waiting, self.rows)? else {
+            return Ok(());
+        };
+        if !waiter.open.iter().any(&which) {
+            return Ok(());
+        }
         // A call waits for its child, and the child would wait for the call.
         if waiter.ask.ancestors.contains(execution) {
             let executions = vec![execution.clone()];

@@ -4,11 +4,14 @@
 use crate::coverage;
 use crate::process::{self, cargo, program};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The seconds for each target if none are given.
 const SECONDS: u64 = 60;
 /// The program that has all targets.
 const PROGRAM: &str = "fuzz";
+/// How much longer a target may take, to read its corpus and to end.
+const TO_END: Duration = Duration::from_secs(300);
 /// The number of targets that run at once.
 const AT_ONCE: usize = 2;
 /// The number of last output lines shown for a target that crashed.
@@ -87,7 +90,8 @@ fn run_one(target: &str, seconds: u64) -> Result<(), String> {
     ]);
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
     command.arg(format!("-max_total_time={seconds}"));
-    let done = process::run_logged(command.env("STARBRIDGE_FUZZ", target), &log);
+    let limit = Duration::from_secs(seconds) + TO_END;
+    let done = process::run_logged(command.env("STARBRIDGE_FUZZ", target), &log, limit);
     let text = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
     match done {
         Ok(()) => {

@@ -17,6 +17,9 @@ const FUZZING: u64 = 8;
 /// How long fetching the advisories may take.
 const ADVISORIES: Duration = Duration::from_secs(60);
 
+/// How long a stage may take. The longest takes a sixth of it on two quiet cores.
+const STAGE_LIMIT: Duration = Duration::from_secs(30 * 60);
+
 /// Stages at once. Most of them wait for processes that start and end more than they compute.
 const AT_ONCE: usize = 2;
 /// The stages that take longest: they begin first, so that none of them runs on alone at the end.
@@ -106,7 +109,11 @@ fn alone(name: &str, keep_going: bool, scratch: Option<&Scratch>) -> Ended {
     }
     test_programs::say_built(&mut command);
     let log = process::target().join("tmp/stages").join(name).with_extension("log");
-    Ended::of(name, process::run_logged(with_lints(&mut command), &log), &log)
+    Ended::of(
+        name,
+        process::run_logged(with_lints(&mut command), &log, STAGE_LIMIT),
+        &log,
+    )
 }
 
 fn formatting() -> Outcome {

@@ -1,10 +1,12 @@
 //! Running other programs.
 
+mod tree;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The root of the repository.
@@ -73,37 +75,61 @@ pub fn run_reading(command: &mut Command, mut read: impl FnMut(&str)) -> Result<
     verdict(child.wait())
 }
 
-/// Runs a program to its end; all its output goes to a file.
-pub fn run_logged(command: &mut Command, log: &Path) -> Result<(), String> {
+/// Runs a program to its end; all its output goes to a file. After `limit` it is killed with all that it started, and the error
+/// names those processes: whoever hangs is among the last of them.
+pub fn run_logged(command: &mut Command, log: &Path, limit: Duration) -> Result<(), String> {
     let problem = |error: std::io::Error| format!("{}: {error}", log.display());
     if let Some(folder) = log.parent() {
         std::fs::create_dir_all(folder).map_err(problem)?;
     }
     let file = File::create(log).map_err(problem)?;
     let same = file.try_clone().map_err(problem)?;
-    verdict(command.stdout(file).stderr(same).status())
+    let mut child = command
+        .stdout(file)
+        .stderr(same)
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    match end_within(&mut child, limit) {
+        Some(status) => verdict(status),
+        None => {
+            let running = tree::kill(child.id());
+            let ended = child.wait().map_err(|error| error.to_string());
+            ended.and(Err(format!(
+                "it did not end within {} s; killed were:\n{}",
+                limit.as_secs(),
+                running.join("\n")
+            )))
+        }
+    }
 }
 
 /// Whether a program, whose output is not needed, succeeds within that time. It is killed if it
 /// does not end.
+pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(mut child) = quiet else { return false };
+    if let Some(status) = end_within(&mut child, limit) {
+        return status.is_ok_and(|status| status.success());
+    }
+    // It may have ended meanwhile; in either case it is over.
+    drop(child.kill());
+    drop(child.wait());
+    false
+}
+
+/// How a child ended, if it does so within that time.
 #[expect(
     clippy::disallowed_methods,
     reason = "the standard library can't wait for a program and a time at once"
 )]
-pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
-    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let Ok(mut child) = quiet else { return false };
+fn end_within(child: &mut Child, limit: Duration) -> Option<std::io::Result<ExitStatus>> {
     let begun = Instant::now();
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return status.success(),
+            Ok(Some(status)) => return Some(Ok(status)),
             Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(50)),
-            _ => {
-                // It may have ended meanwhile; in either case it is over.
-                drop(child.kill());
-                drop(child.wait());
-                return false;
-            }
+            Ok(None) => return None,
+            Err(error) => return Some(Err(error)),
         }
     }
 }
@@ -120,5 +146,35 @@ fn verdict(status: std::io::Result<ExitStatus>) -> Result<(), String> {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(status.to_string()),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_end_in_time_is_killed_with_what_it_started_and_named() {
+        let folder = target().join("tmp/process-tests");
+        let log = folder.join("hangs.log");
+        let mut hangs = program(
+            "sh",
+            &["-c", "echo before; sleep 1234 & sh -c 'sleep 1235; true'; true"],
+        );
+        let problem = run_logged(&mut hangs, &log, Duration::from_millis(500)).unwrap_err();
+        for part in ["within 0 s", "sleep 1234", "sleep 1235"] {
+            assert!(problem.contains(part), "{problem}");
+        }
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "before\n");
+        for line in problem.lines().skip(1) {
+            let id = line.split_whitespace().next().unwrap();
+            let command = std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            assert!(!command.contains("sleep"), "{line} runs");
+        }
+        let mut ends = program("sh", &["-c", "exit 3"]);
+        assert_eq!(
+            run_logged(&mut ends, &log, Duration::from_secs(60)),
+            Err("exit status: 3".to_owned())
+        );
     }
 }

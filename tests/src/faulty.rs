@@ -295,6 +295,10 @@ impl<S: Store> Admissions for Faulty<S> {
         self.run(|store| store.waiters(which, limit))
     }
 
+    fn waiter_ids(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<(u64, Text)>, StoreError> {
+        self.run(|store| store.waiter_ids(which, limit))
+    }
+
     fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
         self.run(|store| store.waiters_before(key, place, most))
     }

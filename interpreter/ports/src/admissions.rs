@@ -58,6 +58,17 @@ pub trait Admissions: Listing {
         Ok(Vec::new())
     }
 
+    /// The numbers of the requests and the ids of at most `limit` waiters, in the order of [`Admissions::waiters`]. What they
+    /// ask for is not read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn waiter_ids(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<(u64, Text)>, StoreError> {
+        let waiters = self.waiters(which, limit)?.into_iter();
+        Ok(waiters.map(|waiter| (waiter.number, waiter.execution)).collect())
+    }
+
     /// How many waiters stand in the line of a key before a place, counted up to `most`.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Admission (section "operating executions"): which executions wait for others to end or for slots of concurrency keys, and
 //! who holds those slots. Its decisions are durable before an execution hears of them, and they reach it as messages.
 
+mod backlog;
 mod choose;
 mod circles;
 mod command;

@@ -61,7 +61,7 @@ pub fn find_cycle(
     }
     // What is decided meanwhile has its row before it is forgotten here.
     let awaited = admission.is_some_and(|admission| admission.awaits_undecided(flow, name));
-    if !awaited && rows.waiters(Waiters::Named(flow, name, 0), 1)?.is_empty() {
+    if !awaited && rows.waiter_ids(Waiters::Named(flow, name, 0), 1)?.is_empty() {
         return Ok(None);
     }
     let mut seen = BTreeSet::new();

@@ -84,6 +84,15 @@ impl Rows {
     }
 
     pub(crate) fn waiters(&self, which: Waiters<'_>, limit: usize) -> Vec<Waiter> {
+        self.find(which, limit).cloned().collect()
+    }
+
+    pub(crate) fn waiter_ids(&self, which: Waiters<'_>, limit: usize) -> Vec<(u64, Text)> {
+        let found = self.find(which, limit);
+        found.map(|waiter| (waiter.number, waiter.execution.clone())).collect()
+    }
+
+    fn find(&self, which: Waiters<'_>, limit: usize) -> impl Iterator<Item = &Waiter> + use<'_> {
         let fits = |waiter: &&Waiter| match which {
             Waiters::InLine(key, after) => {
                 waiter.parked.as_ref() == Some(key) && after.is_none_or(|after| waiter.place() > after)
@@ -116,7 +125,7 @@ impl Rows {
             Waiters::ByAge(..) => found.sort_by_key(|waiter| waiter.age()),
             _ => found.sort_by_key(|waiter| waiter.number),
         }
-        found.into_iter().take(limit).cloned().collect()
+        found.into_iter().take(limit)
     }
 
     pub(crate) fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> u64 {

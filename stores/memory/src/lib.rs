@@ -412,6 +412,10 @@ impl Admissions for MemoryStore {
         Ok(self.lock().admission.waiters(which, limit))
     }
 
+    fn waiter_ids(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<(u64, Text)>, StoreError> {
+        Ok(self.lock().admission.waiter_ids(which, limit))
+    }
+
     fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
         Ok(self.lock().admission.waiters_before(key, place, most))
     }

@@ -150,16 +150,54 @@ fn waiter_of(row: &Row) -> Result<Waiter, Failure> {
     })
 }
 
-async fn select(session: &Session, rest: &str, values: &[Param<'_>]) -> Result<Vec<Waiter>, Failure> {
-    let sql = format!("select {COLUMNS} from waiters w where {rest}");
-    session.query(&sql, values).await?.iter().map(waiter_of).collect()
+/// What is read of each waiter.
+struct Selected<T> {
+    columns: &'static str,
+    read: fn(&Row) -> Result<T, Failure>,
+}
+
+const WAITERS: Selected<Waiter> = Selected {
+    columns: COLUMNS,
+    read: waiter_of,
+};
+const IDS: Selected<(u64, Text)> = Selected {
+    columns: "w.number, w.execution",
+    read: |row| Ok((row.get::<_, i64>(0).unsigned_abs(), text(row, 1))),
+};
+
+impl<T> Selected<T> {
+    async fn select(&self, session: &Session, rest: &str, values: &[Param<'_>]) -> Result<Vec<T>, Failure> {
+        let sql = format!("select {} from waiters w where {rest}", self.columns);
+        session.query(&sql, values).await?.iter().map(self.read).collect()
+    }
 }
 
 pub(crate) async fn waiter(session: &Session, execution: &str) -> Result<Option<Waiter>, Failure> {
-    Ok(select(session, "w.execution = $1", &[&Str(execution)]).await?.pop())
+    Ok(WAITERS
+        .select(session, "w.execution = $1", &[&Str(execution)])
+        .await?
+        .pop())
 }
 
 pub(crate) async fn waiters(session: &Session, which: Waiters<'_>, limit: usize) -> Result<Vec<Waiter>, Failure> {
+    find(session, &WAITERS, which, limit).await
+}
+
+/// Nothing of what they ask for is read.
+pub(crate) async fn waiter_ids(
+    session: &Session,
+    which: Waiters<'_>,
+    limit: usize,
+) -> Result<Vec<(u64, Text)>, Failure> {
+    find(session, &IDS, which, limit).await
+}
+
+async fn find<T>(
+    session: &Session,
+    selected: &Selected<T>,
+    which: Waiters<'_>,
+    limit: usize,
+) -> Result<Vec<T>, Failure> {
     let limit = rows(limit);
     match which {
         Waiters::InLine(key, after) => {
@@ -168,47 +206,55 @@ pub(crate) async fn waiters(session: &Session, which: Waiters<'_>, limit: usize)
             });
             let rest = "w.pool = $1 and w.key = $2 and (w.rank, w.ordered, w.number) > ($3, $4, $5)
                 order by w.rank, w.ordered, w.number limit $6";
-            select(
-                session,
-                rest,
-                &[&Str(&key.pool), &Str(&key.key), &rank, &order, &number, &limit],
-            )
-            .await
+            selected
+                .select(
+                    session,
+                    rest,
+                    &[&Str(&key.pool), &Str(&key.key), &rank, &order, &number, &limit],
+                )
+                .await
         }
         Waiters::ByAge(key, after) => {
             let (requested, number) = after.map_or((i64::MIN, 0), |after| (after.requested.0, big(after.number)));
             let rest = "w.pool = $1 and w.key = $2 and (w.requested, w.number) > ($3, $4)
                 order by w.requested, w.number limit $5";
-            select(
-                session,
-                rest,
-                &[&Str(&key.pool), &Str(&key.key), &requested, &number, &limit],
-            )
-            .await
+            selected
+                .select(
+                    session,
+                    rest,
+                    &[&Str(&key.pool), &Str(&key.key), &requested, &number, &limit],
+                )
+                .await
         }
         Waiters::Claimed(after) => {
             let rest = "w.claim is not null and w.number > $1 order by w.number limit $2";
-            select(session, rest, &[&big(after), &limit]).await
+            selected.select(session, rest, &[&big(after), &limit]).await
         }
         Waiters::BoundTo(execution, after) => {
             let rest = "w.number in (select distinct waiter from dependencies where bound = $1 and waiter > $2
                 order by waiter limit $3) order by w.number";
-            select(session, rest, &[&Str(execution), &big(after), &limit]).await
+            selected
+                .select(session, rest, &[&Str(execution), &big(after), &limit])
+                .await
         }
         Waiters::Named(flow, name, after) => {
             let rest = "w.number in (select waiter from dependencies where flow = $1 and name = $2 and bound is null
                 and waiter > $3 order by waiter limit $4) order by w.number";
-            select(session, rest, &[&Str(flow), &Str(name), &big(after), &limit]).await
+            selected
+                .select(session, rest, &[&Str(flow), &Str(name), &big(after), &limit])
+                .await
         }
         Waiters::Unbound(after) => {
             let rest = "w.number in (select distinct waiter from dependencies where bound is null and waiter > $1
                 order by waiter limit $2) order by w.number";
-            select(session, rest, &[&big(after), &limit]).await
+            selected.select(session, rest, &[&big(after), &limit]).await
         }
         Waiters::Below(ancestor, after) => {
             let rest = "w.number in (select waiter from waiter_ancestors where execution = $1 and waiter > $2
                 order by waiter limit $3) order by w.number";
-            select(session, rest, &[&Str(ancestor), &big(after), &limit]).await
+            selected
+                .select(session, rest, &[&Str(ancestor), &big(after), &limit])
+                .await
         }
     }
 }

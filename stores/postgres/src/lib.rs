@@ -402,6 +402,10 @@ impl Admissions for PostgresStore {
         self.read(async |session| admission::waiters(session, which, limit).await)
     }
 
+    fn waiter_ids(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<(u64, Text)>, StoreError> {
+        self.read(async |session| admission::waiter_ids(session, which, limit).await)
+    }
+
     fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
         self.read(async |session| admission::waiters_before(session, key, place, most).await)
     }

@@ -178,66 +178,99 @@ fn waiter_of(row: &Row<'_>) -> rusqlite::Result<Waiter> {
     })
 }
 
-fn select(connection: &Connection, rest: &str, values: impl Params) -> rusqlite::Result<Vec<Waiter>> {
-    let sql = format!("SELECT {COLUMNS} FROM {rest}");
-    connection.prepare_cached(&sql)?.query_map(values, waiter_of)?.collect()
+/// What is read of each waiter.
+struct Selected<T> {
+    columns: &'static str,
+    read: fn(&Row<'_>) -> rusqlite::Result<T>,
+}
+
+const WAITERS: Selected<Waiter> = Selected {
+    columns: COLUMNS,
+    read: waiter_of,
+};
+const IDS: Selected<(u64, Text)> = Selected {
+    columns: "w.number, w.execution",
+    read: |row| Ok((row.get(0)?, text(row, 1)?)),
+};
+
+impl<T> Selected<T> {
+    fn select(&self, connection: &Connection, rest: &str, values: impl Params) -> rusqlite::Result<Vec<T>> {
+        let sql = format!("SELECT {} FROM waiters w WHERE {rest}", self.columns);
+        connection.prepare_cached(&sql)?.query_map(values, self.read)?.collect()
+    }
 }
 
 pub(crate) fn waiter(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Waiter>> {
-    Ok(select(connection, "waiters w WHERE w.execution = ?1", [execution])?.pop())
+    Ok(WAITERS.select(connection, "w.execution = ?1", [execution])?.pop())
 }
 
 pub(crate) fn waiters(connection: &Connection, which: Waiters<'_>, limit: usize) -> rusqlite::Result<Vec<Waiter>> {
+    find(connection, &WAITERS, which, limit)
+}
+
+/// Nothing of what they ask for is read.
+pub(crate) fn waiter_ids(
+    connection: &Connection,
+    which: Waiters<'_>,
+    limit: usize,
+) -> rusqlite::Result<Vec<(u64, Text)>> {
+    find(connection, &IDS, which, limit)
+}
+
+fn find<T>(
+    connection: &Connection,
+    selected: &Selected<T>,
+    which: Waiters<'_>,
+    limit: usize,
+) -> rusqlite::Result<Vec<T>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     match which {
         Waiters::InLine(key, after) => {
             let after = after.map_or((-1, i64::MIN, 0), |after| {
                 (i64::from(after.rank), after.order, wide(after.number))
             });
-            select(
+            selected.select(
                 connection,
-                "waiters w WHERE w.pool = ?1 AND w.key = ?2 AND (w.rank, w.ordered, w.number) > (?3, ?4, ?5)
+                "w.pool = ?1 AND w.key = ?2 AND (w.rank, w.ordered, w.number) > (?3, ?4, ?5)
                  ORDER BY w.rank, w.ordered, w.number LIMIT ?6",
                 params![key.pool.as_str(), key.key.as_str(), after.0, after.1, after.2, limit],
             )
         }
         Waiters::ByAge(key, after) => {
-            let after = after.map_or((i64::MIN, 0), |after| {
-                (after.requested.0, wide(after.number))
-            });
-            select(
+            let after = after.map_or((i64::MIN, 0), |after| (after.requested.0, wide(after.number)));
+            selected.select(
                 connection,
-                "waiters w WHERE w.pool = ?1 AND w.key = ?2 AND (w.requested, w.number) > (?3, ?4)
+                "w.pool = ?1 AND w.key = ?2 AND (w.requested, w.number) > (?3, ?4)
                  ORDER BY w.requested, w.number LIMIT ?5",
                 params![key.pool.as_str(), key.key.as_str(), after.0, after.1, limit],
             )
         }
-        Waiters::Claimed(after) => select(
+        Waiters::Claimed(after) => selected.select(
             connection,
-            "waiters w WHERE w.claim IS NOT NULL AND w.number > ?1 ORDER BY w.number LIMIT ?2",
+            "w.claim IS NOT NULL AND w.number > ?1 ORDER BY w.number LIMIT ?2",
             params![after, limit],
         ),
-        Waiters::BoundTo(execution, after) => select(
+        Waiters::BoundTo(execution, after) => selected.select(
             connection,
-            "waiters w WHERE w.number IN (SELECT DISTINCT waiter FROM dependencies WHERE bound = ?1 AND waiter > ?2
+            "w.number IN (SELECT DISTINCT waiter FROM dependencies WHERE bound = ?1 AND waiter > ?2
                 ORDER BY waiter LIMIT ?3) ORDER BY w.number",
             params![execution, after, limit],
         ),
-        Waiters::Named(flow, name, after) => select(
+        Waiters::Named(flow, name, after) => selected.select(
             connection,
-            "waiters w WHERE w.number IN (SELECT waiter FROM dependencies WHERE flow = ?1 AND name = ?2 AND bound IS NULL
+            "w.number IN (SELECT waiter FROM dependencies WHERE flow = ?1 AND name = ?2 AND bound IS NULL
                 AND waiter > ?3 ORDER BY waiter LIMIT ?4) ORDER BY w.number",
             params![flow, name, after, limit],
         ),
-        Waiters::Unbound(after) => select(
+        Waiters::Unbound(after) => selected.select(
             connection,
-            "waiters w WHERE w.number IN (SELECT DISTINCT waiter FROM dependencies WHERE bound IS NULL AND waiter > ?1
+            "w.number IN (SELECT DISTINCT waiter FROM dependencies WHERE bound IS NULL AND waiter > ?1
                 ORDER BY waiter LIMIT ?2) ORDER BY w.number",
             params![after, limit],
         ),
-        Waiters::Below(ancestor, after) => select(
+        Waiters::Below(ancestor, after) => selected.select(
             connection,
-            "waiters w WHERE w.number IN (SELECT waiter FROM waiter_ancestors WHERE execution = ?1 AND waiter > ?2
+            "w.number IN (SELECT waiter FROM waiter_ancestors WHERE execution = ?1 AND waiter > ?2
                 ORDER BY waiter LIMIT ?3) ORDER BY w.number",
             params![ancestor, after, limit],
         ),

@@ -375,6 +375,10 @@ impl Admissions for SqliteStore {
         self.read(|connection| admission::waiters(connection, which, limit))
     }
 
+    fn waiter_ids(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<(u64, Text)>, StoreError> {
+        self.read(|connection| admission::waiter_ids(connection, which, limit))
+    }
+
     fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
         self.read(|connection| admission::waiters_before(connection, key, place, most))
     }

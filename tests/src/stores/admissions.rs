@@ -65,6 +65,9 @@ fn put(tried: &mut Tried<'_>, waiters: Vec<Waiter>) {
 
 fn numbers(tried: &mut Tried<'_>, which: Waiters<'_>, limit: usize) -> Vec<u64> {
     let found = tried.store().waiters(which, limit).unwrap();
+    let ids = tried.store().waiter_ids(which, limit).unwrap();
+    let of_found = found.iter().map(|waiter| (waiter.number, waiter.execution.clone()));
+    assert_eq!(ids, of_found.collect::<Vec<_>>());
     found.into_iter().map(|waiter| waiter.number).collect()
 }
 

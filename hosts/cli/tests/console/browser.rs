@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// The time limit for everything that the test waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The time limit for one command: a browser that hangs fails its test and holds up nothing else.
+const COMMAND: Duration = Duration::from_secs(150);
 const PAUSE: Duration = Duration::from_millis(50);
 /// The key under which the protocol names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -27,11 +29,12 @@ pub struct Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        let _ = Command::new("kill").arg(self.driver.id().to_string()).status();
+        // A driver whose browser hangs does not end by itself.
+        let _ = self.driver.kill();
         let _ = self.driver.wait();
-        // The driver leaves its browser behind, whose arguments name its profile.
+        // It leaves its browser behind, whose arguments name its profile.
         let profile = self.profile.path().display().to_string();
-        let _ = Command::new("pkill").args(["-f", &profile]).status();
+        let _ = Command::new("pkill").args(["-KILL", "-f", &profile]).status();
     }
 }
 
@@ -67,12 +70,13 @@ impl Browser {
         ];
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "browserName": "chrome",
+            "timeouts": {"pageLoad": 60_000, "script": 60_000},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
             "goog:chromeOptions": {"args": arguments},
         }}});
         let mut browser = Self {
             driver,
-            client: Client::new(),
+            client: Client::builder().timeout(COMMAND).build().unwrap(),
             session: base,
             profile,
         };

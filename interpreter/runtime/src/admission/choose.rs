@@ -1,11 +1,14 @@
 //! Who is admitted: waiters are examined, parked and admitted, and some get claims so that nobody starves.
 
-use super::deadlock::{self, Blocked};
+use super::deadlock::{self, Blocked, CanGoOn};
 use super::overlay::Overlay;
 use super::settings::AdmissionSettings;
 use starbridge_ports::{
     ADMISSION, Admissions, DeclineReason, MessageBody, MessageId, PoolKey, StoreError, Waiter, Waiters,
 };
+
+/// How many of those that may be examined before the next append an end of a deadlock counts as.
+const DEADLOCK: usize = 16;
 
 /// What admission decides with.
 pub(super) struct Choice<'a> {
@@ -48,7 +51,7 @@ impl Choice<'_> {
             }
             if !self.has_room(key)? {
                 self.free_blocked_claims(key)?;
-                return self.end_deadlocks(key).map(|()| true);
+                return self.end_deadlocks(key, budget);
             }
             let Some(waiter) = self.overlay.first_in_line(key, self.settings.page, self.rows)? else {
                 self.overlay.forget_unused(key, self.settings.page, self.rows)?;
@@ -124,12 +127,15 @@ impl Choice<'_> {
         let is_child = !waiter.ask.ancestors.is_empty();
         self.overlay.put(&execution, Some(waiter.clone()), self.rows)?;
         if is_child {
-            self.end_deadlock(&waiter)?;
+            self.end_deadlock(&waiter, &mut CanGoOn::default())?;
         } else if self.overlay.dependencies
             && let Some(key) = &waiter.parked
         {
-            // A child of one that holds the key may wait for this one to end.
-            self.end_deadlocks(key)?;
+            // A child of one that holds the key may wait for this one to end. If there are many, the line is looked at again.
+            let mut budget = self.settings.examined;
+            if !self.end_deadlocks(key, &mut budget)? {
+                self.overlay.look_at(key, self.rows)?;
+            }
         }
         Ok(())
     }
@@ -140,26 +146,31 @@ impl Choice<'_> {
         let is_child = !waiter.ask.ancestors.is_empty();
         self.overlay.put(&execution, Some(waiter.clone()), self.rows)?;
         if is_child {
-            self.end_deadlock(waiter)?;
+            self.end_deadlock(waiter, &mut CanGoOn::default())?;
         }
         Ok(())
     }
 
     /// If a child can't go on because executions above it wait for it, that is ended: claims that have part in it are given
-    /// up, or else the child is declined.
-    fn end_deadlock(&mut self, waiter: &Waiter) -> Result<(), StoreError> {
-        match deadlock::stuck(self.overlay, waiter, self.rows)? {
-            Blocked::No => Ok(()),
-            Blocked::By { key, claims } if claims.is_empty() => self.decline(waiter, DeclineReason::Deadlock { key }),
-            Blocked::By { claims, .. } => claims.into_iter().try_for_each(|claim| self.give_up(claim)),
+    /// up, or else the child is declined. Returns whether there was one.
+    pub(super) fn end_deadlock(&mut self, waiter: &Waiter, known: &mut CanGoOn) -> Result<bool, StoreError> {
+        match deadlock::stuck(self.overlay, waiter, known, self.rows)? {
+            Blocked::No => return Ok(false),
+            Blocked::By { key, claims } if claims.is_empty() => {
+                self.decline(waiter, DeclineReason::Deadlock { key })?
+            }
+            Blocked::By { claims, .. } => claims.into_iter().try_for_each(|claim| self.give_up(claim))?,
         }
+        *known = CanGoOn::default();
+        Ok(true)
     }
 
     /// Ends the deadlocks in which holders of a key have part. One may arise without a child being parked: the last holder that
-    /// could go on has ended, or an operator changed the limit.
-    fn end_deadlocks(&mut self, key: &PoolKey) -> Result<(), StoreError> {
-        if !self.overlay.children {
-            return Ok(());
+    /// could go on has ended, or an operator changed the limit. Returns false if there was more to do.
+    fn end_deadlocks(&mut self, key: &PoolKey, budget: &mut usize) -> Result<bool, StoreError> {
+        let mut known = CanGoOn::default();
+        if !self.overlay.children || !deadlock::is_stuck_at(self.overlay, key, &mut known, self.rows)? {
+            return Ok(true);
         }
         for holder in self.overlay.holders(key, self.settings.page, self.rows)? {
             let below = self.overlay.all(
@@ -168,13 +179,18 @@ impl Choice<'_> {
                 self.rows,
             )?;
             for waiter in below {
+                if *budget == 0 {
+                    return Ok(false);
+                }
                 // One before may have ended it.
-                if let Some(waiter) = self.overlay.waiter(&waiter.execution, self.rows)? {
-                    self.end_deadlock(&waiter)?;
+                if let Some(waiter) = self.overlay.waiter(&waiter.execution, self.rows)?
+                    && self.end_deadlock(&waiter, &mut known)?
+                {
+                    *budget = budget.saturating_sub(DEADLOCK);
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Gives up the claims at a key that wait for executions that wait for them.
@@ -182,11 +198,16 @@ impl Choice<'_> {
         if !self.overlay.children {
             return Ok(());
         }
+        let mut known = CanGoOn::default();
         for (claim, execution) in self.overlay.claims_at(key) {
             if let Some(waiter) = self.overlay.waiter(&execution, self.rows)?
-                && matches!(deadlock::stuck(self.overlay, &waiter, self.rows)?, Blocked::By { .. })
+                && matches!(
+                    deadlock::stuck(self.overlay, &waiter, &mut known, self.rows)?,
+                    Blocked::By { .. }
+                )
             {
                 self.give_up(claim)?;
+                known = CanGoOn::default();
             }
         }
         Ok(())
@@ -207,7 +228,13 @@ impl Choice<'_> {
         {
             self.overlay.look_at(&first, self.rows)?;
         }
-        if self.overlay.children && matches!(deadlock::stuck(self.overlay, &waiter, self.rows)?, Blocked::By { .. }) {
+        let mut known = CanGoOn::default();
+        if self.overlay.children
+            && matches!(
+                deadlock::stuck(self.overlay, &waiter, &mut known, self.rows)?,
+                Blocked::By { .. }
+            )
+        {
             self.give_up(claim)?;
             return Ok(None);
         }

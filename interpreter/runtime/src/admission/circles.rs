@@ -5,6 +5,7 @@
 //! chains, in whatever order, causes no long search with each start.
 
 use super::choose::Choice;
+use super::overlay::Awaited;
 use starbridge_flow::value::Text;
 use starbridge_ports::{Admissions, Dependency, OpenDependency, StoreError, Waiter, Waiters};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,8 +40,9 @@ struct Awaiting {
 }
 
 impl Choice<'_> {
-    /// The executions through which a waiter waits for itself, all of them older than it.
-    pub(super) fn circle(&mut self, waiter: &Waiter) -> Result<Circle, StoreError> {
+    /// The executions through which a waiter waits for itself, all of them older than it. Each dependency that is followed is
+    /// taken from the budget.
+    pub(super) fn circle(&mut self, waiter: &Waiter, budget: &mut usize) -> Result<Circle, StoreError> {
         let mut awaiting = Some(Awaiting {
             next: vec![waiter.clone()],
             seen: BTreeSet::new(),
@@ -56,6 +58,7 @@ impl Choice<'_> {
             };
             for open in &one.open {
                 followed += 1;
+                *budget = budget.saturating_sub(1);
                 if followed > MOST {
                     return Ok(Circle::Unknown);
                 }
@@ -116,10 +119,11 @@ impl Choice<'_> {
         if !self.overlay.children {
             return Ok(None);
         }
-        let below = |other: &Waiter| other.ask.ancestors.contains(execution);
+        let below = self.overlay.changed_below(execution);
+        let below = below.filter(|child| child.ask.ancestors.contains(execution));
         let found = self
             .overlay
-            .older(|after| Waiters::Below(execution, after), below, number, self.rows)?;
+            .older(Waiters::Below(execution, 0), below, number, self.rows)?;
         Ok(Some(found))
     }
 
@@ -147,24 +151,17 @@ impl Choice<'_> {
         let by_id = |one: &OpenDependency| {
             one.bound.as_ref() == Some(id) || (one.dependency.flow.is_none() && one.dependency.execution == *id)
         };
-        let (mut found, mut are_all) = self.overlay.older(
-            |after| Waiters::BoundTo(id, after),
-            |other| other.open.iter().any(by_id),
-            number,
-            self.rows,
-        )?;
+        let awaited = Awaited::End(id);
+        let changed = self.overlay.changed_that_await(awaited);
+        let changed = changed.filter(|other| other.open.iter().any(by_id));
+        let (mut found, mut are_all) = self.overlay.older(awaited.rows(0), changed, number, self.rows)?;
         let record = self.rows.record(id)?.unwrap_or_default();
         let (flow, name) = (&record.flow, &record.name);
         if !name.is_empty() {
-            let by_name = |one: &OpenDependency| {
-                one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == *name
-            };
-            let (named, all_named) = self.overlay.older(
-                |after| Waiters::Named(flow, name, after),
-                |other| other.open.iter().any(by_name),
-                number,
-                self.rows,
-            )?;
+            let awaited = Awaited::Name(flow, name);
+            let changed = self.overlay.changed_that_await(awaited);
+            let changed = changed.filter(|other| other.open.iter().any(|open| awaited.is(open)));
+            let (named, all_named) = self.overlay.older(awaited.rows(0), changed, number, self.rows)?;
             found.extend(named);
             are_all &= all_named;
         }

@@ -4,10 +4,12 @@
 use super::overlay::{Overlay, count};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Admissions, PoolKey, StoreError, Waiter, Waiters};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many waiters and holders are looked at before a waiter counts as not stuck.
 const MOST: usize = 1_000;
+/// How many children of a holder are read at once: mostly one is enough.
+const CHILDREN: usize = 8;
 
 /// Whether a waiter can ever go on.
 #[derive(Debug)]
@@ -49,18 +51,24 @@ fn is_blocked_at(
     Ok(known.kept.limit().is_some_and(|limit| known.held + claims >= limit))
 }
 
-/// Whether a waiter waits for itself.
-pub(super) fn stuck(overlay: &mut Overlay, waiter: &Waiter, rows: &dyn Admissions) -> Result<Blocked, StoreError> {
-    let mut search = Search {
-        overlay,
-        rows,
-        assumed: Vec::new(),
-        can_go_on: BTreeSet::new(),
-        claims: Vec::new(),
-        stuck_at: None,
-        left: MOST,
-    };
+/// Those of which a search found that they can go on. That stays true until somebody is declined, admitted or parked.
+#[derive(Debug, Default)]
+pub(super) struct CanGoOn {
+    waiters: BTreeSet<Text>,
+    holders: BTreeSet<Text>,
+    keys: BTreeSet<PoolKey>,
+}
+
+/// Whether a waiter waits for itself. What was found out earlier is not looked at again.
+pub(super) fn stuck(
+    overlay: &mut Overlay,
+    waiter: &Waiter,
+    known: &mut CanGoOn,
+    rows: &dyn Admissions,
+) -> Result<Blocked, StoreError> {
+    let mut search = Search::of(overlay, known, rows);
     let is_stuck = search.is_stuck(waiter)?;
+    search.end();
     Ok(match search.stuck_at.filter(|_| is_stuck) {
         Some(key) => Blocked::By {
             key,
@@ -70,6 +78,20 @@ pub(super) fn stuck(overlay: &mut Overlay, waiter: &Waiter, rows: &dyn Admission
     })
 }
 
+/// Whether no slot of a key comes free because all who hold one wait for somebody who needs it. No circle leads through the key
+/// otherwise.
+pub(super) fn is_stuck_at(
+    overlay: &mut Overlay,
+    key: &PoolKey,
+    known: &mut CanGoOn,
+    rows: &dyn Admissions,
+) -> Result<bool, StoreError> {
+    let mut search = Search::of(overlay, known, rows);
+    let is_stuck = search.is_key_stuck(key)?;
+    search.end();
+    Ok(is_stuck)
+}
+
 /// A waiter is stuck if all who hold one of the keys that block it are: those who wait for a stuck child. So is one that waits
 /// for the end of an execution that is. So a circle is stuck
 /// if nothing that is reached from it can go on. Each of the keys counts: once another one has room, nobody looks at the waiter
@@ -77,36 +99,80 @@ pub(super) fn stuck(overlay: &mut Overlay, waiter: &Waiter, rows: &dyn Admission
 struct Search<'a> {
     overlay: &'a mut Overlay,
     rows: &'a dyn Admissions,
-    /// Those that are being looked at: stuck, unless something is found that can go on.
-    assumed: Vec<Text>,
-    can_go_on: BTreeSet<Text>,
+    /// Those that are being looked at, with those that wait for them: stuck, unless something is found that can go on.
+    assumed: Vec<(Text, Vec<Text>)>,
+    /// How many of these wait below an execution.
+    assumed_below: BTreeMap<Text, usize>,
+    known: &'a mut CanGoOn,
     /// Claims that were met on the way to those.
     claims: Vec<u64>,
     /// The key at which the waiter is stuck that was found to be last: in the end, the one that was asked for.
     stuck_at: Option<PoolKey>,
     left: usize,
+    /// Whether something counts as not stuck because it would take too long to find out.
+    gave_up: bool,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn of(overlay: &'a mut Overlay, known: &'a mut CanGoOn, rows: &'a dyn Admissions) -> Self {
+        Self {
+            overlay,
+            rows,
+            assumed: Vec::new(),
+            assumed_below: BTreeMap::new(),
+            known,
+            claims: Vec::new(),
+            stuck_at: None,
+            left: MOST,
+            gave_up: false,
+        }
+    }
+
+    /// Where the search gave up, what it found holds for itself only.
+    fn end(&mut self) {
+        if self.left == 0 || self.gave_up {
+            *self.known = CanGoOn::default();
+        }
+    }
+
+    fn assume(&mut self, waiter: &Waiter) {
+        let ancestors = waiter.ask.ancestors.clone();
+        for above in &ancestors {
+            *self.assumed_below.entry(above.clone()).or_default() += 1;
+        }
+        self.assumed.push((waiter.execution.clone(), ancestors));
+    }
+
+    /// Takes assumptions back, but for the first ones.
+    fn keep_assumed(&mut self, first: usize) {
+        for (_, ancestors) in self.assumed.drain(first..) {
+            for above in &ancestors {
+                if let Some(below) = self.assumed_below.get_mut(above) {
+                    *below -= 1;
+                }
+            }
+        }
+    }
+
     fn is_stuck(&mut self, waiter: &Waiter) -> Result<bool, StoreError> {
-        if self.assumed.contains(&waiter.execution) {
+        if self.assumed.iter().any(|(execution, _)| *execution == waiter.execution) {
             return Ok(true);
         }
-        if self.left == 0 || self.can_go_on.contains(&waiter.execution) {
+        if self.left == 0 || self.known.waiters.contains(&waiter.execution) {
             return Ok(false);
         }
         self.left -= 1;
         let (assumed, claims) = (self.assumed.len(), self.claims.len());
-        self.assumed.push(waiter.execution.clone());
+        self.assume(waiter);
         let is_stuck = match waiter.open.is_empty() {
             true => self.waits_for_stuck(waiter)?,
             false => self.depends_on_stuck(waiter)?,
         };
         if !is_stuck {
             // What was concluded from the assumption goes with it.
-            self.assumed.truncate(assumed);
+            self.keep_assumed(assumed);
             self.claims.truncate(claims);
-            self.can_go_on.insert(waiter.execution.clone());
+            self.known.waiters.insert(waiter.execution.clone());
         }
         Ok(is_stuck)
     }
@@ -144,13 +210,36 @@ impl Search<'_> {
 
     /// Whether no slot of a key, which has no free one, comes free.
     fn is_key_stuck(&mut self, key: &PoolKey) -> Result<bool, StoreError> {
-        let known = self.overlay.key(key, self.rows)?;
-        // An operator ends this.
-        if known.kept.limit() == Some(0) || known.held > count(self.left) {
+        if self.known.keys.contains(key) {
             return Ok(false);
         }
-        let is_full = known.kept.limit().is_some_and(|limit| known.held >= limit);
-        for holder in self.overlay.holders(key, self.left, self.rows)? {
+        let is_stuck = self.are_all_stuck(key)?;
+        if !is_stuck {
+            self.known.keys.insert(key.clone());
+        }
+        Ok(is_stuck)
+    }
+
+    fn are_all_stuck(&mut self, key: &PoolKey) -> Result<bool, StoreError> {
+        let known = self.overlay.key(key, self.rows)?;
+        let held = known.held;
+        // An operator ends this.
+        if known.kept.limit() == Some(0) {
+            return Ok(false);
+        }
+        if held > count(self.left) {
+            self.gave_up = true;
+            return Ok(false);
+        }
+        let is_full = known.kept.limit().is_some_and(|limit| held >= limit);
+        let holders = self.overlay.holders(key, self.left, self.rows)?;
+        // Whoever waits for nobody goes on, which is found without a search.
+        for holder in &holders {
+            if !self.has_children(holder)? {
+                return Ok(false);
+            }
+        }
+        for holder in holders {
             if !self.is_holder_stuck(&holder)? {
                 return Ok(false);
             }
@@ -169,22 +258,54 @@ impl Search<'_> {
         Ok(true)
     }
 
+    /// Whether a holder may wait for one that waits.
+    fn has_children(&self, holder: &Text) -> Result<bool, StoreError> {
+        if self.is_assumed_below(holder) || self.changed_below(holder).next().is_some() {
+            return Ok(true);
+        }
+        Ok(!self.rows.waiter_ids(Waiters::Below(holder, 0), 1)?.is_empty())
+    }
+
+    fn is_assumed_below(&self, holder: &Text) -> bool {
+        self.assumed_below.get(holder).is_some_and(|below| *below > 0)
+    }
+
+    fn changed_below<'b>(&'b self, holder: &'b Text) -> impl Iterator<Item = &'b Waiter> {
+        let below = self.overlay.changed_below(holder);
+        below.filter(|waiter| waiter.ask.ancestors.contains(holder))
+    }
+
     fn is_holder_stuck(&mut self, holder: &Text) -> Result<bool, StoreError> {
         self.left = self.left.saturating_sub(1);
-        let rows = self.rows;
-        let mut below = rows.waiters(Waiters::Below(holder, 0), MOST)?;
-        below.retain(|waiter| !self.overlay.is_changed(&waiter.execution));
-        below.extend(
-            self.overlay
-                .changed_below(holder)
-                .filter(|waiter| waiter.ask.ancestors.contains(holder))
-                .cloned(),
-        );
-        for waiter in below {
+        if self.is_assumed_below(holder) {
+            return Ok(true);
+        }
+        if self.known.holders.contains(holder) {
+            return Ok(false);
+        }
+        let changed: Vec<Waiter> = self.changed_below(holder).cloned().collect();
+        for waiter in changed {
             if self.is_stuck(&waiter)? {
                 return Ok(true);
             }
         }
+        let mut after = 0;
+        let mut page = CHILDREN;
+        while self.left > 0 {
+            let read = self.rows.waiters(Waiters::Below(holder, after), page)?;
+            let last = read.last().map(|waiter| waiter.number).filter(|_| read.len() >= page);
+            for waiter in read {
+                if !self.overlay.is_changed(&waiter.execution) && self.is_stuck(&waiter)? {
+                    return Ok(true);
+                }
+            }
+            match last {
+                Some(last) => after = last,
+                None => break,
+            }
+            page = MOST.min(page * 4);
+        }
+        self.known.holders.insert(holder.clone());
         Ok(false)
     }
 }

@@ -2,11 +2,12 @@
 
 use super::choose::Choice;
 use super::circles::{Circle, find};
+use super::deadlock::CanGoOn;
+use super::overlay::Awaited;
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{
-    DeclineReason, Dependency, ExecutionRecord, MET_EVENT, MessageBody, OpenDependency, StoreError, WATCH_EVENT,
-    Waiter, Waiters,
+    DeclineReason, Dependency, ExecutionRecord, MET_EVENT, MessageBody, OpenDependency, StoreError, WATCH_EVENT, Waiter,
 };
 
 fn is_met(dependency: &Dependency, status: Status) -> bool {
@@ -15,7 +16,9 @@ fn is_met(dependency: &Dependency, status: Status) -> bool {
 
 impl Choice<'_> {
     /// Looks for what a waiter waits for. Its row is durable, so a start that is not found here finds the row.
-    pub(super) fn look_up(&mut self, mut waiter: Waiter) -> Result<(), StoreError> {
+    /// Each name is taken from the budget.
+    pub(super) fn look_up(&mut self, mut waiter: Waiter, budget: &mut usize) -> Result<(), StoreError> {
+        *budget = budget.saturating_sub(waiter.open.len());
         let mut open = Vec::new();
         for mut one in std::mem::take(&mut waiter.open) {
             if one.bound.is_none() {
@@ -26,7 +29,7 @@ impl Choice<'_> {
                         let executions = vec![execution.clone()];
                         return self.decline(&waiter, DeclineReason::Cycle { executions });
                     }
-                    Some(execution) => match self.watch(execution, &one.dependency)? {
+                    Some(execution) => match self.watch(execution, &one.dependency, budget)? {
                         Watched::Open => {}
                         Watched::Met => continue,
                         Watched::Failed(reason) => return self.decline(&waiter, reason),
@@ -42,7 +45,7 @@ impl Choice<'_> {
             open.push(one);
         }
         waiter.open = open;
-        match self.circle(&waiter)? {
+        match self.circle(&waiter, budget)? {
             Circle::None => {}
             Circle::Of(executions) => {
                 tracing::warn!(execution = %waiter.execution, ?executions, "executions wait for one another: this one is declined");
@@ -54,7 +57,7 @@ impl Choice<'_> {
     }
 
     /// Asks an execution for its end, unless it is known.
-    fn watch(&mut self, execution: &Text, dependency: &Dependency) -> Result<Watched, StoreError> {
+    fn watch(&mut self, execution: &Text, dependency: &Dependency, budget: &mut usize) -> Result<Watched, StoreError> {
         let record: Option<ExecutionRecord> = self.rows.record(execution)?;
         let status = record.map_or(Status::New, |record| record.status);
         if status != Status::New && !status.is_ended() {
@@ -62,8 +65,9 @@ impl Choice<'_> {
             return Ok(Watched::Open);
         }
         if status != Status::New {
-            // Those that have waited for it longer go on first, although its end was not told of yet.
-            self.has_ended(execution, status)?;
+            // Those that have waited for it longer go on first, although its end was not told of yet. If they are many, some do
+            // so when it is.
+            self.has_ended(execution, status, budget)?;
         }
         if status != Status::New && is_met(dependency, status) {
             return Ok(Watched::Met);
@@ -88,84 +92,110 @@ impl Choice<'_> {
         }
     }
 
-    /// An execution has ended: those who wait for it go on, or are declined.
-    pub(super) fn has_ended(&mut self, execution: &Text, status: Status) -> Result<(), StoreError> {
+    /// An execution has ended: those who wait for it go on, or are declined. Returns whether all did; where the budget is used up,
+    /// the others are still to be told.
+    pub(super) fn has_ended(
+        &mut self,
+        execution: &Text,
+        status: Status,
+        budget: &mut usize,
+    ) -> Result<bool, StoreError> {
         if !self.overlay.dependencies {
-            return Ok(());
+            return Ok(true);
         }
-        let is_bound = |one: &OpenDependency| one.bound.as_ref() == Some(execution);
-        let waiting = self.overlay.all(
-            |after| Waiters::BoundTo(execution, after),
-            |waiter| waiter.open.iter().any(is_bound),
-            self.rows,
-        )?;
-        waiting
-            .into_iter()
-            .try_for_each(|waiter| self.bind(&waiter.execution, execution, status, is_bound))
+        let (_, is_done) = self.bind_all(Awaited::End(execution), execution, status, budget)?;
+        Ok(is_done)
     }
 
-    /// An execution was started under a name that somebody may wait for: those who do are bound to it.
+    /// An execution was started under a name that somebody may wait for: those who do are bound to it. Returns whether all are.
     ///
     /// Nothing else is looked up for them: their other names are told of when they appear. A circle through the execution that
     /// has appeared is found when its own question is taken, which is younger than theirs.
-    pub(super) fn has_appeared(&mut self, flow: &Text, name: &Text) -> Result<(), StoreError> {
+    pub(super) fn has_appeared(&mut self, flow: &Text, name: &Text, budget: &mut usize) -> Result<bool, StoreError> {
+        if *budget == 0 {
+            return Ok(false);
+        }
         let Some(execution) = self.rows.named(flow, name)? else {
-            return Ok(());
+            *budget -= 1;
+            return Ok(true);
         };
         let record = self.rows.record(&execution)?;
         let status = record.map_or(Status::New, |record| record.status);
         if status == Status::New {
-            return Ok(());
+            return Ok(true);
         }
-        if status.is_ended() {
-            // Those that are bound to it already go on first, although its end was not told of yet.
-            self.has_ended(&execution, status)?;
+        // Those that are bound to it already go on first, although its end was not told of yet.
+        if status.is_ended() && !self.has_ended(&execution, status, budget)? {
+            return Ok(false);
         }
-        let is_named = |one: &OpenDependency| {
-            one.bound.is_none() && one.dependency.flow.as_ref() == Some(flow) && one.dependency.execution == *name
-        };
-        let waiting = self.overlay.all(
-            |after| Waiters::Named(flow, name, after),
-            |waiter| waiter.open.iter().any(is_named),
-            self.rows,
-        )?;
-        let watches = !waiting.is_empty() && !status.is_ended();
-        for waiter in waiting {
-            self.bind(&waiter.execution, &execution, status, is_named)?;
-        }
-        if watches {
+        let (any, is_done) = self.bind_all(Awaited::Name(flow, name), &execution, status, budget)?;
+        if any && !status.is_ended() {
             self.overlay.send(&execution, WATCH_EVENT, MessageBody::Watch);
         }
-        Ok(())
+        *budget = budget.saturating_sub(1);
+        Ok(is_done)
+    }
+
+    /// Binds those who wait for this to an execution that has this status. Returns whether there were any, and whether all are
+    /// bound.
+    fn bind_all(
+        &mut self,
+        awaited: Awaited<'_>,
+        execution: &Text,
+        status: Status,
+        budget: &mut usize,
+    ) -> Result<(bool, bool), StoreError> {
+        if *budget == 0 {
+            return Ok((false, false));
+        }
+        let (waiting, are_all) = self.overlay.dependents(awaited, *budget, self.rows)?;
+        let any = !waiting.is_empty();
+        for one in waiting {
+            if *budget == 0 {
+                return Ok((any, false));
+            }
+            self.bind(&one, awaited, execution, status, budget)?;
+        }
+        Ok((any, are_all))
     }
 
     /// Binds a waiter's dependencies of this kind to an execution that has this status.
     fn bind(
         &mut self,
         waiting: &Text,
+        awaited: Awaited<'_>,
         execution: &Text,
         status: Status,
-        which: impl Fn(&OpenDependency) -> bool,
+        budget: &mut usize,
     ) -> Result<(), StoreError> {
+        let is_changed = self.overlay.is_changed(waiting);
         // One before may have ended its waiting, or a deadlock in which it had part.
-        let Some(mut waiter) = self.overlay.waiter(waiting, self.rows)? else {
+        let Some(known) = self.overlay.known(waiting, self.rows)? else {
             return Ok(());
         };
-        if !waiter.open.iter().any(&which) {
+        if !known.open.iter().any(|open| awaited.is(open)) {
             return Ok(());
         }
+        // The row is written with all its names, once for all that becomes of it now.
+        let cost = if is_changed { 1 } else { known.open.len() };
+        *budget = budget.saturating_sub(cost);
+        let is_child = !known.ask.ancestors.is_empty();
         // A call waits for its child, and the child would wait for the call.
-        if waiter.ask.ancestors.contains(execution) {
+        if known.ask.ancestors.contains(execution) {
+            let waiter = known.clone();
             let executions = vec![execution.clone()];
             return self.decline(&waiter, DeclineReason::Cycle { executions });
         }
         if !status.is_ended() {
-            for one in waiter.open.iter_mut().filter(|one| which(one)) {
-                one.bound = Some(execution.clone());
+            self.overlay.bind(waiting, awaited, execution, self.rows)?;
+            if is_child && let Some(waiter) = self.overlay.waiter(waiting, self.rows)? {
+                self.end_deadlock(&waiter, &mut CanGoOn::default())?;
             }
-            return self.keep_dependent(&waiter);
+            return Ok(());
         }
-        let (ended, open): (Vec<_>, Vec<_>) = std::mem::take(&mut waiter.open).into_iter().partition(which);
+        let mut waiter = known.clone();
+        let of_it = |open: &OpenDependency| awaited.is(open);
+        let (ended, open): (Vec<_>, Vec<_>) = std::mem::take(&mut waiter.open).into_iter().partition(of_it);
         waiter.open = open;
         if ended.iter().all(|one| is_met(&one.dependency, status)) {
             return self.keep_open(waiter);

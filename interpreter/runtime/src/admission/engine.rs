@@ -205,7 +205,7 @@ impl AdmissionEngine {
     fn forget_names(&mut self) -> Result<(), StoreError> {
         self.left_names.extend(self.admission.left_names());
         for (flow, name) in std::mem::take(&mut self.left_names) {
-            if self.rows.waiters(Waiters::Named(&flow, &name, 0), 1)?.is_empty() {
+            if self.rows.waiter_ids(Waiters::Named(&flow, &name, 0), 1)?.is_empty() {
                 self.handle.await_name(flow, name, false);
             }
         }

@@ -1,12 +1,15 @@
 //! What the store has of admission, overlaid with what was decided since the last append.
 
 mod append;
+mod dependents;
 mod messages;
 mod waiters;
 
-pub(super) use append::names;
+pub(super) use append::unbound_names;
+pub(super) use dependents::Awaited;
 
 use super::lines::Lines;
+use dependents::ChangedDependents;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
     ADMISSION, ASKED_AT_START, Admissions, AuditEntry, FLOW_POOL, KeptKey, Message, MessageBody, MessageId, NeededKey,
@@ -69,6 +72,7 @@ pub(super) struct Overlay {
     waiters: BTreeMap<Text, Changed<Option<Waiter>>>,
     /// Of those that changed since the last append, who is or was below each ancestor.
     changed_below: BTreeMap<Text, BTreeSet<Text>>,
+    dependents: ChangedDependents,
     /// What the store says of waiters, as far as it was asked since the last append.
     read: BTreeMap<Text, Option<Waiter>>,
     slots: BTreeMap<Text, Changed<BTreeSet<PoolKey>>>,
@@ -217,24 +221,40 @@ impl Overlay {
     }
 
     pub(super) fn waiter(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<Option<Waiter>, StoreError> {
-        if let Some(changed) = self.waiters.get(execution) {
-            return Ok(changed.now.clone());
+        Ok(self.known(execution, rows)?.cloned())
+    }
+
+    /// A waiter as it is known, without a copy.
+    pub(super) fn known(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<Option<&Waiter>, StoreError> {
+        if !self.waiters.contains_key(execution) {
+            return self.stored(execution, rows);
         }
-        self.stored(execution, rows)
+        Ok(self.waiters.get(execution).and_then(|changed| changed.now.as_ref()))
     }
 
     /// A waiter as the store has it.
-    fn stored(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<Option<Waiter>, StoreError> {
-        if let Some(read) = self.read.get(execution) {
-            return Ok(read.clone());
+    fn stored(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<Option<&Waiter>, StoreError> {
+        if !self.read.contains_key(execution) {
+            let read = match self.lines.stored(execution) {
+                Some(known) => Some(known.clone()),
+                None if self.gone.contains(execution) => None,
+                None => rows.waiter(execution)?,
+            };
+            self.read.insert(execution.clone(), read);
         }
-        let read = match self.lines.stored(execution) {
-            Some(known) => Some(known.clone()),
-            None if self.gone.contains(execution) => None,
-            None => rows.waiter(execution)?,
-        };
-        self.read.insert(execution.clone(), read.clone());
-        Ok(read)
+        Ok(self.read.get(execution).and_then(Option::as_ref))
+    }
+
+    /// The change of a waiter's row. It is none until something else is kept of it.
+    fn change(&mut self, execution: &Text, rows: &dyn Admissions) -> Result<&mut Changed<Option<Waiter>>, StoreError> {
+        if !self.waiters.contains_key(execution) {
+            let before = self.stored(execution, rows)?.cloned();
+            let now = before.clone();
+            self.waiters.insert(execution.clone(), Changed { before, now });
+        }
+        self.waiters
+            .get_mut(execution)
+            .ok_or_else(|| StoreError::Corrupt("a waiter is not known".to_owned()))
     }
 
     /// Keeps a waiter, or nothing of it.
@@ -244,18 +264,8 @@ impl Overlay {
         now: Option<Waiter>,
         rows: &dyn Admissions,
     ) -> Result<(), StoreError> {
-        if !self.waiters.contains_key(execution) {
-            let before = self.stored(execution, rows)?;
-            let changed = Changed {
-                now: before.clone(),
-                before,
-            };
-            self.waiters.insert(execution.clone(), changed);
-        }
-        let Some(changed) = self.waiters.get_mut(execution) else {
-            return Ok(());
-        };
-        if let Some(waiter) = &changed.now
+        let before = self.change(execution, rows)?.now.take();
+        if let Some(waiter) = &before
             && let Some(key) = &waiter.parked
         {
             self.lines.remove(key, waiter.place());
@@ -270,8 +280,13 @@ impl Overlay {
             let below = self.changed_below.entry(above.clone()).or_default();
             below.insert(execution.clone());
         }
-        self.dependencies |= now.as_ref().is_some_and(|waiter| !waiter.open.is_empty());
-        changed.now = now;
+        if let Some(waiter) = &now
+            && !waiter.open.is_empty()
+        {
+            self.dependencies = true;
+            self.dependents.note(waiter);
+        }
+        self.change(execution, rows)?.now = now;
         Ok(())
     }
 
@@ -485,6 +500,7 @@ impl Overlay {
             self.gone.clear();
         }
         self.changed_below.clear();
+        self.dependents.clear();
         for (execution, Changed { now, .. }) in std::mem::take(&mut self.waiters) {
             self.lines.forget(&execution);
             match now {

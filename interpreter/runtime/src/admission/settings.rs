@@ -11,6 +11,9 @@ pub struct AdmissionSettings {
     pub examined: usize,
     /// How many messages are handled before what was decided is made durable.
     pub messages: usize,
+    /// How many names and ids that others wait for are gone through before what was decided is made durable: so many of messages
+    /// that are new, and so many of what earlier ones left.
+    pub names: usize,
     /// How many messages are kept in memory. Those that come while there are so many stay in the store, and are read from it in
     /// the order in which they were sent. `usize::MAX`: all that are delivered are kept, and none is read.
     pub inbox: usize,
@@ -27,6 +30,7 @@ impl Default for AdmissionSettings {
             moves: 8,
             examined: 1_024,
             messages: 1_024,
+            names: 2_048,
             inbox: 8_192,
             page: 64,
             max_waiting: 10_000_000,

@@ -1,7 +1,8 @@
 //! Who may run: the value that decides. It does no I/O but for reading what its own earlier decisions left in the store.
 
+use super::backlog::{Backlog, Unfinished};
 use super::choose::Choice;
-use super::overlay::{Overlay, flow_key, names};
+use super::overlay::{Overlay, flow_key, unbound_names};
 use super::settings::AdmissionSettings;
 use super::undecided::Undecided;
 use starbridge_flow::value::Text;
@@ -64,14 +65,13 @@ pub struct Admission {
     read: Vec<Message>,
     /// After which holder of slots those are still to be looked for that have ended; `None`: nowhere.
     unlooked: Option<Text>,
-    /// Those who ask and whose names are looked up once they are durable. They go before all others then.
-    later: Vec<Message>,
+    /// What is still to be done for those who wait for others, among them those who ask and whose names are looked up once they
+    /// are durable.
+    backlog: Backlog,
     /// Questions of those that wait for others which are decided, since the last time they were asked for.
     decided: Vec<MessageId>,
     /// Names that somebody waits for since the last time they were asked for.
     awaited: Vec<(Text, Text)>,
-    /// Names that are to be looked for once more, since a start before the last end of the process may have taken them.
-    appeared: Vec<(Text, Text)>,
 }
 
 impl Admission {
@@ -90,9 +90,10 @@ impl Admission {
             ..Self::default()
         };
         for waiter in admission.overlay.all(Waiters::Unbound, |_| false, rows)? {
-            for name in names(&waiter) {
+            for name in unbound_names(&waiter) {
                 admission.awaited.push(name.clone());
-                admission.appeared.push(name);
+                // A start before the last end of the process may have taken it.
+                admission.backlog.add(Unfinished::Name(name.0, name.1));
             }
         }
         Ok(admission)
@@ -102,23 +103,30 @@ impl Admission {
     pub fn deliver(&mut self, message: Message) {
         // The store does not have this one, which says only that names may be found now.
         let is_stored = !matches!(message.body, MessageBody::Appeared { .. });
-        if is_stored && (self.unread || self.inputs.len() >= self.settings.inbox) {
+        if is_stored && (self.unread || self.kept() >= self.settings.inbox) {
             self.unread = true;
             return;
         }
         self.inputs.push_back(Input::Message(message));
     }
 
-    /// Reads messages from the store once those in memory are handled: what was decided of them is durable, so the first ones
-    /// of the store are the next ones.
+    /// How many messages are in memory, or are still to be gone on with.
+    fn kept(&self) -> usize {
+        self.inputs.len().saturating_add(self.backlog.len())
+    }
+
+    /// Reads messages from the store once those in memory are taken: what was decided of them is durable, so the first ones
+    /// of the store are the next ones, but for those that are still to be gone on with.
     fn read_messages(&mut self, rows: &dyn Admissions) -> Result<(), StoreError> {
-        if !self.unread || !self.inputs.is_empty() {
+        let limit = self.settings.inbox.max(1);
+        if !self.unread || !self.inputs.is_empty() || self.backlog.len() >= limit {
             return Ok(());
         }
-        let limit = self.settings.inbox.max(1);
-        let messages = rows.first_messages(limit)?;
+        let limit = limit.saturating_add(self.backlog.len());
+        let mut messages = rows.first_messages(limit)?;
         // What was durable before the store was read is among them. What comes later is delivered.
         self.unread = messages.len() >= limit;
+        messages.retain(|message| !self.backlog.has(&message.id));
         self.read
             .extend(messages.iter().filter(|message| Undecided::is_kept(message)).cloned());
         self.inputs.extend(messages.into_iter().map(Input::Message));
@@ -166,7 +174,7 @@ impl Admission {
         self.inputs.is_empty()
             && !self.unread
             && self.unlooked.is_none()
-            && self.appeared.is_empty()
+            && self.backlog.is_empty()
             && !self.overlay.anything_due()
     }
 
@@ -178,15 +186,14 @@ impl Admission {
     /// [`Admission::resume`].
     pub fn poll(&mut self, rows: &dyn Admissions) -> Result<Decided, StoreError> {
         let mut changes = 0;
-        for (flow, name) in std::mem::take(&mut self.appeared) {
-            self.choice(rows).has_appeared(&flow, &name)?;
-        }
+        self.go_on(rows)?;
+        let mut names = self.settings.names;
         // Whose message is still to come is found to be over with what it holds.
         if let Some(after) = self.unlooked.take() {
             let EndedHolders { ended, looked } = rows.ended_holders(&after, HOLDERS)?;
             self.unlooked = looked;
             for (execution, status) in ended {
-                self.take_end(&execution, status, rows)?;
+                self.take_end(&execution, status, None, &mut names, rows)?;
             }
         }
         self.read_messages(rows)?;
@@ -199,7 +206,7 @@ impl Admission {
         self.overlay.look_for(messages, rows)?;
         for _ in 0..self.settings.messages {
             match self.inputs.pop_front() {
-                Some(Input::Message(message)) => self.take(message, rows)?,
+                Some(Input::Message(message)) => self.take(message, &mut names, rows)?,
                 Some(Input::Change(key, change)) => {
                     changes += 1;
                     self.take_change(&key, *change, rows)?;
@@ -215,9 +222,6 @@ impl Admission {
             if !choice.look_at(&key, &mut budget)? {
                 self.overlay.look_at(&key, rows)?;
             }
-        }
-        for message in std::mem::take(&mut self.later).into_iter().rev() {
-            self.inputs.push_front(Input::Message(message));
         }
         let append = self.overlay.append();
         Ok(Decided { append, changes })
@@ -236,12 +240,46 @@ impl Admission {
         }
     }
 
-    fn take(&mut self, message: Message, rows: &dyn Admissions) -> Result<(), StoreError> {
+    /// Goes on with what earlier messages left, as far as the budget goes. What is left now has its turn after the next append.
+    fn go_on(&mut self, rows: &dyn Admissions) -> Result<(), StoreError> {
+        let mut names = self.settings.names;
+        for _ in 0..self.backlog.len() {
+            if names == 0 {
+                break;
+            }
+            match self.backlog.take() {
+                None => {}
+                Some(Unfinished::Question(message)) => self.take(message, &mut names, rows)?,
+                Some(Unfinished::Name(flow, name)) => {
+                    let is_done = self.choice(rows).has_appeared(&flow, &name, &mut names)?;
+                    let rest = (!is_done).then_some(Unfinished::Name(flow, name));
+                    rest.into_iter().for_each(|rest| self.backlog.put_back(rest));
+                }
+                Some(Unfinished::End {
+                    execution,
+                    status,
+                    message,
+                }) => {
+                    if !self.choice(rows).has_ended(&execution, status, &mut names)? {
+                        self.backlog.put_back(Unfinished::End {
+                            execution,
+                            status,
+                            message,
+                        });
+                    } else if let Some(message) = message {
+                        self.overlay.received(message);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, message: Message, names: &mut usize, rows: &dyn Admissions) -> Result<(), StoreError> {
         let Message { id, body } = message;
         let is_pending = self.overlay.is_pending(&id, rows)?;
         // Whoever has it again finds its work done.
-        let is_later = self.later.iter().any(|later| later.id == id);
-        if is_later {
+        if self.backlog.has(&id) {
             return Ok(());
         }
         let is_question = matches!(&body, MessageBody::Ask(ask) if !ask.after.is_empty());
@@ -251,15 +289,22 @@ impl Admission {
         }
         match &body {
             MessageBody::Ask(ask) => {
-                let waits_for_names = self.take_ask(&id, ask, rows)?;
+                let waits_for_names = self.take_ask(&id, ask, names, rows)?;
                 if waits_for_names {
-                    self.later.push(Message { id, body });
+                    self.backlog.add(Unfinished::Question(Message { id, body }));
                     return Ok(());
                 }
             }
-            MessageBody::Ended { status } => self.take_end(&id.from, *status, rows)?,
+            MessageBody::Ended { status } => {
+                let from = id.from.clone();
+                return self.take_end(&from, *status, Some(id), names, rows);
+            }
             MessageBody::Withdrawn => self.take_back(&id.from, rows)?,
-            MessageBody::Appeared { flow, name } => self.choice(rows).has_appeared(flow, name)?,
+            MessageBody::Appeared { flow, name } => {
+                let is_done = self.choice(rows).has_appeared(flow, name, names)?;
+                let rest = (!is_done).then(|| Unfinished::Name(flow.clone(), name.clone()));
+                rest.into_iter().for_each(|rest| self.backlog.add(rest));
+            }
             MessageBody::Reorder {
                 priority,
                 order,
@@ -276,20 +321,26 @@ impl Admission {
 
     /// What an execution asked for in this poll is not looked up.
     fn forget_asked(&mut self, execution: &Text) {
-        for message in self.later.extract_if(.., |message| message.id.from == *execution) {
-            self.decided.push(message.id.clone());
-            self.overlay.received(message.id);
+        for message in self.backlog.withdraw(execution) {
+            self.decided.push(message.clone());
+            self.overlay.received(message);
         }
     }
 
     /// Returns whether there is more to do once this is durable: names are kept first and looked up then, and a start that
     /// takes one of them in between finds that it is kept.
-    fn take_ask(&mut self, id: &MessageId, ask: &Ask, rows: &dyn Admissions) -> Result<bool, StoreError> {
+    fn take_ask(
+        &mut self,
+        id: &MessageId,
+        ask: &Ask,
+        names: &mut usize,
+        rows: &dyn Admissions,
+    ) -> Result<bool, StoreError> {
         let before = self.overlay.waiter(&id.from, rows)?;
         self.forget_asked(&id.from);
         if let Some(waiter) = before {
             if waiter.event == id.event && !waiter.open.is_empty() {
-                self.choice(rows).look_up(waiter)?;
+                self.choice(rows).look_up(waiter, names)?;
                 return Ok(false);
             }
             self.choice(rows).forget(&waiter)?;
@@ -308,7 +359,7 @@ impl Admission {
             self.choice(rows).examine(waiter)?;
             return Ok(false);
         }
-        self.awaited.extend(names(&waiter));
+        self.awaited.extend(unbound_names(&waiter));
         self.overlay.put(&id.from, Some(waiter), rows)?;
         Ok(true)
     }
@@ -331,10 +382,26 @@ impl Admission {
         }
     }
 
-    /// An execution has ended, or no longer wants what it asked for.
-    fn take_end(&mut self, execution: &Text, status: Status, rows: &dyn Admissions) -> Result<(), StoreError> {
+    /// An execution has ended. `message` told of it: it is handled once all are told who wait for the end.
+    fn take_end(
+        &mut self,
+        execution: &Text,
+        status: Status,
+        message: Option<MessageId>,
+        names: &mut usize,
+        rows: &dyn Admissions,
+    ) -> Result<(), StoreError> {
         self.take_back(execution, rows)?;
-        self.choice(rows).has_ended(execution, status)
+        if self.choice(rows).has_ended(execution, status, names)? {
+            message.into_iter().for_each(|message| self.overlay.received(message));
+            return Ok(());
+        }
+        self.backlog.add(Unfinished::End {
+            execution: execution.clone(),
+            status,
+            message,
+        });
+        Ok(())
     }
 
     /// An execution waits no longer, and holds nothing.

@@ -100,6 +100,10 @@ impl Admissions for Rows<'_> {
             _ => self.store.waiters(which, limit),
         }
     }
+    fn waiter_ids(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<(u64, Text)>, StoreError> {
+        self.count();
+        self.store.waiter_ids(which, limit)
+    }
     fn waiters_before(&self, key: &PoolKey, place: LinePlace, most: u64) -> Result<u64, StoreError> {
         self.store.waiters_before(key, place, most)
     }

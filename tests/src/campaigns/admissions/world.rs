@@ -86,6 +86,7 @@ impl World {
             examined: few(6),
             messages: few(4),
             page: few(3),
+            names: few(3),
             inbox: usize::try_from(seed % 5).unwrap_or(0) + 1,
             ..AdmissionSettings::default()
         };

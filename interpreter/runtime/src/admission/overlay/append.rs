@@ -3,9 +3,10 @@
 use super::Overlay;
 use starbridge_flow::value::Text;
 use starbridge_ports::{AdmissionChange, Append, KeptKey, PoolKey, Waiter};
+use std::collections::BTreeSet;
 
 /// The names that a waiter waits for, as far as they belong to no execution that is known.
-pub(in crate::admission) fn names(waiter: &Waiter) -> Vec<(Text, Text)> {
+pub(in crate::admission) fn unbound_names(waiter: &Waiter) -> Vec<(Text, Text)> {
     let unbound = waiter.open.iter().filter(|open| open.bound.is_none());
     let names = unbound.filter_map(|open| {
         let dependency = &open.dependency;
@@ -37,8 +38,8 @@ impl Overlay {
         }
         for (execution, changed) in &self.waiters {
             self.waiting_change += i64::from(changed.now.is_some()) - i64::from(changed.before.is_some());
-            let now: Vec<_> = changed.now.iter().flat_map(names).collect();
-            let before = changed.before.iter().flat_map(names);
+            let now: BTreeSet<_> = changed.now.iter().flat_map(unbound_names).collect();
+            let before = changed.before.iter().flat_map(unbound_names);
             self.left_names.extend(before.filter(|name| !now.contains(name)));
             match &changed.now {
                 Some(now) if changed.before.as_ref() == Some(now) => {}

@@ -46,17 +46,18 @@ impl Overlay {
         Ok(found)
     }
 
-    /// Waiters of a kind with numbers below this one, at most so many as are read at once, and whether these are all.
+    /// Waiters of a kind with numbers below this one, at most so many as are read at once, and whether these are all. `changed`:
+    /// those of the kind whose rows are not what the store says.
     pub(in crate::admission) fn older<'a>(
         &self,
-        which: impl Fn(u64) -> Waiters<'a>,
-        fits: impl Fn(&Waiter) -> bool,
+        which: Waiters<'_>,
+        changed: impl Iterator<Item = &'a Waiter>,
         number: u64,
         rows: &dyn Admissions,
     ) -> Result<(Vec<Waiter>, bool), StoreError> {
-        let changed = self.changed().filter(|waiter| waiter.number < number && fits(waiter));
+        let changed = changed.filter(|waiter| waiter.number < number);
         let mut found: Vec<Waiter> = changed.cloned().collect();
-        let read = rows.waiters(which(0), OLDER)?;
+        let read = rows.waiters(which, OLDER)?;
         let is_full = read.len() >= OLDER;
         let are_all = !is_full || read.last().is_some_and(|last| last.number >= number);
         let unchanged = read.into_iter().filter(|waiter| !self.is_changed(&waiter.execution));

@@ -47,6 +47,11 @@ impl Backlog {
         self.order.is_empty()
     }
 
+    /// The names that are still to be looked for.
+    pub(super) fn names(&self) -> &BTreeSet<(Text, Text)> {
+        &self.names
+    }
+
     /// Whether the rest of what a message asks for or tells of is to be done.
     pub(super) fn has(&self, message: &MessageId) -> bool {
         self.questions.contains_key(&(message.from.clone(), message.event)) || self.ends.contains(message)

@@ -3,12 +3,13 @@
 use super::choose::Choice;
 use super::circles::{Circle, find};
 use super::deadlock::CanGoOn;
-use super::overlay::Awaited;
+use super::overlay::{Awaited, unbound_names};
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{
     DeclineReason, Dependency, ExecutionRecord, MET_EVENT, MessageBody, OpenDependency, StoreError, WATCH_EVENT, Waiter,
 };
+use std::collections::{BTreeMap, BTreeSet};
 
 fn is_met(dependency: &Dependency, status: Status) -> bool {
     dependency.any_end || status == Status::Succeeded
@@ -61,7 +62,7 @@ impl Choice<'_> {
         let record: Option<ExecutionRecord> = self.rows.record(execution)?;
         let status = record.map_or(Status::New, |record| record.status);
         if status != Status::New && !status.is_ended() {
-            self.overlay.send(execution, WATCH_EVENT, MessageBody::Watch);
+            self.watch_once(execution)?;
             return Ok(Watched::Open);
         }
         if status != Status::New {
@@ -103,60 +104,99 @@ impl Choice<'_> {
         if !self.overlay.dependencies {
             return Ok(true);
         }
-        let (_, is_done) = self.bind_all(Awaited::End(execution), execution, status, budget)?;
-        Ok(is_done)
+        if *budget == 0 {
+            return Ok(false);
+        }
+        let awaited = Awaited::End(execution);
+        let (waiting, are_all) = self.overlay.dependents(awaited, *budget, self.rows)?;
+        for one in waiting {
+            if *budget == 0 {
+                return Ok(false);
+            }
+            self.bind(&one, awaited, execution, status, budget)?;
+        }
+        Ok(are_all)
     }
 
     /// An execution was started under a name that somebody may wait for: those who do are bound to it. Returns whether all are.
     ///
-    /// Nothing else is looked up for them: their other names are told of when they appear. A circle through the execution that
-    /// has appeared is found when its own question is taken, which is younger than theirs.
-    pub(super) fn has_appeared(&mut self, flow: &Text, name: &Text, budget: &mut usize) -> Result<bool, StoreError> {
+    /// Nothing but names that have appeared is looked up for them. A circle through the execution that has appeared is found when
+    /// its own question is taken, which is younger than theirs.
+    pub(super) fn has_appeared(
+        &mut self,
+        flow: &Text,
+        name: &Text,
+        others: &mut Appeared<'_>,
+        budget: &mut usize,
+    ) -> Result<bool, StoreError> {
         if *budget == 0 {
             return Ok(false);
         }
-        let Some(execution) = self.rows.named(flow, name)? else {
+        let Some((execution, status)) = self.started(flow, name)? else {
             *budget -= 1;
             return Ok(true);
         };
-        let record = self.rows.record(&execution)?;
-        let status = record.map_or(Status::New, |record| record.status);
-        if status == Status::New {
-            return Ok(true);
-        }
         // Those that are bound to it already go on first, although its end was not told of yet.
         if status.is_ended() && !self.has_ended(&execution, status, budget)? {
             return Ok(false);
         }
-        let (any, is_done) = self.bind_all(Awaited::Name(flow, name), &execution, status, budget)?;
-        if any && !status.is_ended() {
-            self.overlay.send(&execution, WATCH_EVENT, MessageBody::Watch);
+        let awaited = Awaited::Name(flow, name);
+        let (waiting, mut is_done) = self.overlay.dependents(awaited, *budget, self.rows)?;
+        if !waiting.is_empty() && !status.is_ended() {
+            self.watch_once(&execution)?;
+        }
+        for one in waiting {
+            if *budget == 0 {
+                is_done = false;
+                break;
+            }
+            let is_read_first = !self.overlay.is_changed(&one);
+            self.bind(&one, awaited, &execution, status, budget)?;
+            if is_read_first {
+                self.bind_others(&one, others, budget)?;
+            }
         }
         *budget = budget.saturating_sub(1);
         Ok(is_done)
     }
 
-    /// Binds those who wait for this to an execution that has this status. Returns whether there were any, and whether all are
-    /// bound.
-    fn bind_all(
-        &mut self,
-        awaited: Awaited<'_>,
-        execution: &Text,
-        status: Status,
-        budget: &mut usize,
-    ) -> Result<(bool, bool), StoreError> {
-        if *budget == 0 {
-            return Ok((false, false));
-        }
-        let (waiting, are_all) = self.overlay.dependents(awaited, *budget, self.rows)?;
-        let any = !waiting.is_empty();
-        for one in waiting {
-            if *budget == 0 {
-                return Ok((any, false));
+    /// Binds a waiter, whose row is written in any case, also to the other names that have appeared.
+    fn bind_others(&mut self, waiting: &Text, others: &mut Appeared<'_>, budget: &mut usize) -> Result<(), StoreError> {
+        let known = self.overlay.known(waiting, self.rows)?;
+        let unbound = known.into_iter().flat_map(unbound_names);
+        let appeared: Vec<_> = unbound.filter(|name| others.names.contains(name)).collect();
+        for (flow, name) in appeared {
+            let key = (flow, name);
+            if !others.running.contains_key(&key) {
+                let started = self.started(&key.0, &key.1)?;
+                // Those who wait for one that has ended go on in its turn.
+                let running = started.filter(|(_, status)| !status.is_ended());
+                others.running.insert(key.clone(), running);
             }
-            self.bind(&one, awaited, execution, status, budget)?;
+            if let Some(Some((execution, status))) = others.running.get(&key) {
+                self.watch_once(execution)?;
+                self.bind(waiting, Awaited::Name(&key.0, &key.1), execution, *status, budget)?;
+            }
         }
-        Ok((any, are_all))
+        Ok(())
+    }
+
+    /// The execution of this name and its status, if there is one.
+    fn started(&mut self, flow: &Text, name: &Text) -> Result<Option<(Text, Status)>, StoreError> {
+        let Some(execution) = self.rows.named(flow, name)? else {
+            return Ok(None);
+        };
+        let record = self.rows.record(&execution)?;
+        let status = record.map_or(Status::New, |record| record.status);
+        Ok((status != Status::New).then_some((execution, status)))
+    }
+
+    /// Asks an execution for its end, unless somebody who is bound to it did: it tells once, for all.
+    fn watch_once(&mut self, execution: &Text) -> Result<(), StoreError> {
+        if !self.overlay.is_awaited(execution, self.rows)? {
+            self.overlay.send(execution, WATCH_EVENT, MessageBody::Watch);
+        }
+        Ok(())
     }
 
     /// Binds a waiter's dependencies of this kind to an execution that has this status.
@@ -203,6 +243,13 @@ impl Choice<'_> {
         let execution = execution.clone();
         self.decline(&waiter, DeclineReason::Dependency { execution, status })
     }
+}
+
+/// Names that were started and whose waiters are still to be bound.
+pub(super) struct Appeared<'a> {
+    pub(super) names: &'a BTreeSet<(Text, Text)>,
+    /// Of those that were looked up, the executions that run.
+    pub(super) running: &'a mut BTreeMap<(Text, Text), Option<(Text, Status)>>,
 }
 
 enum Watched {

@@ -2,6 +2,7 @@
 
 use super::backlog::{Backlog, Unfinished};
 use super::choose::Choice;
+use super::dependencies::Appeared;
 use super::overlay::{Overlay, flow_key, unbound_names};
 use super::settings::AdmissionSettings;
 use super::undecided::Undecided;
@@ -11,7 +12,7 @@ use starbridge_ports::{
     Admissions, Append, Ask, AuditEntry, EndedHolders, FLOW_POOL, KeyPause, Message, MessageBody, MessageId,
     OpenDependency, PoolKey, Query, StoreError, WATCH_EVENT, Waiter, Waiters,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// How many running executions are read at once, when their flow gets a limit.
 const RUNNING: usize = 1_000;
@@ -243,6 +244,7 @@ impl Admission {
     /// Goes on with what earlier messages left, as far as the budget goes. What is left now has its turn after the next append.
     fn go_on(&mut self, rows: &dyn Admissions) -> Result<(), StoreError> {
         let mut names = self.settings.names;
+        let mut running = BTreeMap::new();
         for _ in 0..self.backlog.len() {
             if names == 0 {
                 break;
@@ -251,7 +253,16 @@ impl Admission {
                 None => {}
                 Some(Unfinished::Question(message)) => self.take(message, &mut names, rows)?,
                 Some(Unfinished::Name(flow, name)) => {
-                    let is_done = self.choice(rows).has_appeared(&flow, &name, &mut names)?;
+                    let others = &mut Appeared {
+                        names: self.backlog.names(),
+                        running: &mut running,
+                    };
+                    let mut choice = Choice {
+                        overlay: &mut self.overlay,
+                        settings: &self.settings,
+                        rows,
+                    };
+                    let is_done = choice.has_appeared(&flow, &name, others, &mut names)?;
                     let rest = (!is_done).then_some(Unfinished::Name(flow, name));
                     rest.into_iter().for_each(|rest| self.backlog.put_back(rest));
                 }
@@ -301,9 +312,8 @@ impl Admission {
             }
             MessageBody::Withdrawn => self.take_back(&id.from, rows)?,
             MessageBody::Appeared { flow, name } => {
-                let is_done = self.choice(rows).has_appeared(flow, name, names)?;
-                let rest = (!is_done).then(|| Unfinished::Name(flow.clone(), name.clone()));
-                rest.into_iter().for_each(|rest| self.backlog.add(rest));
+                // Names that appear together are bound together.
+                self.backlog.add(Unfinished::Name(flow.clone(), name.clone()));
             }
             MessageBody::Reorder {
                 priority,

@@ -115,6 +115,18 @@ impl Overlay {
         Ok((found.into_iter().map(|(_, execution)| execution).collect(), is_all))
     }
 
+    /// Whether somebody is bound to an execution.
+    pub(in crate::admission) fn is_awaited(&self, execution: &Text, rows: &dyn Admissions) -> Result<bool, StoreError> {
+        let awaited = Awaited::End(execution);
+        let mut changed = self.changed_that_await(awaited);
+        if changed.any(|waiter| waiter.open.iter().any(|open| awaited.is(open))) {
+            return Ok(true);
+        }
+        // Of those that changed, the store may say what is not so any more.
+        let read = rows.waiter_ids(awaited.rows(0), 1)?;
+        Ok(read.iter().any(|(_, execution)| !self.is_changed(execution)))
+    }
+
     /// Binds the dependencies of a waiter that wait for this to an execution that has not ended.
     pub(in crate::admission) fn bind(
         &mut self,

@@ -88,6 +88,15 @@ fn a_name_that_appears_costs_what_those_who_wait_for_it_name() {
 }
 
 #[test]
+fn fairness_those_who_wait_for_many_names_hold_up_nobody_else() {
+    let (decisions, most) = admissions::decisions_behind_names(300, 50).unwrap();
+    // What was there before it is read first.
+    assert!(decisions <= 2, "{decisions}");
+    // The names of all of them are 15,000.
+    assert!(most < 5_000, "{most} reads for one decision");
+}
+
+#[test]
 fn every_try_of_the_attack_can_be_asked_for_by_its_name() {
     let tries = attack::list();
     let mut names: Vec<&str> = tries.iter().map(|[name, ..]| *name).collect();

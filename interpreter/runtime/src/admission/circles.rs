@@ -113,8 +113,8 @@ impl Choice<'_> {
     /// The older waiters that an execution waits for to go on: itself, or its children; and whether these are all. `None` if it
     /// runs, or is a younger waiter.
     fn behind(&mut self, execution: &Text, number: u64) -> Result<Option<(Vec<Waiter>, bool)>, StoreError> {
-        if let Some(waiter) = self.overlay.waiter(execution, self.rows)? {
-            return Ok((waiter.number < number).then(|| (vec![waiter], true)));
+        if let Some(waiter) = self.overlay.known(execution, self.rows)? {
+            return Ok((waiter.number < number).then(|| (vec![waiter.clone()], true)));
         }
         if !self.overlay.children {
             return Ok(None);

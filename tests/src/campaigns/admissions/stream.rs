@@ -96,35 +96,35 @@ pub fn reads_of_an_admission(waiting: u64, limit: u64) -> Result<f64, StoreError
 pub fn reads_of_an_appearance(starts: u64, each: u64) -> Result<f64, StoreError> {
     let mut stream = Stream::new(1, 16)?;
     for number in (0..starts).rev() {
-        let (flow, name) = (Text::from("f"), Text::from(format!("n{number}")));
-        let after = (number.saturating_sub(each)..number).map(|other| Dependency {
-            flow: Some(flow.clone()),
-            execution: format!("n{other}").into(),
-            any_end: false,
-        });
-        let ask = Ask {
-            after: after.collect(),
-            ..ask_of(&flow, number)
-        };
-        let record = ExecutionRecord {
-            flow: flow.clone(),
-            name: name.clone(),
-            status: Status::Blocked,
-            ..ExecutionRecord::default()
-        };
-        let id = Text::from(format!("e{number}"));
-        stream.tell(&id, 1, MessageBody::Ask(Box::new(ask)), Some(record))?;
-        stream.admission.deliver(Message {
-            id: MessageId {
-                from: id,
-                event: EventId(1),
-                to: ADMISSION.into(),
-            },
-            body: MessageBody::Appeared { flow, name },
-        });
+        stream.ask_after(number, each)?;
         stream.decide()?;
     }
     Ok(stream.reads.load(Ordering::Relaxed) as f64 / starts as f64)
+}
+
+/// After how many decisions one is admitted that needs nothing but a free slot, when `starts` came just before it, each of which
+/// waits for `each` of those that come after it; and the most reads of the store for one decision, until nothing is left to decide.
+///
+/// # Errors
+///
+/// The error of the store.
+pub fn decisions_behind_names(starts: u64, each: u64) -> Result<(u32, u64), StoreError> {
+    let mut stream = Stream::new(1, 16)?;
+    for number in (0..starts).rev() {
+        stream.ask_after(number, each)?;
+    }
+    stream.ask(LAST)?;
+    let (mut decisions, mut most, mut behind) = (0, 0, None);
+    while !stream.admission.is_idle() {
+        stream.reads.store(0, Ordering::Relaxed);
+        let admitted = stream.decide_once()?;
+        most = most.max(stream.reads.load(Ordering::Relaxed));
+        decisions += 1;
+        if admitted.iter().any(|id| id.as_str() == "q1") {
+            behind = Some(decisions);
+        }
+    }
+    Ok((behind.unwrap_or(u32::MAX), most))
 }
 
 fn ask_of(flow: &Text, requested: u64) -> Ask {
@@ -171,7 +171,7 @@ impl Stream {
 
     fn ask(&mut self, priority: u8) -> Result<Text, StoreError> {
         self.asked += 1;
-        let id = Text::from(format!("e{}", self.asked));
+        let id = Text::from(format!("q{}", self.asked));
         let key = PoolKey {
             pool: "shared".into(),
             key: "a".into(),
@@ -189,6 +189,37 @@ impl Stream {
         };
         self.tell(&id, 1, MessageBody::Ask(Box::new(ask)), Some(record))?;
         Ok(id)
+    }
+
+    /// An execution asks that waits for `each` of those with smaller numbers, and appears under its name.
+    fn ask_after(&mut self, number: u64, each: u64) -> Result<(), StoreError> {
+        let (flow, name) = (Text::from("f"), Text::from(format!("n{number}")));
+        let after = (number.saturating_sub(each)..number).map(|other| Dependency {
+            flow: Some(flow.clone()),
+            execution: format!("n{other}").into(),
+            any_end: false,
+        });
+        let ask = Ask {
+            after: after.collect(),
+            ..ask_of(&flow, number)
+        };
+        let record = ExecutionRecord {
+            flow: flow.clone(),
+            name: name.clone(),
+            status: Status::Blocked,
+            ..ExecutionRecord::default()
+        };
+        let id = Text::from(format!("e{number}"));
+        self.tell(&id, 1, MessageBody::Ask(Box::new(ask)), Some(record))?;
+        self.admission.deliver(Message {
+            id: MessageId {
+                from: id,
+                event: EventId(1),
+                to: ADMISSION.into(),
+            },
+            body: MessageBody::Appeared { flow, name },
+        });
+        Ok(())
     }
 
     fn end(&mut self, id: &Text) -> Result<(), StoreError> {
@@ -231,22 +262,28 @@ impl Stream {
     fn decide(&mut self) -> Result<Vec<Text>, StoreError> {
         let mut admitted = Vec::new();
         while !self.admission.is_idle() {
-            let none = BTreeSet::new();
-            let rows = Rows {
-                reads: Some(&self.reads),
-                ..Rows::new(&self.store, None, &none, false)
-            };
-            let append = self.admission.poll(&rows)?.append;
-            let admits = append.sent.iter().filter(|sent| sent.body == MessageBody::Admit);
-            admitted.extend(admits.map(|sent| sent.id.to.clone()));
-            self.store.append(&[append])?;
-            self.admission.settle();
+            admitted.extend(self.decide_once()?);
         }
         self.running.extend(admitted.iter().cloned());
         let running = u64::try_from(self.running.len()).unwrap_or(u64::MAX);
         if running > self.limit {
             self.findings.problem(format!("{running} run, and {} may", self.limit));
         }
+        Ok(admitted)
+    }
+
+    /// What is decided before the next append.
+    fn decide_once(&mut self) -> Result<Vec<Text>, StoreError> {
+        let none = BTreeSet::new();
+        let rows = Rows {
+            reads: Some(&self.reads),
+            ..Rows::new(&self.store, None, &none, false)
+        };
+        let append = self.admission.poll(&rows)?.append;
+        let admits = append.sent.iter().filter(|sent| sent.body == MessageBody::Admit);
+        let admitted = admits.map(|sent| sent.id.to.clone()).collect();
+        self.store.append(&[append])?;
+        self.admission.settle();
         Ok(admitted)
     }
 }

@@ -106,6 +106,7 @@ impl Waiters {
             let failure = match refusal {
                 Refusal::Exists { execution, .. } => StartFailure::Exists(execution.clone()),
                 Refusal::Conflict => StartFailure::Stopping,
+                Refusal::Fenced => StartFailure::Busy,
             };
             let _ = starter.reply.send(Err(failure));
         }

@@ -31,6 +31,7 @@ mod redefine;
 mod replies;
 mod retention;
 mod schedules;
+mod shard_claims;
 mod stats;
 mod task_message;
 mod threads;
@@ -533,6 +534,7 @@ impl Node {
         let (drained, noted) = tokio::join!(drained, self.note_stopping());
         drained?;
         noted?;
+        self.owners.leave(self.store.as_ref());
         Ok(runtime::note_end(self.store.as_ref())?)
     }
 

@@ -1,8 +1,9 @@
 //! The inboxes of the threads that own executions, and which thread has which shard.
 
 use super::NotTaken;
+use super::shard_claims::ShardClaims;
 use starbridge_flow::time::Timestamp;
-use starbridge_ports::ShardSet;
+use starbridge_ports::{Epochs, ShardSet};
 use starbridge_runtime::{Command, ShardTable};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use tokio::sync::mpsc::error::TrySendError;
@@ -67,7 +68,14 @@ impl OwnerInboxes {
 
     /// Moves shards to an owner. Their executions go on in the meantime until the calls that are out have ended, at most until a
     /// time; then nothing is taken for them until the new owner has them.
-    pub(super) async fn move_shards(&self, shards: &ShardSet, to: usize, until: Timestamp) -> Result<(), NotTaken> {
+    /// The new owner appends under higher epochs: what the former one should still append is refused.
+    pub(super) async fn move_shards(
+        &self,
+        shards: &ShardSet,
+        to: usize,
+        until: Timestamp,
+        claims: &ShardClaims,
+    ) -> Result<(), NotTaken> {
         let new_owner = self.inboxes.get(to).ok_or(NotTaken::Stopping)?;
         let owners = self.inboxes.iter().enumerate().filter(|(owner, _)| *owner != to);
         for (owner, inbox) in owners {
@@ -86,8 +94,13 @@ impl OwnerInboxes {
             self.give(&moved, None);
             let (reply, answer) = oneshot::channel();
             let commands = asked(inbox, Command::GiveUp { shards: moved, reply }, answer).await?;
+            let epochs = claimed_anew(claims, moved).await?;
             let (reply, answer) = oneshot::channel();
-            let taking = Command::TakeIn { shards: moved, reply };
+            let taking = Command::TakeIn {
+                shards: moved,
+                epochs,
+                reply,
+            };
             new_owner.send(taking).await.map_err(|_| NotTaken::Stopping)?;
             for command in commands {
                 new_owner.send(command).await.map_err(|_| NotTaken::Stopping)?;
@@ -96,6 +109,20 @@ impl OwnerInboxes {
             answer.await.map_err(|_| NotTaken::Stopping)?;
         }
         Ok(())
+    }
+}
+
+/// Claims shards anew. A store over a network answers late.
+async fn claimed_anew(claims: &ShardClaims, shards: ShardSet) -> Result<Epochs, NotTaken> {
+    let claims = claims.clone();
+    let claimed = tokio::task::spawn_blocking(move || claims.claim(&shards)).await;
+    match claimed {
+        Ok(Ok(epochs)) => Ok(epochs),
+        Ok(Err(error)) => {
+            tracing::error!(%error, "shards that move can't be claimed");
+            Err(NotTaken::Stopping)
+        }
+        Err(_) => Err(NotTaken::Stopping),
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct ScriptedStore {
     failure: Option<StoreError>,
     /// After so many appends all fail.
     most: Option<usize>,
+    /// The shards that somebody else has.
+    fenced: Mutex<ShardSet>,
 }
 
 impl ScriptedStore {
@@ -46,6 +48,11 @@ impl ScriptedStore {
         }
     }
 
+    /// Refuses appends for executions of these shards from now on.
+    pub(super) fn fence(&self, shards: ShardSet) {
+        *self.fenced.lock().unwrap() = shards;
+    }
+
     /// How many appends came together, for each batch that arrived.
     pub(super) fn batches(&self) -> Vec<usize> {
         self.batches.lock().unwrap().clone()
@@ -63,7 +70,11 @@ impl History for ScriptedStore {
         if self.most.is_some_and(|most| appended > most) {
             return Err(StoreError::Unavailable("there is no room for more".to_owned()));
         }
-        self.failure.clone().map_or(Ok(Vec::new()), Err)
+        let fenced = *self.fenced.lock().unwrap();
+        let refused = |append: &Append| fenced.has_execution(&append.execution).then_some(Refusal::Fenced);
+        let refusals = batch.iter().enumerate();
+        let refusals = refusals.filter_map(|(index, append)| Some((index, refused(append)?)));
+        self.failure.clone().map_or(Ok(refusals.collect()), Err)
     }
     fn load(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
         Ok(None)

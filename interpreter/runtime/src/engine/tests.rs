@@ -1,5 +1,7 @@
 //! Tests of an engine over a store that stands still.
 
+mod fencing;
+
 use super::scripted_store::ScriptedStore;
 use super::*;
 use crate::flows::FlowTable;

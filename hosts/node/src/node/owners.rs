@@ -126,9 +126,9 @@ impl Owners {
         self.writer.is_flushing()
     }
 
-    /// Sends a command to the owner of an execution.
-    pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
-        taken(self.inboxes.send(execution, command))
+    /// Sends a command to the owner of an execution. If its shard moves, this waits for the next owner, but not for long.
+    pub(super) async fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
+        taken(self.inboxes.send_patiently(execution, command).await)
     }
 
     /// Moves shards to an owner; see [`OwnerInboxes::move_shards`].
@@ -143,9 +143,9 @@ impl Owners {
     }
 
     /// Sends a command to the next owner in turn.
-    pub(super) fn anyone(&self, command: Command) -> Result<(), NotTaken> {
+    pub(super) async fn anyone(&self, command: Command) -> Result<(), NotTaken> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
-        taken(self.inboxes.send_to_one(next, command))
+        taken(self.inboxes.send_to_one_patiently(next, command).await)
     }
 
     /// Waits until everything that the owners decided before is durable.

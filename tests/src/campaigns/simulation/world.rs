@@ -360,7 +360,6 @@ impl World {
             .filter_map(|append| Some(append.turn.as_ref()?.text.clone()))
             .collect();
         self.note(&texts.concat());
-        self.written = self.real;
         self.look_at_times(&batch);
         if self.may(Fault::AppendFailed) {
             self.store.fail(batch);

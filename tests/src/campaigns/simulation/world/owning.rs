@@ -101,7 +101,11 @@ impl World {
                 append.epoch = self.epoch_of(&append.execution);
             }
         }
+        let appends = batch.len();
         let refusals = self.store.keep(batch);
+        if refusals.len() < appends {
+            self.written = self.real;
+        }
         for (index, (execution, epoch, current)) in of.into_iter().enumerate() {
             let refusal = refusals.iter().find(|(at, _)| *at == index).map(|(_, refusal)| refusal);
             let is_fenced = refusal == Some(&Refusal::Fenced);

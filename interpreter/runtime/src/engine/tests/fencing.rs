@@ -1,7 +1,7 @@
 //! Tests of an engine with a shard that another owner got.
 
 use super::*;
-use starbridge_ports::{ShardSet, shard_of};
+use starbridge_ports::{Refusal, ShardSet, shard_of};
 
 /// A flow that waits.
 const WAIT: &str = r#"{"type": "wait", "name": "w", "duration": 1000}"#;
@@ -42,7 +42,7 @@ async fn lose_a_shard(sender: &mpsc::Sender<Command>, store: &ScriptedStore) {
         reply,
     };
     sender.send(waits).await.unwrap();
-    store.fence(of_shard("e1"));
+    store.refuse(of_shard("e1"), Refusal::Fenced);
     let (command, refused) = stop("e1");
     sender.send(command).await.unwrap();
     assert_eq!(refused.await, Ok(Reply::Held), "it is not acknowledged");
@@ -57,7 +57,7 @@ async fn lose_a_shard(sender: &mpsc::Sender<Command>, store: &ScriptedStore) {
     sender.send(command).await.unwrap();
     assert_eq!(stopped.await, Ok(Reply::Taken));
     // A start that is fenced is sent again by whoever asked for it.
-    store.fence(of_shard("e3"));
+    store.refuse(of_shard("e3"), Refusal::Fenced);
     let (command, started) = start(&input);
     sender.send(command).await.unwrap();
     assert_eq!(started.await.unwrap().unwrap_err(), StartFailure::Busy);
@@ -83,4 +83,29 @@ fn losing_a_shard(with_writer: bool) {
 fn an_engine_acknowledges_nothing_of_a_shard_that_it_lost_and_goes_on_with_others() {
     losing_a_shard(false);
     losing_a_shard(true);
+}
+
+#[test]
+fn a_command_for_an_execution_that_another_process_took_is_not_acknowledged() {
+    let store = Arc::new(ScriptedStore::default());
+    let (sender, commands) = mpsc::channel(CHANNEL);
+    let mut deps = deps(store.clone());
+    deps.leases = Some(store.clone());
+    let engine = Engine::new(shard(WAIT), deps, EngineSettings::default(), commands, |_, _| {});
+    let client = async {
+        let (command, started) = start(&Object::new().into());
+        sender.send(command).await.unwrap();
+        started.await.unwrap().unwrap();
+        store.refuse(of_shard("e1"), Refusal::Conflict);
+        let (command, refused) = stop("e1");
+        sender.send(command).await.unwrap();
+        assert_eq!(refused.await, Ok(Reply::Held));
+        sender.send(Command::Drain { until: Timestamp(0) }).await.unwrap();
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let served = runtime.block_on(async { tokio::join!(engine.serve(), client).0 });
+    assert_eq!(served, Ok(()), "it has the others");
 }

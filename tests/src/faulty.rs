@@ -5,10 +5,11 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
-    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
-    History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal, Retention,
-    ShardSet, Store, StoreError, StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters,
+    BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, Epochs,
+    ExecutionRecord, History, Incarnation, IncarnationState, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing,
+    Mark, Message, MessageId, NextNotice, NoticeChange, Notices, OpenJob, Owning, Page, PoolKey, Query, QueuedTask,
+    Queueing, Receivers, Refusal, Retention, ShardSet, Store, StoreError, StoredHistory, TaskLease, Turn, TurnHead,
+    Waiter, Waiters,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -120,7 +121,42 @@ impl<S: Store> Faulty<S> {
     }
 }
 
+impl<S: Store> Faulty<S> {
+    fn with_owners<T>(&self, operation: impl FnOnce(&dyn Owning) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.run(|store| match store.owning() {
+            Some(owning) => operation(owning),
+            None => Err(StoreError::Unavailable("the shards have no owners".to_owned())),
+        })
+    }
+}
+
+impl<S: Store> Owning for Faulty<S> {
+    fn join(&self, name: &str) -> Result<Incarnation, StoreError> {
+        self.with_owners(|owning| owning.join(name))
+    }
+
+    fn heartbeat(&self, own: Incarnation) -> Result<Vec<IncarnationState>, StoreError> {
+        self.with_owners(|owning| owning.heartbeat(own))
+    }
+
+    fn claim(&self, own: Incarnation, shards: &ShardSet) -> Result<Epochs, StoreError> {
+        self.with_owners(|owning| owning.claim(own, shards))
+    }
+
+    fn give_back(&self, own: Incarnation, shards: &ShardSet) -> Result<(), StoreError> {
+        self.with_owners(|owning| owning.give_back(own, shards))
+    }
+
+    fn end(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        self.with_owners(|owning| owning.end(incarnation))
+    }
+}
+
 impl<S: Store> History for Faulty<S> {
+    fn owning(&self) -> Option<&dyn Owning> {
+        self.store.owning().map(|_| self as &dyn Owning)
+    }
+
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         self.run(|store| store.append(batch))
     }

@@ -6,6 +6,7 @@ mod bulk;
 mod looking;
 mod notices;
 pub mod operating;
+mod owning;
 mod queueing;
 pub mod random;
 mod shards;
@@ -70,6 +71,7 @@ pub fn cases() -> Vec<Case> {
         looking::CASES,
         notices::CASES,
         operating::CASES,
+        owning::CASES,
         queueing::CASES,
         shards::CASES,
     ]

@@ -46,7 +46,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
             let words = "`async` needs a table (`STARBRIDGE_LAMBDA_TABLE`): without one nothing is kept to go on with";
             return Err(Failure::new("NoTable", words));
         }
-        running.node.pause_dispatch()?;
+        running.node.pause_dispatch().await?;
     }
     let path = format!("/v1/flows/{}/executions", asked.flow);
     let begun = running.api.ask(Method::POST, &path, &asked.start.clone().into()).await;

@@ -29,7 +29,7 @@ pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Va
         }
         // Executions that schedules start begin here and go on later, like every execution without
         // a waiting caller.
-        running.node.pause_dispatch()?;
+        running.node.pause_dispatch().await?;
     }
     // The handling of a trigger is stored at once, so its execution must be stored at once, too.
     running.choose_express(Some(false));

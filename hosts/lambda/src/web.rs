@@ -34,7 +34,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
     know_what_is_asked_for(running, &asked)?;
     let waits = wait_in_time(&mut asked.uri, invocation.until.since(running.node.now()).as_secs());
     if running.continuations.is_some() && !waits {
-        running.node.pause_dispatch()?;
+        running.node.pause_dispatch().await?;
     }
     let answered = running.api.answer(asked, known).await?;
     let until = match running.continuations {

@@ -31,6 +31,7 @@ mod redefine;
 mod replies;
 mod retention;
 mod schedules;
+mod shard_claims;
 mod stats;
 mod task_message;
 mod threads;
@@ -340,8 +341,8 @@ impl Node {
             reply,
         };
         match id {
-            Some(id) => self.owners.owner_of(&id, command)?,
-            None => self.owners.anyone(command)?,
+            Some(id) => self.owners.owner_of(&id, command).await?,
+            None => self.owners.anyone(command).await?,
         }
         answer.await.unwrap_or(Err(StartFailure::Stopping))
     }
@@ -355,7 +356,7 @@ impl Node {
     pub async fn fork(&self, request: ForkRequest) -> Result<runtime::StartedExecution, StartFailure> {
         let (reply, answer) = oneshot::channel();
         let request = Box::new(request);
-        self.owners.anyone(Command::Fork { request, reply })?;
+        self.owners.anyone(Command::Fork { request, reply }).await?;
         answer.await.unwrap_or(Err(StartFailure::Stopping))
     }
 
@@ -364,19 +365,19 @@ impl Node {
     /// # Errors
     ///
     /// [`NotTaken`] if the node is busy or stopping.
-    pub fn await_end(&self, execution: &Text) -> Result<oneshot::Receiver<Snapshot>, NotTaken> {
+    pub async fn await_end(&self, execution: &Text) -> Result<oneshot::Receiver<Snapshot>, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let command = Command::AwaitEnd {
             execution: execution.clone(),
             reply,
         };
-        self.owners.owner_of(execution, command)?;
+        self.owners.owner_of(execution, command).await?;
         Ok(answer)
     }
 
     /// Moves shards to one of the threads that own executions, by its number. Calls that are out may end until a time; those that
-    /// have not ended are sent again, under the same keys. While a shard is with neither thread, requests for it are turned away
-    /// as by a busy node.
+    /// have not ended are sent again, under the same keys. While a shard is with neither thread, requests for it wait, at most
+    /// 200 ms, and are turned away after that as by a busy node.
     ///
     /// # Errors
     ///
@@ -426,7 +427,7 @@ impl Node {
             audit: None,
             reply,
         };
-        self.owners.owner_of(&execution, command)?;
+        self.owners.owner_of(&execution, command).await?;
         Ok(answer)
     }
 
@@ -450,7 +451,7 @@ impl Node {
             audit: Some(Box::new(audit)),
             reply,
         };
-        self.owners.owner_of(execution, command)?;
+        self.owners.owner_of(execution, command).await?;
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
@@ -482,7 +483,7 @@ impl Node {
             audit: audit.map(Box::new),
             reply: Some(reply),
         };
-        self.owners.owner_of(execution, command)?;
+        self.owners.owner_of(execution, command).await?;
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
@@ -533,6 +534,7 @@ impl Node {
         let (drained, noted) = tokio::join!(drained, self.note_stopping());
         drained?;
         noted?;
+        self.owners.leave(self.store.as_ref());
         Ok(runtime::note_end(self.store.as_ref())?)
     }
 

@@ -189,7 +189,7 @@ impl From<StoreError> for Problem {
                 "StoreUnavailable",
                 "the store can't be reached just now: the server's log says why",
             ),
-            StoreError::Conflict | StoreError::Held(_) => {
+            StoreError::Conflict | StoreError::Held(_) | StoreError::Over => {
                 return Self::new(StatusCode::SERVICE_UNAVAILABLE, "StoreUnavailable", error.to_string());
             }
         };

@@ -2,11 +2,11 @@
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{EventKind, Status};
+use starbridge_machine::{EventId, EventKind, Status};
 use starbridge_node::config::Config;
 use starbridge_node::node::{Node, NotTaken};
 use starbridge_node::stores::in_memory;
-use starbridge_ports::ShardSet;
+use starbridge_ports::{Append, Epoch, Refusal, ShardSet};
 use starbridge_runtime::{PollOptions, Reply, Report, Snapshot, StartFailure, StartRequest, stored_events};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -229,6 +229,77 @@ async fn a_call_that_does_not_end_in_time_is_sent_again_by_the_next_owner() {
     function.may_answer.add_permits(2 * OWNERS);
     assert_eq!(end.await.unwrap().record.status, Status::Succeeded);
     node.drain(Duration::from_secs(5)).await.unwrap();
+}
+
+/// The epoch under which the store takes appends for this execution.
+fn epoch_of(node: &Node, execution: &Text) -> Epoch {
+    let append = |epoch| Append {
+        execution: execution.clone(),
+        // No history has so many events.
+        expected: EventId(1 << 40),
+        epoch,
+        ..Append::default()
+    };
+    // Those of the first process, in the order in which they are given.
+    let mut epochs = (0..99).map(|claim| Epoch((1 << 32) + claim));
+    let is_taken = |epoch: &Epoch| node.store().append(&[append(*epoch)]).unwrap() == [(0, Refusal::Conflict)];
+    epochs.find(is_taken).expect("somebody has its shard")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_move_raises_the_epoch() {
+    let mut function = Function::start().await;
+    let (node, end, key) = calling(&mut function).await;
+    let execution: Text = key.split('/').next().unwrap().into();
+    let mut before = epoch_of(&node, &execution);
+    let mut raised = 0;
+    for owner in [0, 1, 2, 0] {
+        node.move_shards(&ShardSet::ALL, owner, Timestamp::default())
+            .await
+            .unwrap();
+        let now = epoch_of(&node, &execution);
+        assert!(now >= before);
+        raised += usize::from(now > before);
+        before = now;
+    }
+    assert!(raised >= OWNERS, "the first owner may have had it already");
+    function.may_answer.add_permits(9);
+    assert_eq!(end.await.unwrap().record.status, Status::Succeeded);
+    node.drain(Duration::from_secs(5)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_store_another_one_has_taken_acknowledges_nothing_more() {
+    let former = node().await;
+    let store = former.store().clone();
+    let mut config = Config::default();
+    config.runtime.owners = OWNERS;
+    let settings = config.node(store).unwrap();
+    let next = tokio::task::spawn_blocking(|| Node::start(settings))
+        .await
+        .unwrap()
+        .unwrap();
+    let request = |name: &str| StartRequest {
+        flow: "leaf".into(),
+        name: Some(name.into()),
+        input: Value::empty_object(),
+        ..StartRequest::default()
+    };
+    for late in ["late", "later", "last"] {
+        let refused = former.begin(request(late), true).await;
+        assert_eq!(refused.err(), Some(StartFailure::Busy));
+    }
+    let begun = next.begin(request("one"), true).await.unwrap();
+    assert_eq!(begun.end.unwrap().await.unwrap().record.status, Status::Succeeded);
+    next.drain(Duration::from_secs(5)).await.unwrap();
+    // Whoever comes after a node that was drained finds all shards free, also without an epoch.
+    let counts = next.store().counts().unwrap();
+    assert_eq!(counts, [(Status::Succeeded, 1)]);
+    let free = Append {
+        execution: "any".into(),
+        ..Append::default()
+    };
+    assert_eq!(next.store().append(&[free]), Ok(vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,8 @@ pub enum StoreError {
     Conflict,
     /// Another process holds the execution until this time: leave it alone.
     Held(Timestamp),
+    /// The stay of this process in the store is over, because somebody ended it: join again.
+    Over,
     /// The store can't be reached or written now. An append may or may not have been stored.
     Unavailable(String),
     /// The stored data can't be read. Nothing may go on from it.
@@ -22,6 +24,7 @@ impl std::fmt::Display for StoreError {
         match self {
             Self::Conflict => f.write_str("somebody else has appended to the history"),
             Self::Held(until) => write!(f, "somebody else has the execution until {until}"),
+            Self::Over => f.write_str("somebody has ended the stay of this process in the store: it has to join again"),
             Self::Unavailable(why) => write!(f, "the store can't be reached: {why}"),
             Self::Corrupt(why) => write!(f, "the store can't be read: {why}"),
             Self::BadCursor => f.write_str("the cursor is not one of this store"),

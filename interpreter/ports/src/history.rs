@@ -2,9 +2,11 @@
 
 use crate::admission::{ADMISSION, AdmissionChange};
 use crate::audit::AuditEntry;
+use crate::epochs::{Epoch, Epochs};
 use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
+use crate::owning::Owning;
 use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
 use crate::shards::ShardSet;
 use crate::turn::Turn;
@@ -22,6 +24,9 @@ pub struct Append {
     /// The number of the last event before these; if the history has another one, that is a conflict. 0: the
     /// execution is new.
     pub expected: EventId,
+    /// Under which epoch whoever appends has the shard of the execution; [`Epoch::NONE`] if shards have no owners. If the
+    /// shard has another one now, the append is refused as [`Refusal::Fenced`].
+    pub epoch: Epoch,
     /// The events; `None` if only messages were handled.
     pub turn: Option<Turn>,
     /// What is known of the execution without reading its history, if that changed. A start always has one. Of a
@@ -134,6 +139,11 @@ impl Append {
     /// Whether an append of admission has nothing in it.
     pub fn changes_nothing_of_admission(&self) -> bool {
         self.admission.is_empty() && self.sent.is_empty() && self.received.is_empty() && self.audit.is_empty()
+    }
+
+    /// Whether it is of whoever has the shard of its execution under these epochs. One that names no execution is of no shard.
+    pub fn is_of_owner(&self, epochs: &Epochs) -> bool {
+        self.execution.is_empty() || epochs.of_execution(&self.execution) == self.epoch
     }
 
     /// Whether its turn, if it has one, begins after the expected event, and the history then has at most `most` events. A store
@@ -401,6 +411,9 @@ pub enum Refusal {
     },
     /// The history has another last event, or an earlier append of this batch for the execution was refused.
     Conflict,
+    /// Whoever appends does not have the shard of the execution, or no longer: another one may go on with it. Goes before
+    /// every other refusal.
+    Fenced,
 }
 
 /// Histories that are read one after the other are given away once they have so many bytes together.
@@ -459,6 +472,11 @@ pub trait History: Send + Sync {
     /// [`StoreError::Unavailable`].
     fn may_lose(&self) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    /// Who has which shard, if the store keeps that. If it does not, no append has an epoch.
+    fn owning(&self) -> Option<&dyn Owning> {
+        None
     }
 
     /// Appends a batch atomically: when it returns, everything that was not refused is durable; on an error, nothing

@@ -5,7 +5,8 @@
 //!
 //! - A resource that flows call: [`Connector`], with [`ParamsTable`] for its `serviceParams` and [`CallMetadata`] for its ids.
 //! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`], [`KeyValue`], [`Audit`],
-//!   [`BulkStore`] and [`Admissions`], which together are [`Store`]; [`ExecutionLeases`] if several processes share it.
+//!   [`BulkStore`] and [`Admissions`], which together are [`Store`]; [`ExecutionLeases`] if several processes share it, [`Owning`] if its
+//!   shards have owners.
 //!   [`History`] says in which order it is called.
 //! - A queue from which reports arrive: [`ReplySource`].
 //! - A table in which others ask for starts in their own transactions: [`Outbox`].
@@ -58,6 +59,7 @@ mod catalogue;
 mod clock;
 mod connector;
 mod continuation;
+mod epochs;
 mod error;
 mod generation_cache;
 mod history;
@@ -68,11 +70,13 @@ mod message;
 mod notices;
 mod outbox;
 mod outside;
+mod owning;
 mod params;
 mod queueing;
 mod recorded_reason;
 mod replies;
 mod secrets;
+mod shard_owners;
 mod shards;
 mod store;
 mod table_rows;
@@ -92,6 +96,7 @@ pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::{Clock, ClockSet};
 pub use connector::{CallIds, Connector, LogTail, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers};
 pub use continuation::ContinuationQueue;
+pub use epochs::{Epoch, Epochs, Incarnation};
 pub use error::StoreError;
 pub use generation_cache::GenerationCache;
 pub use history::{
@@ -108,12 +113,14 @@ pub use outbox::{
     Outbox, OutboxError, OutboxFuture, OutboxRefusal, OutboxRights, OutboxRow, OutboxStanding, RefusedRow,
 };
 pub use outside::{outside_wait, outside_wait_of};
+pub use owning::{IncarnationState, Owning};
 pub use params::{
     ParamsTable, ReadParam, SharedParams, param_names, read_body, read_idempotency, sends_input, step_key,
 };
 pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseChange};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
+pub use shard_owners::ShardOwners;
 pub use shards::{SHARDS, ShardSet, shard_of, shard_of_queue};
 pub use store::Store;
 pub use table_rows::{Cell, CellKind, Row, RowSink, RowSource, TABLES, Table, TableRows};

@@ -43,7 +43,7 @@ use sleepers::Sleepers;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::{Clock, Connector, ExecutionLeases, History, Refusal, ShardSet, StoreError};
+use starbridge_ports::{Clock, Connector, Epochs, ExecutionLeases, History, Refusal, ShardSet, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +115,7 @@ type Observer = Box<dyn FnMut(&Shard, &Outgoing) + Send>;
 /// Call it in this order:
 ///
 /// 1. [`Engine::new`], with a [`Shard`] and the receiving end of a channel of [`Command`]s.
-/// 2. [`Engine::writing_through`], if several engines share a store.
+/// 2. [`Engine::writing_through`], if several engines share a store; [`Engine::appending_under`], if their shards were claimed.
 /// 3. [`Engine::take_up`] or [`Engine::take_up_only`], if a single run should go on with executions of the store.
 /// 4. [`Engine::serve`], which takes commands until one of them is [`Command::Drain`]; or, for a single run, start an
 ///    execution with [`Engine::shard_mut`] and call [`Engine::run_until_ended`].
@@ -220,6 +220,13 @@ impl Engine {
         self.writing = Writing::through(writer);
         self.alone = writer.alone();
         self.shard.go_alone(self.alone.clone());
+        self
+    }
+
+    /// Appends for executions of claimed shards under these epochs.
+    #[must_use]
+    pub fn appending_under(mut self, claimed: &Epochs) -> Self {
+        self.shard.append_under(claimed);
         self
     }
 
@@ -431,10 +438,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Handles the end of an append. If another process extended a history, it owns the store, and
-    /// this engine stops. With leases, the other process has only this execution.
+    /// Handles the end of an append. If another owner has a shard, this engine drops it. If another process extended a history, it
+    /// owns the store, and this engine stops. With leases, the other process has only this execution.
     fn take_committed(&mut self, refusals: &[(usize, Refusal)]) -> Result<(), StoreError> {
         self.shard.committed(refusals);
+        self.drop_fenced();
         let lost = self.shard.take_lost();
         for execution in &lost {
             if self.leased.is_none() {

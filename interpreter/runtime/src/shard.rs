@@ -59,7 +59,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, Rejection, Signal, StartRecord, State, Status};
 use starbridge_ports::{
-    Append, AuditEntry, ExecutionRecord, KeptStart, Message, MessageId, QueuedTask, Refusal, SUSPECT, ShardSet,
+    Append, AuditEntry, Epochs, ExecutionRecord, KeptStart, Message, MessageId, QueuedTask, Refusal, SUSPECT, ShardSet,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -100,6 +100,10 @@ pub struct Shard {
     id_source: IdSource,
     /// The shards of the store whose executions belong here.
     shards: ShardSet,
+    /// Under which epochs they are had, if the store keeps who has them.
+    epochs: Epochs,
+    /// Shards that another owner has: an append for them was refused.
+    fenced: ShardSet,
     /// The rounds of worker queues, if there are queues.
     fair_queue: Option<Arc<FairQueue>>,
     /// Selects calls of child flows that are answered from outside.
@@ -263,6 +267,8 @@ impl Shard {
             limits,
             id_source: Box::new(id_source),
             shards: ShardSet::ALL,
+            epochs: Epochs::default(),
+            fenced: ShardSet::NONE,
             fair_queue: None,
             outside: None,
             tell: None,

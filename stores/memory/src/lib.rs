@@ -31,6 +31,7 @@ mod audit;
 mod bulk;
 mod list;
 mod notices;
+mod owning;
 mod queueing;
 mod write;
 
@@ -41,8 +42,9 @@ use starbridge_ports::{
     ADMISSION, Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId,
     BulkItems, BulkJob, BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders,
     ExecutionRecord, History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId,
-    NextNotice, NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal,
-    Retention, ShardSet, StoreError, StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters, WaitingReason,
+    NextNotice, NoticeChange, Notices, OpenJob, Owning, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal,
+    Retention, ShardOwners, ShardSet, StoreError, StoredHistory, TaskLease, Turn, TurnHead, Waiter, Waiters,
+    WaitingReason,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -78,6 +80,7 @@ struct Kept {
     admission: admission::Rows,
     /// In the order in which they were made.
     jobs: Vec<bulk::KeptJob>,
+    owners: ShardOwners,
 }
 
 #[derive(Debug, Default)]
@@ -140,6 +143,10 @@ impl MemoryStore {
 }
 
 impl History for MemoryStore {
+    fn owning(&self) -> Option<&dyn Owning> {
+        Some(self)
+    }
+
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         Ok(self.lock().append(batch))
     }

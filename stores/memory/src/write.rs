@@ -11,7 +11,9 @@ impl Kept {
         let mut refusals = Vec::new();
         let mut refused: HashSet<&Text> = HashSet::new();
         for (position, append) in batch.iter().enumerate() {
-            let refusal = if refused.contains(&append.execution) {
+            let refusal = if !append.is_of_owner(self.owners.epochs()) {
+                Some(Refusal::Fenced)
+            } else if refused.contains(&append.execution) {
                 Some(Refusal::Conflict)
             } else {
                 self.refusal(append)

@@ -63,9 +63,13 @@ pub(crate) async fn append(work: &mut Work<'_>, batch: &[Append]) -> Result<Vec<
     let mut refusals = Vec::new();
     let mut refused: FxHashSet<&Text> = FxHashSet::default();
     for (position, append) in batch.iter().enumerate() {
-        let refusal = match refused.contains(&append.execution) {
-            true => Some(Refusal::Conflict),
-            false => plan.one(append),
+        // Nobody else changes the epochs of a stay that is not over, and that it is not is how the transaction begins.
+        let refusal = if !append.is_of_owner(work.epochs) {
+            Some(Refusal::Fenced)
+        } else if refused.contains(&append.execution) {
+            Some(Refusal::Conflict)
+        } else {
+            plan.one(append)
         };
         if let Some(refusal) = refusal {
             refused.insert(&append.execution);

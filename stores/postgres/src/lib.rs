@@ -45,6 +45,7 @@ mod open;
 mod open_error;
 pub mod outbox;
 mod owner;
+mod owning;
 mod parts;
 mod prepare;
 mod queueing;
@@ -82,9 +83,9 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Loading, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal, Retention, RowSink,
-    RowSource, ShardSet, StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters,
-    WaitingReason,
+    NoticeChange, Notices, OpenJob, Owning, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal, Retention,
+    RowSink, RowSource, ShardSet, StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter,
+    Waiters, WaitingReason,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -177,6 +178,10 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl History for PostgresStore {
+    fn owning(&self) -> Option<&dyn Owning> {
+        Some(self)
+    }
+
     fn is_away(&self) -> bool {
         self.shared.is_away()
     }

@@ -6,7 +6,7 @@ use crate::fault::{Failure, said};
 use crate::link::Link;
 use crate::migrate;
 use crate::open_error::OpenError;
-use crate::owner::{self, FENCE};
+use crate::owner::{self, FENCE, Shards};
 use crate::readers::Readers;
 use crate::session::Session;
 use crate::session_lock;
@@ -164,7 +164,7 @@ async fn take(
         });
     }
     let is_new = migrate::bring_up(session, link).await?;
-    let seat = owner::join(session, &settings.node, taking.process.as_deref()).await?;
+    let seat = owner::join(session, &settings.node, taking.process.as_deref(), Shards::Free).await?;
     Ok((is_new, seat))
 }
 

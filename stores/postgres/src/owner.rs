@@ -9,6 +9,7 @@ use crate::fault::Failure;
 use crate::final_counts::{self, Counts};
 use crate::session::Session;
 use crate::session_lock;
+use starbridge_ports::{Epoch, Epochs};
 use tokio_postgres::error::SqlState;
 
 /// The stay of a process in a store.
@@ -41,16 +42,36 @@ pub(crate) async fn evict(session: &Session, schema: &str, process: &str) -> Res
     session_lock::evict(session, schema, is_silent, process).await
 }
 
+/// What becomes of the shards when a stay begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shards {
+    /// Nobody has them until they are claimed.
+    Free,
+    /// The process still has those that it had, under the same epochs: nobody else had the store in between.
+    Kept,
+}
+
 /// Begins a stay: ends all others, which waits for their appends under way. `process`: what the stays of this process have in
 /// common, if it had one before.
-pub(crate) async fn join(session: &Session, node: &str, process: Option<&str>) -> Result<Seat, Failure> {
+pub(crate) async fn join(
+    session: &Session,
+    node: &str,
+    process: Option<&str>,
+    shards: Shards,
+) -> Result<Seat, Failure> {
     session.run("begin").await?;
-    let joined = seat(session, node, process).await;
+    let joined = seat(session, node, process, shards).await;
     session.run(if joined.is_ok() { "commit" } else { "rollback" }).await?;
     joined
 }
 
-async fn seat(session: &Session, node: &str, process: Option<&str>) -> Result<Seat, Failure> {
+/// The same within a transaction.
+pub(crate) async fn seat(
+    session: &Session,
+    node: &str,
+    process: Option<&str>,
+    shards: Shards,
+) -> Result<Seat, Failure> {
     let counts = final_counts::take(session).await?;
     let now = clock::NOW;
     let made = format!(
@@ -61,11 +82,21 @@ async fn seat(session: &Session, node: &str, process: Option<&str>) -> Result<Se
         .only(&made, &[&node, &env!("CARGO_PKG_VERSION"), &process])
         .await?;
     let (incarnation, process): (i64, String) = (row.get(0), row.get(1));
+    // It may have had further stays whose beginning was not answered.
+    let keeps = format!(
+        "update shards set incarnation = {incarnation}
+         where incarnation in (select incarnation from nodes where process = '{process}');"
+    );
+    let keeps = match shards {
+        Shards::Kept => keeps.as_str(),
+        Shards::Free => "",
+    };
     // A writer that is not there is as one that is over.
     let take = format!(
         "update writers set over = true where not over; delete from writers where over;
          insert into writers values ({incarnation}, 0, false);
-         update shards set incarnation = {incarnation}, epoch = epoch + 1;
+         {keeps}
+         update shards set incarnation = null, epoch = epoch + 1 where incarnation <> {incarnation};
          delete from nodes where incarnation < {incarnation} - 1000 and slot is null"
     );
     session.run(&take).await?;
@@ -74,6 +105,27 @@ async fn seat(session: &Session, node: &str, process: Option<&str>) -> Result<Se
         process,
         counts,
     })
+}
+
+/// The epochs of the shards that a stay has.
+pub(crate) async fn owned_epochs(session: &Session, seat: &Seat) -> Result<Epochs, Failure> {
+    let rows = session
+        .query(
+            "select shard, epoch from shards where incarnation = $1",
+            &[&seat.incarnation],
+        )
+        .await?;
+    Ok(epochs_of(&rows))
+}
+
+pub(crate) fn epochs_of(rows: &[tokio_postgres::Row]) -> Epochs {
+    let mut epochs = Epochs::default();
+    for row in rows {
+        let (shard, epoch): (i16, i64) = (row.get(0), row.get(1));
+        let shard = u8::try_from(shard).ok();
+        epochs.set(&shard.into_iter().collect(), Epoch(epoch.unsigned_abs()));
+    }
+    epochs
 }
 
 /// Ends the server's process of a connection that is gone: the server may not have seen that, and what it does is waited for.

@@ -182,7 +182,7 @@ impl Shared {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = writer.counts();
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         let _next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,13 +5,13 @@ use crate::fault::{Failure, said};
 use crate::final_counts::Counts;
 use crate::head::Heads;
 use crate::link::Link;
-use crate::owner::{self, Backend, FENCE, Fate, Seat};
+use crate::owner::{self, Backend, FENCE, Fate, Seat, Shards};
 use crate::session::{Param, Session};
 use crate::session_lock;
 use crate::wait::{Pending, all_in_order, wait};
 use futures_util::future::join;
 use rustc_hash::FxHashMap;
-use starbridge_ports::{STATUS_CODES, StoreError};
+use starbridge_ports::{Epochs, Incarnation, STATUS_CODES, StoreError};
 
 /// What one transaction works with.
 pub(crate) struct Work<'a> {
@@ -24,6 +24,26 @@ pub(crate) struct Work<'a> {
     pub place: &'a mut i64,
     /// By how much the number of executions in each status changes.
     pub counts: Counts,
+    /// The stay that writes.
+    pub seat: &'a Seat,
+    /// Under which epochs appends are taken.
+    pub epochs: &'a Epochs,
+    /// What changes about who has which shard.
+    pub owned: Option<Owned>,
+}
+
+/// A change of who has which shard.
+pub(crate) enum Owned {
+    /// The stay that writes has these shards now.
+    Shards(Epochs),
+    /// It is over, and another one of this process begins.
+    Anew(Seat),
+}
+
+/// What is known of the store after a transaction was committed.
+struct After {
+    counts: Counts,
+    owned: Option<Owned>,
 }
 
 /// The connection that writes, and what it knows of what it wrote.
@@ -31,6 +51,14 @@ pub(crate) struct Writer {
     /// `None` after it was lost.
     session: Option<Session>,
     seat: Seat,
+    /// The number under which the stay was joined: a new connection makes a stay with another number, which goes on with its shards.
+    joined: Option<Incarnation>,
+    /// Whether whoever joins gets a stay that nobody had before.
+    is_fresh: bool,
+    /// How often whoever joined said that it goes on.
+    pub(crate) beats: u64,
+    /// The epochs of the shards that the stay has.
+    epochs: Epochs,
     /// Whether something was committed from this seat.
     wrote: bool,
     /// The server's processes of this connection and of those that were lost before it: one of them may still hold the lock.
@@ -96,6 +124,10 @@ impl Writer {
         Ok(Self {
             session: Some(session),
             seat,
+            joined: None,
+            is_fresh: true,
+            beats: 0,
+            epochs: Epochs::default(),
             wrote: false,
             backends,
             node,
@@ -132,6 +164,39 @@ impl Writer {
         self.counts
     }
 
+    /// The stay that writes.
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    /// The shards that it has.
+    pub(crate) fn epochs(&self) -> &Epochs {
+        &self.epochs
+    }
+
+    pub(crate) fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Whether this number is of the stay that writes.
+    pub(crate) fn has_joined(&self, incarnation: Incarnation) -> bool {
+        self.joined == Some(incarnation)
+    }
+
+    /// Joins the stay that began when the store was opened, unless somebody has joined it before.
+    pub(crate) fn join_fresh(&mut self) -> Option<Incarnation> {
+        if !std::mem::take(&mut self.is_fresh) {
+            return None;
+        }
+        self.joined = Some(Incarnation(self.seat.incarnation.unsigned_abs()));
+        self.joined
+    }
+
+    /// Whoever joined it is over; the store can still be written.
+    pub(crate) fn leave(&mut self) {
+        self.joined = None;
+    }
+
     /// What the next stay need not count again, if it is certain.
     pub(crate) fn leaves(&self) -> Option<(Seat, Counts)> {
         let is_certain = self.broken.is_none() && self.unsettled.is_none();
@@ -163,7 +228,7 @@ impl Writer {
             Err(NoSession::Broken(error)) => return Attempt::Failed(error),
         };
         let tried = wait(self.transact(&session, work));
-        let (transaction, done, counts) = match tried {
+        let (transaction, done, after) = match tried {
             Ok(done) => done,
             Err(failure) => return self.undo(session, failure),
         };
@@ -171,7 +236,7 @@ impl Writer {
             Ok(()) => {
                 self.last = Some(transaction);
                 self.wrote = true;
-                self.counts = counts;
+                self.know(after);
                 self.session = Some(session);
                 Attempt::Done(done)
             }
@@ -184,12 +249,27 @@ impl Writer {
         }
     }
 
+    fn know(&mut self, after: After) {
+        self.counts = after.counts;
+        match after.owned {
+            Some(Owned::Shards(epochs)) => self.epochs = epochs,
+            Some(Owned::Anew(seat)) => {
+                self.joined = Some(Incarnation(seat.incarnation.unsigned_abs()));
+                self.seat = seat;
+                self.beats = 0;
+                self.epochs = Epochs::default();
+                self.wrote = false;
+            }
+            None => {}
+        }
+    }
+
     /// Everything but the commit.
     async fn transact<T>(
         &mut self,
         session: &Session,
         work: &impl AsyncFn(&mut Work<'_>) -> Result<T, Failure>,
-    ) -> Result<(i64, T, Counts), Failure> {
+    ) -> Result<(i64, T, After), Failure> {
         let mine: [Param<'_>; 1] = [&self.seat.incarnation];
         let begin: Pending<'_, Result<Option<i64>, Failure>> = Box::pin(async {
             session.run("begin").await?;
@@ -205,6 +285,9 @@ impl Writer {
             next: &mut self.next,
             place: &mut self.place,
             counts: self.counts,
+            seat: &self.seat,
+            epochs: &self.epochs,
+            owned: None,
         };
         // The work is sent behind them without waiting for what they answer. If one of them fails, so does all of it.
         let (begun, done) = join(all_in_order(vec![begin, fence]), work(&mut with)).await;
@@ -212,10 +295,13 @@ impl Writer {
         for answer in begun {
             transaction = answer?.or(transaction);
         }
-        let counts = with.counts;
+        let after = After {
+            counts: with.counts,
+            owned: with.owned,
+        };
         let transaction =
             transaction.ok_or_else(|| Failure::corrupt("the database", &"a transaction has no number"))?;
-        Ok((transaction, done?, counts))
+        Ok((transaction, done?, after))
     }
 
     fn undo<T>(&mut self, session: Session, failure: Failure) -> Attempt<T> {
@@ -301,7 +387,9 @@ impl Writer {
             ));
         }
         self.settle_all(session).await?;
-        self.seat = owner::join(session, &self.node, Some(&self.seat.process)).await?;
+        self.seat = owner::join(session, &self.node, Some(&self.seat.process), Shards::Kept).await?;
+        // A claim whose commit was not answered is among them.
+        self.epochs = owner::owned_epochs(session, &self.seat).await?;
         self.wrote = false;
         self.backends = vec![mine];
         session.prepare([FENCE]).await.map_err(Failure::from)?;

@@ -21,7 +21,9 @@ pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<
     let mut refusals = Vec::new();
     let mut refused: FxHashSet<&Text> = FxHashSet::default();
     for (position, append) in batch.iter().enumerate() {
-        let refusal = if refused.contains(&append.execution) {
+        let refusal = if !append.is_of_owner(work.epochs) {
+            Some(Refusal::Fenced)
+        } else if refused.contains(&append.execution) {
             Some(Refusal::Conflict)
         } else {
             one(work, append)?

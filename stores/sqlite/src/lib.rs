@@ -50,6 +50,7 @@ mod modes;
 mod notices;
 mod open;
 mod owner;
+mod owning;
 mod page;
 mod queueing;
 mod readers;
@@ -72,9 +73,9 @@ use starbridge_ports::{
     Admissions, Append, AttemptLog, Audit, AuditEntry, AuditPage, AuditQuery, BulkItem, BulkItemId, BulkItems, BulkJob,
     BulkJobs, BulkPage, BulkResult, BulkState, BulkStore, Catalogue, DeadTask, Depth, EndedHolders, ExecutionRecord,
     History, KeptFlow, KeptKey, KeyValue, KeyView, LinePlace, Listing, Mark, Message, MessageId, NextNotice,
-    NoticeChange, Notices, OpenJob, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal, Retention, RowSink,
-    RowSource, ShardSet, StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter, Waiters,
-    WaitingReason,
+    NoticeChange, Notices, OpenJob, Owning, Page, PoolKey, Query, QueuedTask, Queueing, Receivers, Refusal, Retention,
+    RowSink, RowSource, ShardSet, StoreError, StoredHistory, Table, TableRows, TaskLease, Turn, TurnHead, Waiter,
+    Waiters, WaitingReason,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -163,6 +164,10 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl History for SqliteStore {
+    fn owning(&self) -> Option<&dyn Owning> {
+        Some(self)
+    }
+
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         self.writer().transaction(|work| append::append(work, batch))
     }

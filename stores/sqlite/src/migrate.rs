@@ -7,7 +7,7 @@ use starbridge_ports::STATUS_CODES;
 
 /// The steps from an empty file to the current format, in order. A released one is never changed:
 /// the store keeps its checksum.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
     include_str!("../migrations/0003-notices.sql"),
@@ -19,6 +19,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../migrations/0009-admission.sql"),
     include_str!("../migrations/0010-reasons.sql"),
     include_str!("../migrations/0011-one-index-each.sql"),
+    include_str!("../migrations/0012-owners.sql"),
 ];
 
 /// Identifies the file as ours: "Stbr".
@@ -262,6 +263,14 @@ mod tests {
                 .collect::<Vec<_>>(),
             ["id1", "id3"]
         );
+    }
+
+    #[test]
+    fn migration_to_owners_begins_with_the_first_incarnation() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(bring_up_by(&mut connection, &MIGRATIONS[..11]).is_ok());
+        assert!(bring_up(&mut connection).is_ok());
+        assert_eq!(numbers(&connection, "SELECT last FROM incarnations"), [0]);
     }
 
     #[test]

@@ -4,8 +4,7 @@ use crate::fault::store_error;
 use crate::head::Heads;
 use crate::log_file::{Files, Loss, leave_as_it_is};
 use rusqlite::Connection;
-use starbridge_ports::STATUS_CODES;
-use starbridge_ports::StoreError;
+use starbridge_ports::{Epochs, Incarnation, STATUS_CODES, ShardOwners, StoreError};
 use std::path::PathBuf;
 
 /// The context of one transaction.
@@ -15,6 +14,8 @@ pub(crate) struct Work<'a> {
     /// The number of the next execution. It only grows while the store is open, so that a cursor
     /// never points to another execution.
     pub next: &'a mut i64,
+    /// Under which epochs appends are taken.
+    pub epochs: &'a Epochs,
     /// The change in the number of executions in each status.
     pub counts: [i64; STATUS_CODES.len()],
 }
@@ -27,6 +28,7 @@ pub(crate) struct Writer {
     files: Files,
     heads: Heads,
     next: i64,
+    owners: ShardOwners,
     /// Why nothing is written any more.
     broken: Option<StoreError>,
 }
@@ -39,14 +41,35 @@ impl Writer {
             [],
             |row| row.get(0),
         )?;
+        let last: i64 = connection.query_row("SELECT last FROM incarnations", [], |row| row.get(0))?;
         Ok(Self {
             connection,
             path,
             files,
             heads: Heads::default(),
             next,
+            owners: ShardOwners::after(last.unsigned_abs()),
             broken: None,
         })
+    }
+
+    /// The next incarnation joins. That there was one is durable before it claims anything.
+    pub(crate) fn join(&mut self, name: &str) -> Result<Incarnation, StoreError> {
+        let next = self.owners.next();
+        self.transaction(|work| {
+            work.connection
+                .execute("UPDATE incarnations SET last = ?1", [next.0])
+                .map(drop)
+        })?;
+        Ok(self.owners.join(name))
+    }
+
+    /// Who has which shard, unless nothing is written any more.
+    pub(crate) fn owners(&mut self) -> Result<&mut ShardOwners, StoreError> {
+        match &self.broken {
+            Some(broken) => Err(broken.clone()),
+            None => Ok(&mut self.owners),
+        }
     }
 
     /// Does some work atomically: its writes are durable when this returns, or were not made at
@@ -124,6 +147,7 @@ impl Writer {
             connection: &self.connection,
             heads: &mut self.heads,
             next: &mut self.next,
+            epochs: self.owners.epochs(),
             counts: [0; STATUS_CODES.len()],
         };
         let done = work(&mut with)?;

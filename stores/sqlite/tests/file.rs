@@ -103,7 +103,7 @@ fn later_format_is_refused() {
     alter(&path, "PRAGMA user_version = 99");
     let refused = SqliteStore::open(&path).unwrap_err();
     let said = refused.to_string();
-    assert!(said.contains("format 99") && said.contains("up to 11"), "{said}");
+    assert!(said.contains("format 99") && said.contains("up to 12"), "{said}");
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Random runs: two stores answer each request the same.
 
+mod claims;
+
 use super::{Tried, message, more, record, start_as};
 use super::{notices, operating, queueing};
 use crate::chance::Chance;
+use claims::Claims;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
@@ -17,7 +20,10 @@ const IDS: u32 = 14;
 
 /// Asks both the same, so many times. The first answer that differs is a panic that names the seed.
 pub fn agree(seed: u64, steps: u32, model: &dyn Store, tried: &mut Tried<'_>) {
+    // Opening a store anew ends its owners, and the model is not opened anew.
+    let owned = tried.open.is_none() && model.owning().is_some() && tried.store().owning().is_some();
     let mut run = Run {
+        claims: owned.then(Claims::default),
         chance: Chance::new(seed),
         told: 0,
         audited: 0,
@@ -36,6 +42,8 @@ pub fn agree(seed: u64, steps: u32, model: &dyn Store, tried: &mut Tried<'_>) {
 }
 
 struct Run {
+    /// Who has which shard, if both stores keep that.
+    claims: Option<Claims>,
     chance: Chance,
     /// The latest event that has a notice.
     told: u64,
@@ -81,10 +89,21 @@ impl Run {
     }
 
     fn change(&mut self, model: &dyn Store, tried: &dyn Store) {
+        if let Some(claims) = &mut self.claims
+            && self.chance.of(8)
+        {
+            let shards = ShardSet::part(self.chance.below(3) as usize, 3);
+            let claimed = claims.change(model, tried, &shards);
+            self.same("claim", &claimed.0, &claimed.1);
+        }
         match self.chance.weighted(&[80, 8, 6, 6, 12]) {
             0 => {
                 let batch = self.batch(model);
-                let answers = (model.append(&batch), tried.append(&batch));
+                let batches = match &self.claims {
+                    Some(claims) => claims.batches(&batch, self.chance.of(10)),
+                    None => (batch.clone(), batch),
+                };
+                let answers = (model.append(&batches.0), tried.append(&batches.1));
                 self.same("append", &answers.0, &answers.1);
             }
             1 => {

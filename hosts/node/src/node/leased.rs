@@ -33,7 +33,7 @@ impl Node {
             execution: execution.clone(),
             reply,
         };
-        self.owners.owner_of(execution, command)?;
+        self.owners.owner_of(execution, command).await?;
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
@@ -42,8 +42,8 @@ impl Node {
     /// # Errors
     ///
     /// [`NotTaken`] if the node is busy or stopping.
-    pub fn pause_dispatch(&self) -> Result<(), NotTaken> {
-        self.owners.anyone(Command::PauseDispatch)
+    pub async fn pause_dispatch(&self) -> Result<(), NotTaken> {
+        self.owners.anyone(Command::PauseDispatch).await
     }
 
     /// Waits until nothing more can be done here now, at most until a time, and gives executions
@@ -56,7 +56,7 @@ impl Node {
     pub async fn quiesce(&self, until: Timestamp, grace: Duration) -> Result<Vec<SuspendedExecution>, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let grace = grace.into();
-        self.owners.anyone(Command::Quiesce { until, grace, reply })?;
+        self.owners.anyone(Command::Quiesce { until, grace, reply }).await?;
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 

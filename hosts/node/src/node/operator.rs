@@ -73,7 +73,7 @@ impl Node {
             audit: Some(Box::new(audit)),
             reply,
         };
-        self.owners.owner_of(execution, command)?;
+        self.owners.owner_of(execution, command).await?;
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 }

@@ -5,6 +5,7 @@ use super::event_log::log_outgoing;
 use super::notifier_thread::{Notifications, NotifierThread};
 use super::owner_inboxes::OwnerInboxes;
 use super::queue_thread::Shared;
+use super::shard_claims::ShardClaims;
 use super::stats::{OwnStats, Stats};
 use super::threads::{End, block_on, no_thread, note, runtime, spawn, unless_it_panics};
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
@@ -13,7 +14,7 @@ use starbridge_connector_command::CommandConnector;
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
-use starbridge_ports::{History, ShardSet, StoreError};
+use starbridge_ports::{Epochs, History, ShardSet, Store, StoreError};
 use starbridge_runtime::{
     AdmissionCommand, AdmissionHandle, Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, Outgoing,
     QueueCommand, QueueHandle, Shard, StartRequest, TokenKeys, Vault, Writer,
@@ -40,6 +41,7 @@ pub(super) struct OwnerDeps {
 /// The owners of a node.
 pub(super) struct Owners {
     inboxes: OwnerInboxes,
+    claims: ShardClaims,
     /// Held while shards move from one owner to another.
     moving: tokio::sync::Mutex<()>,
     next: AtomicUsize,
@@ -53,6 +55,8 @@ pub(super) struct Owners {
 
 impl Owners {
     pub(super) fn start(shared: Shared, admission: SharedAdmission, start: &OwnerDeps) -> Result<Self, NodeError> {
+        let claims = claims(&start.settings)?;
+        let epochs = claims.claim(&ShardSet::ALL)?;
         let writer = Writer::start(history(&start.settings)).map_err(|error| no_thread(&error))?;
         let of = u8::try_from(start.settings.owners.clamp(1, 64)).unwrap_or(1);
         let (end, ended) = watch::channel(None);
@@ -60,7 +64,10 @@ impl Owners {
         let channels = (0..of).map(|_| mpsc::channel(start.settings.inbox.max(1)));
         let (inboxes, ends): (Vec<_>, Vec<_>) = channels.unzip();
         let inboxes = OwnerInboxes::new(inboxes);
-        let owners = (0..usize::from(of)).map(|which| owner(start, &shared, inboxes.table().shards_of(which)));
+        let owners = (0..usize::from(of)).map(|which| {
+            let shards = inboxes.table().shards_of(which);
+            owner(start, &shared, shards, epochs.part(&shards))
+        });
         let owners: Vec<Owner> = owners.collect();
         // The queues load what the store has before anything changes it.
         let queues_of = match start.settings.worker_queues {
@@ -98,6 +105,7 @@ impl Owners {
         let admission_over = spawn_beside("admission", end, move || admission.serve())?;
         Ok(Self {
             inboxes,
+            claims,
             moving: tokio::sync::Mutex::default(),
             next: AtomicUsize::new(0),
             ended,
@@ -118,21 +126,26 @@ impl Owners {
         self.writer.is_flushing()
     }
 
-    /// Sends a command to the owner of an execution.
-    pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
-        taken(self.inboxes.send(execution, command))
+    /// Sends a command to the owner of an execution. If its shard moves, this waits for the next owner, but not for long.
+    pub(super) async fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
+        taken(self.inboxes.send_patiently(execution, command).await)
     }
 
     /// Moves shards to an owner; see [`OwnerInboxes::move_shards`].
     pub(super) async fn move_shards(&self, shards: &ShardSet, to: usize, until: Timestamp) -> Result<(), NotTaken> {
         let _one_at_a_time = self.moving.lock().await;
-        self.inboxes.move_shards(shards, to, until).await
+        self.inboxes.move_shards(shards, to, until, &self.claims).await
+    }
+
+    /// Gives all shards back.
+    pub(super) fn leave(&self, store: &dyn Store) {
+        self.claims.leave(store);
     }
 
     /// Sends a command to the next owner in turn.
-    pub(super) fn anyone(&self, command: Command) -> Result<(), NotTaken> {
+    pub(super) async fn anyone(&self, command: Command) -> Result<(), NotTaken> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
-        taken(self.inboxes.send_to_one(next, command))
+        taken(self.inboxes.send_to_one_patiently(next, command).await)
     }
 
     /// Waits until everything that the owners decided before is durable.
@@ -215,6 +228,8 @@ fn spawn_beside<F: Future<Output = Result<(), StoreError>>>(
 /// What a thread needs to own executions.
 struct Owner {
     shard: Shard,
+    /// Under which epochs its shards were claimed.
+    epochs: Epochs,
     deps: EngineDeps,
     http: HttpSettings,
     settings: EngineSettings,
@@ -224,7 +239,7 @@ struct Owner {
     notifications: Option<Notifications>,
 }
 
-fn owner(start: &OwnerDeps, shared: &Shared, shards: ShardSet) -> Owner {
+fn owner(start: &OwnerDeps, shared: &Shared, shards: ShardSet, epochs: Epochs) -> Owner {
     let settings = &start.settings;
     let mut connectors = Connectors::new();
     if let Some(commands) = &settings.commands {
@@ -248,6 +263,7 @@ fn owner(start: &OwnerDeps, shared: &Shared, shards: ShardSet) -> Owner {
     }
     Owner {
         shard,
+        epochs,
         deps: EngineDeps {
             history: history(settings),
             connectors,
@@ -273,6 +289,15 @@ fn owner(start: &OwnerDeps, shared: &Shared, shards: ShardSet) -> Owner {
     }
 }
 
+/// The node's claims to the shards of its store. If several processes share it, executions have leases instead.
+fn claims(settings: &NodeSettings) -> Result<ShardClaims, StoreError> {
+    let store = settings.store.clone();
+    match settings.leased {
+        None => ShardClaims::join(store),
+        Some(_) => Ok(ShardClaims::none(store)),
+    }
+}
+
 /// The store of histories that owners use.
 fn history(settings: &NodeSettings) -> Arc<dyn History> {
     match &settings.leased {
@@ -285,6 +310,7 @@ fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<
     let runtime = runtime()?;
     let Owner {
         shard,
+        epochs,
         mut deps,
         http,
         settings,
@@ -305,7 +331,7 @@ fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<
             }
         };
         let engine = Engine::new(shard, deps, settings, inbox, observer).writing_through(writer);
-        engine.serve().await
+        engine.appending_under(&epochs).serve().await
     });
     // Calls that are out are dropped, not waited for. They are sent again at the next start.
     runtime.shutdown_background();

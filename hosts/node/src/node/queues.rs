@@ -237,7 +237,7 @@ impl Node {
                 audit: self.dead_entry(operator, "drop", own).map(Box::new),
                 reply,
             };
-            self.owners.owner_of(&first.execution, command)?;
+            self.owners.owner_of(&first.execution, command).await?;
             let done = answer.await.map_err(|_| NotTaken::Stopping)? == Reply::Taken;
             own.iter().for_each(|_| outcome.count(done));
             rest = others;

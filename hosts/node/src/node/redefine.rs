@@ -102,7 +102,9 @@ impl Node {
         let execution = request.execution.clone();
         let (reply, answer) = oneshot::channel();
         let request = Box::new(request);
-        self.owners.owner_of(&execution, Command::Redefine { request, reply })?;
+        self.owners
+            .owner_of(&execution, Command::Redefine { request, reply })
+            .await?;
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 }

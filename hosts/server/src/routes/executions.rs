@@ -318,7 +318,7 @@ async fn wait_for_end(app: &App, kept: StoredExecution, wait: u64, mut room: Roo
     if wait == 0 || kept.record.ended.is_some() {
         return Ok((Found::Stored(kept), room));
     }
-    let end = app.node.await_end(&kept.execution)?;
+    let end = app.node.await_end(&kept.execution).await?;
     let id = kept.execution.clone();
     // Waiting takes no room.
     drop(kept);

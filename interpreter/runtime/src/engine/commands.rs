@@ -4,12 +4,13 @@ use super::Engine;
 use super::dispatch::LastCalls;
 use super::quiescence::{Quiesce, SuspendedExecution};
 use super::replies::{Reply, Snapshot, StartFailure, StartedExecution};
+use super::waiters::DurableAnswer;
 use crate::shard::{ForkRequest, NotEnded, RedefineRequest, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Decision, EventId, Rejection, Signal};
-use starbridge_ports::{AuditEntry, Message, MessageBody, MessageId, ShardSet, StoreError};
+use starbridge_ports::{AuditEntry, Epochs, Message, MessageBody, MessageId, ShardSet, StoreError};
 use tokio::sync::oneshot;
 
 /// A request from outside to a running engine.
@@ -129,10 +130,12 @@ pub enum Command {
         /// Answered when no call is in flight any more, or at that time.
         reply: oneshot::Sender<()>,
     },
-    /// Own these shards too, and go on with their executions. Nobody else may have them, or append for them later.
+    /// Own these shards too, and go on with their executions. Nobody else may have them.
     TakeIn {
         /// Those that nobody has now.
         shards: ShardSet,
+        /// Under which epochs they were claimed, if the store keeps who has them. Nothing is appended under earlier ones.
+        epochs: Epochs,
         /// Answered with [`Reply::Taken`] once their executions are known.
         reply: oneshot::Sender<Reply>,
     },
@@ -219,7 +222,7 @@ impl Engine {
                 reply,
             } => {
                 let answer = self.take_report((&execution, call), report, audit.map(|audit| *audit), now)?;
-                self.answer_when_durable(reply, answer);
+                self.answer_when_durable(reply, answer, Some(execution));
             }
             Command::Signal {
                 execution,
@@ -229,13 +232,14 @@ impl Engine {
             } => {
                 let answer = self.take_signal(&execution, *signal, audit.map(|audit| *audit), now)?;
                 if let Some(reply) = reply {
-                    self.answer_when_durable(reply, answer);
+                    self.answer_when_durable(reply, answer, Some(execution));
                 }
             }
-            Command::AwaitDurable { reply, .. } => self.answer_when_durable(reply, Reply::Taken),
+            Command::AwaitDurable { reply, .. } => self.answer_when_durable(reply, Reply::Taken, None),
             Command::Redefine { request, reply } => {
+                let execution = request.execution.clone();
                 let answer = self.redefine(*request, now)?;
-                self.answer_when_durable(reply, answer);
+                self.answer_when_durable(reply, answer, Some(execution));
             }
             Command::DiscardDead {
                 execution,
@@ -244,7 +248,7 @@ impl Engine {
                 reply,
             } => {
                 let answer = self.discard_dead(&execution, calls, audit.map(|audit| *audit))?;
-                self.answer_when_durable(reply, answer);
+                self.answer_when_durable(reply, answer, Some(execution));
             }
             Command::Delete {
                 execution,
@@ -252,17 +256,17 @@ impl Engine {
                 reply,
             } => {
                 let answer = self.delete(&execution, audit.map(|audit| *audit))?;
-                self.answer_when_durable(reply, answer);
+                self.answer_when_durable(reply, answer, Some(execution));
             }
             Command::TakeUp { execution, reply } => {
                 let answer = self.take_up_one(&execution)?;
-                self.answer_when_durable(reply, answer);
+                self.answer_when_durable(reply, answer, Some(execution));
             }
             Command::Deliver(message) => self.shard.deliver(*message),
             Command::PauseDispatch => self.paused = true,
             Command::Quiesce { until, grace, reply } => self.quiescence = Some(Quiesce { until, grace, reply }),
             Command::EndCalls { shards, until, reply } => self.end_calls(LastCalls { shards, until, reply }),
-            Command::TakeIn { shards, reply } => self.take_in_for(&shards, reply)?,
+            Command::TakeIn { shards, epochs, reply } => self.take_in_for(&shards, &epochs, reply)?,
             Command::GiveUp { shards, reply } => self.give_up(shards, reply),
             Command::Drain { until } => self.begin_to_drain(until),
         }
@@ -339,8 +343,10 @@ impl Engine {
             || self.shard.state(execution).is_some_and(runs))
     }
 
-    pub(super) fn answer_when_durable(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) {
-        let number = self.waiters.await_mark(reply, answer);
+    /// Answers once everything that was decided before is durable. `of`: the execution that the command was for. If its appends
+    /// are refused, the sender is told that another one has it.
+    pub(super) fn answer_when_durable(&mut self, reply: oneshot::Sender<Reply>, answer: Reply, of: Option<Text>) {
+        let number = self.waiters.await_mark(DurableAnswer { reply, answer, of });
         self.shard.mark(number);
     }
 

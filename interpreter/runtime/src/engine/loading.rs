@@ -5,7 +5,7 @@ use crate::shard::{ForkRequest, LARGE_BYTES, fold_up, kept_fork};
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind};
-use starbridge_ports::{CULPRIT, Loading, Receivers, SUSPECT, StoreError, StoredHistory};
+use starbridge_ports::{CULPRIT, Epochs, Loading, Receivers, SUSPECT, StoreError, StoredHistory};
 use std::collections::BTreeSet;
 
 /// How many executions are loaded together, and before requests are looked at again.
@@ -304,7 +304,7 @@ impl Engine {
     /// asked for something meanwhile must not be told newer ones before them.
     pub(super) fn begin_to_take_up(&mut self) -> Result<(), StoreError> {
         let shards = *self.shard.owned();
-        self.take_in(&shards)
+        self.take_in(&shards, &Epochs::default())
     }
 
     /// Loads some of the executions that are awake. Requests are taken in between, because each load may take a millisecond,

@@ -3,7 +3,7 @@
 
 use super::{Command, Engine, Reply, StartFailure};
 use starbridge_flow::value::Text;
-use starbridge_ports::{Receivers, ShardSet, StoreError};
+use starbridge_ports::{Epochs, Receivers, ShardSet, StoreError};
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
 
@@ -80,7 +80,8 @@ impl Engine {
 
     /// Owns these shards too. Messages come before what is awake is loaded: an execution that is asked for something meanwhile must
     /// not be told newer ones before them.
-    pub(super) fn take_in(&mut self, shards: &ShardSet) -> Result<(), StoreError> {
+    pub(super) fn take_in(&mut self, shards: &ShardSet, epochs: &Epochs) -> Result<(), StoreError> {
+        self.shard.append_under(epochs);
         self.shard.own(self.shard.owned().with(shards));
         self.to_take_up.extend(self.deps.history.awake(shards)?);
         let messages = self.deps.history.messages(&Receivers::Executions(*shards))?;
@@ -90,16 +91,35 @@ impl Engine {
     }
 
     /// Owns these shards too, and says so.
-    pub(super) fn take_in_for(&mut self, shards: &ShardSet, reply: oneshot::Sender<Reply>) -> Result<(), StoreError> {
-        self.take_in(shards)?;
-        self.answer_when_durable(reply, Reply::Taken);
+    pub(super) fn take_in_for(
+        &mut self,
+        shards: &ShardSet,
+        epochs: &Epochs,
+        reply: oneshot::Sender<Reply>,
+    ) -> Result<(), StoreError> {
+        self.take_in(shards, epochs)?;
+        self.answer_when_durable(reply, Reply::Taken, None);
         Ok(())
     }
 
     /// Begins to give shards up.
     pub(super) fn give_up(&mut self, shards: ShardSet, reply: oneshot::Sender<Vec<Command>>) {
+        let commands = self.let_go_of(&shards);
         self.shard.leave(&shards);
-        self.calls.give_up_those_in(&shards);
+        let (decided, durable) = oneshot::channel();
+        self.answer_when_durable(decided, Reply::Taken, None);
+        self.leaving.push(LeavingShards {
+            shards,
+            durable,
+            commands,
+            reply,
+        });
+    }
+
+    /// Gives up the calls and all else that the engine has beside the states of executions. Returns the commands that wait for
+    /// something of them.
+    fn let_go_of(&mut self, shards: &ShardSet) -> Vec<Command> {
+        self.calls.give_up_those_in(shards);
         self.to_take_up.retain(|execution| !shards.has_execution(execution));
         let loaded = self
             .shard
@@ -109,16 +129,28 @@ impl Engine {
         loaded
             .iter()
             .for_each(|execution| self.heartbeats.forget_all_of(execution));
-        let mut commands = self.crowded.take_those_of(&shards);
-        commands.extend(self.postponed.take_those_of(&shards));
-        let (decided, durable) = oneshot::channel();
-        self.answer_when_durable(decided, Reply::Taken);
-        self.leaving.push(LeavingShards {
-            shards,
-            durable,
-            commands,
-            reply,
-        });
+        let mut commands = self.crowded.take_those_of(shards);
+        commands.extend(self.postponed.take_those_of(shards));
+        commands
+    }
+
+    /// Drops shards that another owner has, as the store said when it refused an append, and goes on with the others. Whoever waits
+    /// for something of them is told to look for that owner.
+    pub(super) fn drop_fenced(&mut self) {
+        let shards = self.shard.take_fenced();
+        if shards.is_empty() {
+            return;
+        }
+        let count = shards.len();
+        tracing::error!(
+            shards = count,
+            "another owner has taken shards: what was decided for them last was refused"
+        );
+        let commands = self.let_go_of(&shards);
+        self.shard.drop_fenced(&shards);
+        self.keeps_calls_of = self.keeps_calls_of.without(&shards);
+        self.waiters.refuse_those_of(&shards);
+        commands.into_iter().for_each(Command::refuse);
     }
 
     /// Drops executions of shards that were given up once everything that was decided for them is durable, and says so.

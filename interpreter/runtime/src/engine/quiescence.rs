@@ -337,7 +337,7 @@ impl Engine {
         tracing::info!(%execution, "somebody else goes on with it");
         self.calls.give_up_those_of(execution);
         self.heartbeats.forget_all_of(execution);
-        self.waiters.forget(execution);
+        self.waiters.lose(execution);
         self.shard.forget(execution);
     }
 }

@@ -4,7 +4,8 @@
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
-    Append, AuditEntry, History, Mark, Message, Receivers, Refusal, ShardSet, StoreError, StoredHistory,
+    Append, AuditEntry, ExecutionLeases, Heartbeat, History, Mark, Message, Receivers, Refusal, ShardSet, StoreError,
+    StoredHistory,
 };
 use std::sync::{Mutex, mpsc};
 
@@ -18,6 +19,8 @@ pub(super) struct ScriptedStore {
     failure: Option<StoreError>,
     /// After so many appends all fail.
     most: Option<usize>,
+    /// The shards of which appends are refused, and how.
+    refused: Mutex<(ShardSet, Option<Refusal>)>,
 }
 
 impl ScriptedStore {
@@ -46,6 +49,11 @@ impl ScriptedStore {
         }
     }
 
+    /// Refuses appends for executions of these shards from now on.
+    pub(super) fn refuse(&self, shards: ShardSet, refusal: Refusal) {
+        *self.refused.lock().unwrap() = (shards, Some(refusal));
+    }
+
     /// How many appends came together, for each batch that arrived.
     pub(super) fn batches(&self) -> Vec<usize> {
         self.batches.lock().unwrap().clone()
@@ -63,7 +71,11 @@ impl History for ScriptedStore {
         if self.most.is_some_and(|most| appended > most) {
             return Err(StoreError::Unavailable("there is no room for more".to_owned()));
         }
-        self.failure.clone().map_or(Ok(Vec::new()), Err)
+        let (shards, refusal) = self.refused.lock().unwrap().clone();
+        let refused = |append: &Append| refusal.clone().filter(|_| shards.has_execution(&append.execution));
+        let refusals = batch.iter().enumerate();
+        let refusals = refusals.filter_map(|(index, append)| Some((index, refused(append)?)));
+        self.failure.clone().map_or(Ok(refusals.collect()), Err)
     }
     fn load(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
         Ok(None)
@@ -84,6 +96,28 @@ impl History for ScriptedStore {
         Ok(())
     }
     fn messages(&self, _: &Receivers) -> Result<Vec<Message>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+impl ExecutionLeases for ScriptedStore {
+    fn hold_until(&self, _: Timestamp) {}
+    fn release(&self, _: &str) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+    fn messages_for(&self, _: &str) -> Result<Vec<Message>, StoreError> {
+        Ok(Vec::new())
+    }
+    fn leave_message(&self, _: &Message) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    fn heartbeats(&self, _: &str) -> Result<Vec<Heartbeat>, StoreError> {
+        Ok(Vec::new())
+    }
+    fn heartbeat(&self, _: &str, _: &Heartbeat) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn stranded(&self, _: Timestamp, _: usize) -> Result<Vec<Text>, StoreError> {
         Ok(Vec::new())
     }
 }

@@ -1,5 +1,7 @@
 //! Tests of an engine over a store that stands still.
 
+mod fencing;
+
 use super::scripted_store::ScriptedStore;
 use super::*;
 use crate::flows::FlowTable;
@@ -69,9 +71,13 @@ fn engine_of(
     commands: mpsc::Receiver<Command>,
     observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
 ) -> Engine {
+    Engine::new(shard, deps(store), EngineSettings::default(), commands, observer)
+}
+
+fn deps(store: Arc<ScriptedStore>) -> EngineDeps {
     let tokens = TokenKeys::new(vec![[1; 32]]);
     let vault = Vault::new(Arc::new(NoSecrets), SecretUse::default(), tokens.clone());
-    let deps = EngineDeps {
+    EngineDeps {
         history: store,
         connectors: Connectors::new(),
         clock: Arc::new(Still),
@@ -79,8 +85,7 @@ fn engine_of(
         tokens,
         queues: None,
         leases: None,
-    };
-    Engine::new(shard, deps, EngineSettings::default(), commands, observer)
+    }
 }
 
 type Started = oneshot::Receiver<Result<StartedExecution, StartFailure>>;

@@ -19,8 +19,16 @@ pub(super) struct Waiters {
     /// How many waiters for ends there are, gone or not, and the number at which those that have gone are dropped.
     waiting: usize,
     sweep_at: usize,
-    marks: BTreeMap<u64, (oneshot::Sender<Reply>, Reply)>,
+    marks: BTreeMap<u64, DurableAnswer>,
     next: u64,
+}
+
+/// An answer that leaves once what it reports is durable.
+pub(super) struct DurableAnswer {
+    pub(super) reply: oneshot::Sender<Reply>,
+    pub(super) answer: Reply,
+    /// The execution that it is about.
+    pub(super) of: Option<Text>,
 }
 
 struct Starter {
@@ -72,17 +80,38 @@ impl Waiters {
     }
 
     /// Returns the number of a new mark. When the mark comes back, the answer leaves.
-    pub(super) fn await_mark(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) -> u64 {
+    pub(super) fn await_mark(&mut self, answer: DurableAnswer) -> u64 {
         self.next += 1;
-        self.marks.insert(self.next, (reply, answer));
+        self.marks.insert(self.next, answer);
         self.next
     }
 
     pub(super) fn marked(&mut self, number: u64) {
-        if let Some((reply, answer)) = self.marks.remove(&number) {
+        if let Some(DurableAnswer { reply, answer, .. }) = self.marks.remove(&number) {
             // The sender of the command may have gone.
             let _ = reply.send(answer);
         }
+    }
+
+    /// Tells whoever sent a command for an execution, and waits for it to be durable, that another one has the execution.
+    fn refuse_marks(&mut self, is_lost: impl Fn(&Text) -> bool) {
+        let lost = |_: &u64, waiting: &mut DurableAnswer| waiting.of.as_ref().is_some_and(&is_lost);
+        for (_, DurableAnswer { reply, .. }) in self.marks.extract_if(.., lost) {
+            // The sender of the command may have gone.
+            let _ = reply.send(Reply::Held);
+        }
+    }
+
+    /// Drops all who wait for executions of these shards, which another owner has. They are told to look for it.
+    pub(super) fn refuse_those_of(&mut self, shards: &ShardSet) {
+        self.refuse_marks(|execution| shards.has_execution(execution));
+        for (_, starter) in self
+            .starts
+            .extract_if(.., |execution, _| shards.has_execution(execution))
+        {
+            let _ = starter.reply.send(Err(StartFailure::Busy));
+        }
+        drop(self.take_ends_of(shards));
     }
 
     /// Takes those who wait for the ends of executions of these shards.
@@ -93,6 +122,12 @@ impl Waiters {
             .collect();
         self.waiting -= ends.len();
         ends
+    }
+
+    /// Drops all waiters for an execution that another process has.
+    pub(super) fn lose(&mut self, execution: &Text) {
+        self.refuse_marks(|of| of == execution);
+        self.forget(execution);
     }
 
     /// Drops all waiters for an execution.
@@ -106,6 +141,7 @@ impl Waiters {
             let failure = match refusal {
                 Refusal::Exists { execution, .. } => StartFailure::Exists(execution.clone()),
                 Refusal::Conflict => StartFailure::Stopping,
+                Refusal::Fenced => StartFailure::Busy,
             };
             let _ = starter.reply.send(Err(failure));
         }

@@ -2,6 +2,7 @@
 
 use super::admission::ended_message;
 use super::loaded::LoadedExecution;
+use super::ownership::is_of;
 use super::pausing::PauseChange;
 use super::tasks::is_reordered;
 use super::{Outgoing, Shard};
@@ -9,7 +10,9 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
-use starbridge_ports::{ADMISSION, Append, AttemptLog, Message, MessageBody, MessageId, Refusal, Turn};
+use starbridge_ports::{
+    ADMISSION, Append, AttemptLog, Message, MessageBody, MessageId, Refusal, ShardSet, Turn, shard_of,
+};
 
 /// A batch that is being appended.
 #[derive(Default)]
@@ -32,6 +35,24 @@ pub(super) struct CountedPending {
 impl InFlightBatch {
     pub(super) fn is_of(&self, id: &Text) -> bool {
         self.executions.contains(id)
+    }
+
+    /// The shards whose appends were refused because another owner has them.
+    fn fenced(&self, refusals: &[(usize, Refusal)]) -> ShardSet {
+        let fenced = refusals.iter().filter(|(_, refusal)| *refusal == Refusal::Fenced);
+        let fenced = fenced.filter_map(|(index, _)| self.executions.get(*index));
+        let known = fenced.filter(|execution| !execution.is_empty());
+        known.map(|execution| shard_of(execution)).collect()
+    }
+
+    /// Drops what is of executions of these shards.
+    pub(super) fn forget(&mut self, shards: &ShardSet) {
+        self.held.retain(|outgoing| !is_of(outgoing, shards));
+        for id in &mut self.executions {
+            if shards.has_execution(id) {
+                *id = Text::default();
+            }
+        }
     }
 }
 
@@ -257,7 +278,8 @@ impl Shard {
     pub fn take_batch(&mut self) -> Vec<Append> {
         self.count_pending();
         self.counted = CountedPending::default();
-        let batch = std::mem::take(&mut self.pending);
+        let mut batch = std::mem::take(&mut self.pending);
+        self.put_epochs(&mut batch);
         self.in_flight.push_back(InFlightBatch {
             executions: batch.iter().map(|append| append.execution.clone()).collect(),
             bytes: batch.iter().map(Append::bytes).collect(),
@@ -296,13 +318,18 @@ impl Shard {
         for execution in &refused {
             self.waiting.remove(*execution);
         }
+        let fenced = batch.fenced(refusals);
+        self.fenced = self.fenced.with(&fenced);
         // Appends after a refused start are refused with it. If the execution is still loaded,
         // another process extended it.
-        let here = |execution: &&&Text| self.executions.contains_key(execution.as_str());
+        let here =
+            |execution: &&&Text| self.executions.contains_key(execution.as_str()) && !fenced.has_execution(execution);
         let lost = refused.iter().filter(here).map(|execution| (*execution).clone());
         self.lost.extend(lost);
         self.lost.dedup();
-        let stands = |outgoing: &Outgoing| outgoing.execution().is_none_or(|of| !refused.contains(&of));
+        let stands = |outgoing: &Outgoing| {
+            outgoing.execution().is_none_or(|of| !refused.contains(&of)) && !is_of(outgoing, &fenced)
+        };
         let held: Vec<Outgoing> = batch.held.into_iter().filter(stands).collect();
         // A parent hears that its children began before it hears how any of them ended.
         for outgoing in &held {

@@ -11,7 +11,7 @@ pub enum Fault {
     AppendFailed,
     /// An append is kept, and says that it failed.
     AppendUnsure,
-    /// An append of a process that is dead arrives after its death, and before another one begins.
+    /// An append of a process that is dead arrives after its death, be it that another one has begun.
     AppendLate,
     /// A function's answer comes twice.
     AnswerTwice,
@@ -31,11 +31,15 @@ pub enum Fault {
     ClockBack,
     /// Shards move to another process.
     ShardsMoved,
+    /// A process stands still, and goes on later.
+    StandsStill,
+    /// Another process takes the shards of one that stands still.
+    TakenOver,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Crash,
         Self::CrashOnTheWayBack,
         Self::AppendFailed,
@@ -50,6 +54,8 @@ impl Fault {
         Self::ClockAhead,
         Self::ClockBack,
         Self::ShardsMoved,
+        Self::StandsStill,
+        Self::TakenOver,
     ];
 
     /// Its name among the figures.
@@ -69,6 +75,8 @@ impl Fault {
             Self::ClockAhead => "jumps of the clock ahead",
             Self::ClockBack => "jumps of the clock back",
             Self::ShardsMoved => "moves of shards to another process",
+            Self::StandsStill => "processes that stood still",
+            Self::TakenOver => "processes whose shards another one took while they stood still",
         }
     }
 
@@ -78,7 +86,8 @@ impl Fault {
             Self::AppendFailed | Self::AppendUnsure => 15,
             Self::CrashOnTheWayBack => 200,
             Self::AppendLate => 900,
-            Self::Crash | Self::ClockAhead | Self::ClockBack | Self::ShardsMoved => 300,
+            Self::Crash | Self::ClockAhead | Self::ClockBack | Self::ShardsMoved | Self::StandsStill => 300,
+            Self::TakenOver => 700,
             _ => 80,
         }
     }
@@ -115,11 +124,17 @@ pub enum Bug {
     LeavesUnderWay,
     /// A process goes on with shards that another one got.
     GoesOnWithLeft,
+    /// The store does not compare epochs.
+    EpochsNotCompared,
+    /// A process loads what it takes over before it has ended the one that had it.
+    LoadsBeforeTheFence,
+    /// A process takes no notice that its appends are refused because another one has its shards.
+    AcknowledgesFenced,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::IgnoresExpected,
         Self::AcknowledgesEarly,
         Self::KeepsHalf,
@@ -134,6 +149,9 @@ impl Bug {
         Self::ReportsAcknowledgedEarly,
         Self::LeavesUnderWay,
         Self::GoesOnWithLeft,
+        Self::EpochsNotCompared,
+        Self::LoadsBeforeTheFence,
+        Self::AcknowledgesFenced,
     ];
 
     /// Its description.
@@ -153,6 +171,9 @@ impl Bug {
             Self::ReportsAcknowledgedEarly => "reports are acknowledged before they are durable",
             Self::LeavesUnderWay => "shards are given up with appends under way",
             Self::GoesOnWithLeft => "a process goes on with shards that another one got",
+            Self::EpochsNotCompared => "the store does not compare epochs",
+            Self::LoadsBeforeTheFence => "who takes shards over loads before the former owner is ended",
+            Self::AcknowledgesFenced => "a former owner acknowledges what it was refused",
         }
     }
 }

@@ -5,7 +5,7 @@ use super::shelter::{Refusals, Shelter};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, History, Receivers, ShardSet, StoreError};
+use starbridge_ports::{Append, Epochs, History, Incarnation, Receivers, ShardSet, StoreError};
 use starbridge_runtime::{ExecutionSeed, FlowTable, ResourceMap, Shard, StartRequest, child_id, load};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub(super) const SEATS: u8 = 3;
 /// A process.
 pub(super) struct Process {
     pub(super) shard: Shard,
+    /// Its stay in the store. Another process may have ended it.
+    pub(super) incarnation: Incarnation,
     /// Batches that have not reached the store.
     pub(super) unwritten: VecDeque<Vec<Append>>,
     /// Batches whose answer has not come.
@@ -35,7 +37,12 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn new(flows: &FlowTable, limits: &Arc<Limits>, seat: u8, id_source: &Arc<AtomicU64>) -> Self {
+    pub(super) fn new(
+        flows: &FlowTable,
+        limits: &Arc<Limits>,
+        (seat, incarnation): (u8, Incarnation),
+        id_source: &Arc<AtomicU64>,
+    ) -> Self {
         let id_source = Arc::clone(id_source);
         let seed = move |request: &StartRequest, _: Timestamp| ExecutionSeed {
             id: match &request.parent {
@@ -48,6 +55,7 @@ impl Process {
         shard.own(ShardSet::NONE);
         Self {
             shard,
+            incarnation,
             unwritten: VecDeque::new(),
             under_way: 0,
             answers: VecDeque::new(),
@@ -58,6 +66,19 @@ impl Process {
             starts: BTreeMap::new(),
             wake: None,
         }
+    }
+
+    /// Appends for claimed shards under these epochs.
+    pub(super) fn append_under(&mut self, claimed: &Epochs) {
+        self.shard.append_under(claimed);
+    }
+
+    /// Drops shards that another process has. Nobody is told anything of them.
+    pub(super) fn drop_fenced(&mut self, shards: &ShardSet) {
+        self.shard.drop_fenced(shards);
+        self.sleepers.retain(|(_, execution)| !shards.has_execution(execution));
+        self.marks.retain(|_, key| !shards.has_execution(&key.0));
+        self.starts.retain(|execution, _| !shards.has_execution(execution));
     }
 
     /// Takes in shards and takes up what the store says is to be done for them, as a host does when it starts.

@@ -2,6 +2,8 @@
 
 mod leaving;
 mod moving;
+mod owning;
+mod still;
 
 use super::fault::{Bug, Fault};
 use super::outside::{Key, Outside};
@@ -10,12 +12,13 @@ use super::shelter::Shelter;
 use crate::campaigns::Findings;
 use crate::campaigns::kills::{FLOWS, definition};
 use crate::chance::Chance;
+use owning::REFUSED;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::Signal;
-use starbridge_ports::{Append, Refusal, ShardSet};
+use starbridge_ports::{Append, Epoch, Incarnation, Refusal, ShardSet};
 use starbridge_runtime::{FlowTable, PumpResult, ShardTable, StartRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,6 +59,10 @@ enum Happening {
     Move(ShardSet, usize),
     /// A seat gets shards that nobody has.
     TakeIn(ShardSet, usize),
+    /// A seat stands still.
+    StandStill(usize),
+    /// Another seat takes the shards of one that stands still.
+    TakeOver(usize, u32),
     /// A timer may be due.
     Wake(usize, u32),
     Jump,
@@ -67,6 +74,10 @@ struct Seat {
     life: u32,
     /// When its last batch reaches the store, or its answer comes: they come in order.
     last: u64,
+    /// Until when it does nothing.
+    still_until: u64,
+    /// The last stay of a process of this seat.
+    incarnation: Option<Incarnation>,
     unflushed: Option<Vec<Append>>,
 }
 
@@ -81,6 +92,10 @@ pub(super) struct World {
     seats: Vec<Seat>,
     /// Which seat has which shard.
     table: ShardTable,
+    /// By shard: who has claimed it last and is not over, and under which epoch.
+    holders: BTreeMap<u8, (Incarnation, Epoch)>,
+    /// To whom each epoch was given.
+    given: BTreeMap<Epoch, Incarnation>,
     queue: BTreeMap<(u64, u64), Happening>,
     queued: u64,
     /// True milliseconds since the beginning, and how far the clock is from them.
@@ -109,6 +124,8 @@ impl World {
             id_source: Arc::new(AtomicU64::new(1)),
             seats: (0..SEATS).map(|_| Seat::default()).collect(),
             table: ShardTable::even(SEATS.into()),
+            holders: BTreeMap::new(),
+            given: BTreeMap::new(),
             queue: BTreeMap::new(),
             queued: 0,
             real: 0,
@@ -146,6 +163,12 @@ impl World {
                 let shards = ShardSet::part(self.chance.below(5) as usize % parts, parts);
                 let to = self.chance.below(u32::from(SEATS)) as usize;
                 self.within(1, FAULTS_UNTIL, Happening::Move(shards, to));
+            }
+        }
+        for _ in 0..6 {
+            if self.may(Fault::StandsStill) {
+                let seat = self.chance.below(u32::from(SEATS)) as usize;
+                self.within(1, FAULTS_UNTIL, Happening::StandStill(seat));
             }
         }
         for _ in 0..2 {
@@ -187,7 +210,11 @@ impl World {
         let may = self.enabled.contains(&fault)
             && self.real < u64::from(FAULTS_UNTIL)
             && self.chance.below(1000) < fault.per_mille();
-        if may && !matches!(fault, Fault::Crash | Fault::ShardsMoved) {
+        let seen_later = matches!(
+            fault,
+            Fault::Crash | Fault::ShardsMoved | Fault::StandsStill | Fault::TakenOver
+        );
+        if may && !seen_later {
             self.findings.count(fault.as_str(), 1);
         }
         may
@@ -209,11 +236,14 @@ impl World {
     }
 
     fn happen(&mut self, happening: Happening) {
+        let Some(happening) = self.unless_still(happening) else {
+            return;
+        };
         match happening {
             Happening::Start(name) => self.start(name),
             Happening::Write(seat, life) => self.write(seat, life),
             Happening::Written(seat, life) => self.written(seat, life),
-            Happening::Late(batch) => drop(self.store.keep(batch)),
+            Happening::Late(batch) => drop(self.keep(batch)),
             Happening::Flush(seat) => self.flush(seat),
             Happening::Answer(seat, life, (execution, _), signal) => {
                 let now = self.now();
@@ -233,6 +263,8 @@ impl World {
             Happening::Restart(seat) => self.restart(seat),
             Happening::Move(shards, to) => self.begin_to_move(&shards, to),
             Happening::TakeIn(shards, seat) => self.take_in(&shards, seat),
+            Happening::StandStill(seat) => self.stand_still(seat),
+            Happening::TakeOver(seat, life) => self.take_over(seat, life),
             Happening::Wake(seat, life) => self.wake(seat, life),
             Happening::Jump => self.jump(),
         }
@@ -252,7 +284,8 @@ impl World {
             name: Some(Text::from(name.as_str())),
             ..StartRequest::default()
         };
-        let process = self.seats[seat].process.as_mut();
+        let is_still = self.is_still(seat);
+        let process = self.seats[seat].process.as_mut().filter(|_| !is_still);
         if let Some(process) = process.filter(|process| !process.shard.owned().is_empty()) {
             match process.shard.start(request, now) {
                 Ok(id) => drop(process.starts.insert(id, name.clone())),
@@ -260,7 +293,9 @@ impl World {
             }
         }
         self.within(300, 900, Happening::Start(name));
-        self.settle(seat);
+        if !is_still {
+            self.settle(seat);
+        }
     }
 
     /// Lets a process do all it can do now.
@@ -325,14 +360,13 @@ impl World {
             .filter_map(|append| Some(append.turn.as_ref()?.text.clone()))
             .collect();
         self.note(&texts.concat());
-        self.written = self.real;
         self.look_at_times(&batch);
         if self.may(Fault::AppendFailed) {
             self.store.fail(batch);
             return self.die(seat);
         }
         if self.may(Fault::AppendUnsure) {
-            self.store.keep(batch);
+            self.keep(batch);
             return self.die(seat);
         }
         let refusals = if self.planted == Some(Bug::AcknowledgesEarly) {
@@ -341,12 +375,11 @@ impl World {
             self.within(200, 400, Happening::Flush(seat));
             Vec::new()
         } else {
-            self.store.keep(batch)
+            self.keep(batch)
         };
         if refusals.iter().any(|(_, refusal)| *refusal == Refusal::Conflict) {
             // Somebody else has written: what this process holds is no longer true.
-            self.findings
-                .problem("a process that owns an execution is refused its append");
+            self.findings.problem(REFUSED);
             return self.die(seat);
         }
         let time = self.real + u64::from(self.chance.below(10));
@@ -372,19 +405,27 @@ impl World {
 
     fn flush(&mut self, seat: usize) {
         if let Some(batch) = self.seats[seat].unflushed.take() {
-            self.store.keep(batch);
+            self.keep(batch);
         }
     }
 
     fn written(&mut self, seat: usize, life: u32) {
         let released = self.planted == Some(Bug::ReleasesEarly);
+        let heedless = self.planted == Some(Bug::AcknowledgesFenced);
         let Some(process) = self.process(seat, life) else {
             return;
         };
-        let refusals = process.answers.pop_front().unwrap_or_default();
+        let mut refusals = process.answers.pop_front().unwrap_or_default();
         process.under_way -= 1;
+        if heedless {
+            refusals.retain(|(_, refusal)| *refusal != Refusal::Fenced);
+        }
         if !released {
             process.shard.committed(&refusals);
+        }
+        let fenced = process.shard.take_fenced();
+        if !fenced.is_empty() {
+            process.drop_fenced(&fenced);
         }
         self.carry_out(seat);
         self.settle(seat);
@@ -395,23 +436,29 @@ impl World {
             process,
             life,
             unflushed,
+            still_until,
             ..
         } = &mut self.seats[seat];
         let dead = process.take();
-        // The next process of this seat goes on with what the dead one was about to give up.
-        for (shards, _) in dead.iter().flat_map(|dead| dead.leaving.values()) {
-            self.table.give(shards, Some(seat));
-        }
         *life += 1;
         *unflushed = None;
+        *still_until = 0;
+        // The next process of this seat goes on with what the dead one was about to give up, unless another one has taken it over.
+        if let Some(dead) = &dead
+            && !self.is_over(dead.incarnation)
+        {
+            for (shards, _) in dead.leaving.values() {
+                self.table.give(shards, Some(seat));
+            }
+        }
         let back = self.chance.from(10, 500);
         self.within(back, back, Happening::Restart(seat));
         let Some(batch) = dead.and_then(|mut dead| dead.unwritten.pop_front()) else {
             return;
         };
-        // Before the next process begins: a store has one owner, and numbers alone do not tell two owners' turns apart.
+        // Only the epoch tells it from those of the next process.
         if self.may(Fault::AppendLate) {
-            self.within(1, back - 1, Happening::Late(batch));
+            self.within(1, 2 * back, Happening::Late(batch));
         }
     }
 
@@ -422,9 +469,10 @@ impl World {
         if self.real > 0 && self.may(Fault::CrashOnTheWayBack) {
             return self.within(5, 50, Happening::Restart(seat));
         }
-        let which = u8::try_from(seat).unwrap_or(0);
+        let which = (u8::try_from(seat).unwrap_or(0), self.join(seat));
         let mut process = Process::new(&self.flows, &self.limits, which, &self.id_source);
         let shards = self.table.shards_of(seat);
+        process.append_under(&self.claim(process.incarnation, &shards));
         if let Err(problem) = process.take_in(&shards, &self.store) {
             return self.findings.problem(problem);
         }

@@ -5,7 +5,7 @@ use crate::shard::{ExecutionSeed, PumpResult, Shard, StartRequest};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::Rejection;
-use starbridge_ports::{Message, MessageBody, MessageId, ShardSet, shard_of};
+use starbridge_ports::{Epoch, Epochs, Message, MessageBody, MessageId, Refusal, ShardSet, shard_of};
 
 /// Appends what is decided.
 fn commit(shard: &mut Shard) {
@@ -53,6 +53,54 @@ fn a_shard_that_was_given_up_decides_nothing() {
     shard.forget_left(&left);
     assert_eq!(shard.executions().collect::<Vec<_>>(), [&stays]);
     assert!(shard.next_wakeup().is_some() && shard.fire_next(Timestamp(6_000)));
+}
+
+#[test]
+fn what_was_decided_for_a_shard_that_another_owner_got_is_dropped() {
+    let mut shard = shard(&format!("{CALL}, {SLEEP}"));
+    let (gone, stays) = (start(&mut shard), start(&mut shard));
+    let (left, kept): (ShardSet, ShardSet) = (
+        [shard_of(&gone)].into_iter().collect(),
+        [shard_of(&stays)].into_iter().collect(),
+    );
+    let mut epochs = Epochs::default();
+    epochs.set(&left, Epoch(4));
+    epochs.set(&kept, Epoch(5));
+    shard.append_under(&epochs);
+    assert_eq!(shard.pump(Timestamp(0)), PumpResult::Decided);
+    let batch = shard.take_batch();
+    assert_eq!(batch.iter().map(|append| append.epoch.0).collect::<Vec<_>>(), [4, 5]);
+    shard.committed(&[]);
+    let calls = sent(&mut shard);
+    for ((execution, call), mark) in calls.iter().zip([7, 8]) {
+        shard.signal(execution, succeeded(*call), Timestamp(1)).unwrap();
+        shard.mark(mark);
+    }
+    assert_eq!(shard.take_batch().len(), 2);
+    // Decided while the store is asked, in the same shard.
+    let beside = (0..).map(|number| format!("e{number} beside"));
+    let beside = beside.into_iter().find(|name| left.has_execution(name)).map(Text::from);
+    let request = StartRequest {
+        flow: "f".into(),
+        name: beside,
+        ..StartRequest::default()
+    };
+    shard.start(request, Timestamp(1)).unwrap();
+    shard.committed(&[(0, Refusal::Fenced)]);
+    assert!(shard.take_lost().is_empty(), "its shard is, not it alone");
+    assert_eq!(shard.take_fenced(), left);
+    shard.drop_fenced(&left);
+    assert!(!shard.owns(&gone) && shard.owns(&stays));
+    assert_eq!(shard.pump(Timestamp(1)), PumpResult::Idle);
+    assert_eq!(shard.executions().collect::<Vec<_>>(), [&stays]);
+    let told = shard.take_outgoing();
+    assert!(
+        told.iter()
+            .all(|outgoing| outgoing.execution().is_none_or(|of| *of == stays))
+    );
+    assert!(shard.fire_next(Timestamp(6_000)));
+    assert_eq!(shard.pump(Timestamp(6_000)), PumpResult::Decided);
+    assert_eq!(shard.take_batch()[0].epoch, Epoch(5));
 }
 
 #[test]

@@ -100,7 +100,8 @@ impl World {
         let now = self.now();
         let early = self.planted == Some(Bug::ReportsAcknowledgedEarly);
         let owner = self.table.owner_of(&key.0);
-        let Some(seat) = owner.filter(|seat| self.seats[*seat].process.is_some()) else {
+        let owner = owner.filter(|seat| self.seats[*seat].process.is_some() && !self.is_still(*seat));
+        let Some(seat) = owner else {
             return self.within(50, 150, Happening::Report(key, second));
         };
         let Some(process) = &mut self.seats[seat].process else {

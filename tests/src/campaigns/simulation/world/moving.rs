@@ -9,6 +9,9 @@ impl World {
     /// store until the next one begins.
     pub(super) fn begin_to_move(&mut self, shards: &ShardSet, to: usize) {
         for from in (0..self.seats.len()).filter(|from| *from != to) {
+            if self.is_still(from) {
+                continue;
+            }
             let all = self.table.shards_of(from);
             let moved = all.without(&all.without(shards));
             let Some(process) = self.seats[from].process.as_mut().filter(|_| !moved.is_empty()) else {
@@ -30,18 +33,31 @@ impl World {
 
     /// Nothing of these shards is under way any more.
     pub(super) fn left(&mut self, from: usize, shards: ShardSet, to: usize) {
-        if let Some(process) = &mut self.seats[from].process {
-            process.shard.forget_left(&shards);
+        let Some(process) = &mut self.seats[from].process else {
+            return;
+        };
+        process.shard.forget_left(&shards);
+        let incarnation = process.incarnation;
+        if self.give_back(incarnation, &shards) {
+            self.within(0, 10, Happening::TakeIn(shards, to));
         }
-        self.within(0, 10, Happening::TakeIn(shards, to));
     }
 
     /// A seat gets shards. If its process is dead, the next one takes them in.
     pub(super) fn take_in(&mut self, shards: &ShardSet, seat: usize) {
+        if self.is_still(seat) {
+            let until = self.seats[seat].still_until;
+            return self.at(until, Happening::TakeIn(*shards, seat));
+        }
         self.table.give(shards, Some(seat));
+        let Some(incarnation) = self.present(seat) else {
+            return;
+        };
+        let claimed = self.claim(incarnation, shards);
         let Some(process) = &mut self.seats[seat].process else {
             return;
         };
+        process.append_under(&claimed);
         if let Err(problem) = process.take_in(shards, &self.store) {
             self.findings.problem(problem);
         }

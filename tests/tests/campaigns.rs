@@ -88,6 +88,13 @@ fn a_name_that_appears_costs_what_those_who_wait_for_it_name() {
 }
 
 #[test]
+fn a_search_for_a_circle_reads_each_row_once() {
+    let rows = admissions::rows_read_for_mixed_names(320, 40).unwrap();
+    // A row is read once in each poll that needs it. Read for each that waits for it, it would be some four hundred.
+    assert!(rows < 100.0, "{rows} rows read for each start");
+}
+
+#[test]
 fn fairness_those_who_wait_for_many_names_hold_up_nobody_else() {
     let (decisions, most) = admissions::decisions_behind_names(300, 50).unwrap();
     // What was there before it is read first.

@@ -10,7 +10,10 @@ mod stream;
 mod world;
 
 pub use bug::{Bug, Law};
-pub use stream::{admissions_before, bound, decisions_behind_names, reads_of_an_admission, reads_of_an_appearance};
+pub use stream::{
+    admissions_before, bound, decisions_behind_names, reads_of_an_admission, reads_of_an_appearance,
+    rows_read_for_mixed_names,
+};
 
 use super::{Findings, over_seeds};
 use world::World;

@@ -120,7 +120,6 @@ impl Choice<'_> {
             return Ok(None);
         }
         let below = self.overlay.changed_below(execution);
-        let below = below.filter(|child| child.ask.ancestors.contains(execution));
         let found = self
             .overlay
             .older(Waiters::Below(execution, 0), below, number, self.rows)?;
@@ -137,31 +136,36 @@ impl Choice<'_> {
         for id in one.ask.ancestors.iter().chain([&one.execution]) {
             let (found, all_found) = self.older_that_await(id, number)?;
             are_all &= all_found;
-            for waiter in found {
-                if back.seen.insert(waiter.execution.clone()) {
-                    back.next.push(waiter);
+            for execution in found {
+                if back.seen.contains(&execution) {
+                    continue;
                 }
+                // Most rows were read since the last append: by the searches for others of the same circle or chain.
+                if let Some(waiter) = self.overlay.known(&execution, self.rows)? {
+                    back.next.push(waiter.clone());
+                }
+                back.seen.insert(execution);
             }
         }
         Ok(are_all && back.seen.len() <= MOST)
     }
 
     /// The waiters with smaller numbers that wait for this execution, and whether these are all.
-    fn older_that_await(&self, id: &Text, number: u64) -> Result<(Vec<Waiter>, bool), StoreError> {
+    fn older_that_await(&self, id: &Text, number: u64) -> Result<(Vec<Text>, bool), StoreError> {
         let by_id = |one: &OpenDependency| {
             one.bound.as_ref() == Some(id) || (one.dependency.flow.is_none() && one.dependency.execution == *id)
         };
         let awaited = Awaited::End(id);
         let changed = self.overlay.changed_that_await(awaited);
         let changed = changed.filter(|other| other.open.iter().any(by_id));
-        let (mut found, mut are_all) = self.overlay.older(awaited.rows(0), changed, number, self.rows)?;
+        let (mut found, mut are_all) = self.overlay.older_ids(awaited.rows(0), changed, number, self.rows)?;
         let record = self.rows.record(id)?.unwrap_or_default();
         let (flow, name) = (&record.flow, &record.name);
         if !name.is_empty() {
             let awaited = Awaited::Name(flow, name);
             let changed = self.overlay.changed_that_await(awaited);
             let changed = changed.filter(|other| other.open.iter().any(|open| awaited.is(open)));
-            let (named, all_named) = self.overlay.older(awaited.rows(0), changed, number, self.rows)?;
+            let (named, all_named) = self.overlay.older_ids(awaited.rows(0), changed, number, self.rows)?;
             found.extend(named);
             are_all &= all_named;
         }

@@ -260,7 +260,7 @@ impl<'a> Search<'a> {
 
     /// Whether a holder may wait for one that waits.
     fn has_children(&self, holder: &Text) -> Result<bool, StoreError> {
-        if self.is_assumed_below(holder) || self.changed_below(holder).next().is_some() {
+        if self.is_assumed_below(holder) || self.overlay.changed_below(holder).next().is_some() {
             return Ok(true);
         }
         Ok(!self.rows.waiter_ids(Waiters::Below(holder, 0), 1)?.is_empty())
@@ -268,11 +268,6 @@ impl<'a> Search<'a> {
 
     fn is_assumed_below(&self, holder: &Text) -> bool {
         self.assumed_below.get(holder).is_some_and(|below| *below > 0)
-    }
-
-    fn changed_below<'b>(&'b self, holder: &'b Text) -> impl Iterator<Item = &'b Waiter> {
-        let below = self.overlay.changed_below(holder);
-        below.filter(|waiter| waiter.ask.ancestors.contains(holder))
     }
 
     fn is_holder_stuck(&mut self, holder: &Text) -> Result<bool, StoreError> {
@@ -283,7 +278,7 @@ impl<'a> Search<'a> {
         if self.known.holders.contains(holder) {
             return Ok(false);
         }
-        let changed: Vec<Waiter> = self.changed_below(holder).cloned().collect();
+        let changed: Vec<Waiter> = self.overlay.changed_below(holder).cloned().collect();
         for waiter in changed {
             if self.is_stuck(&waiter)? {
                 return Ok(true);

@@ -19,6 +19,8 @@ pub(super) struct Rows<'a> {
     pub(super) restarted: bool,
     /// How often one waiter, holder, message or name, or a part of a line, was read.
     pub(super) reads: Option<&'a AtomicU64>,
+    /// How many whole rows of waiters were read.
+    pub(super) rows_read: Option<&'a AtomicU64>,
 }
 
 impl<'a> Rows<'a> {
@@ -29,12 +31,19 @@ impl<'a> Rows<'a> {
             missed,
             restarted,
             reads: None,
+            rows_read: None,
         }
     }
 
     fn count(&self) {
         if let Some(reads) = self.reads {
             reads.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn count_rows(&self, rows: usize) {
+        if let Some(rows_read) = self.rows_read {
+            rows_read.fetch_add(rows as u64, Ordering::Relaxed);
         }
     }
 }
@@ -85,20 +94,24 @@ impl Listing for Rows<'_> {
 impl Admissions for Rows<'_> {
     fn waiter(&self, execution: &str) -> Result<Option<Waiter>, StoreError> {
         self.count();
-        self.store.waiter(execution)
+        let waiter = self.store.waiter(execution)?;
+        self.count_rows(usize::from(waiter.is_some()));
+        Ok(waiter)
     }
     fn waiters(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.count();
-        match (self.bug, which) {
+        let found = match (self.bug, which) {
             (Some(Bug::OrderReversed), Waiters::InLine(..)) => {
                 let mut all = self.store.waiters(which, usize::MAX)?;
                 all.reverse();
                 all.truncate(limit);
-                Ok(all)
+                all
             }
-            (Some(Bug::ClaimIgnored), Waiters::Claimed(_)) => Ok(Vec::new()),
-            _ => self.store.waiters(which, limit),
-        }
+            (Some(Bug::ClaimIgnored), Waiters::Claimed(_)) => Vec::new(),
+            _ => self.store.waiters(which, limit)?,
+        };
+        self.count_rows(found.len());
+        Ok(found)
     }
     fn waiter_ids(&self, which: Waiters<'_>, limit: usize) -> Result<Vec<(u64, Text)>, StoreError> {
         self.count();

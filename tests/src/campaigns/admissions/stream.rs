@@ -127,6 +127,26 @@ pub fn decisions_behind_names(starts: u64, each: u64) -> Result<(u32, u64), Stor
     Ok((behind.unwrap_or(u32::MAX), most))
 }
 
+/// How many rows of those who wait are read for each of `starts`, which come in a mixed order, when each waits for `each` of those
+/// with smaller numbers.
+///
+/// # Errors
+///
+/// The error of the store.
+pub fn rows_read_for_mixed_names(starts: u64, each: u64) -> Result<f64, StoreError> {
+    let mut stream = Stream::new(1, 16)?;
+    // No number divides both, so each comes once.
+    let stride = starts / 2 + 1 + starts % 2;
+    for nth in 0..starts {
+        stream.ask_after(nth * stride % starts, each)?;
+        if nth % 32 == 31 {
+            stream.decide()?;
+        }
+    }
+    stream.decide()?;
+    Ok(stream.rows_read.load(Ordering::Relaxed) as f64 / starts as f64)
+}
+
 fn ask_of(flow: &Text, requested: u64) -> Ask {
     let requested = i64::try_from(requested).unwrap_or(i64::MAX);
     Ask {
@@ -142,6 +162,7 @@ fn ask_of(flow: &Text, requested: u64) -> Ask {
 
 struct Stream {
     reads: AtomicU64,
+    rows_read: AtomicU64,
     store: MemoryStore,
     admission: Admission,
     limit: u64,
@@ -160,6 +181,7 @@ impl Stream {
         let admission = Admission::resume(settings, &store)?;
         Ok(Self {
             reads: AtomicU64::new(0),
+            rows_read: AtomicU64::new(0),
             store,
             admission,
             limit,
@@ -277,6 +299,7 @@ impl Stream {
         let none = BTreeSet::new();
         let rows = Rows {
             reads: Some(&self.reads),
+            rows_read: Some(&self.rows_read),
             ..Rows::new(&self.store, None, &none, false)
         };
         let append = self.admission.poll(&rows)?.append;

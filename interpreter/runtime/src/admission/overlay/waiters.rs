@@ -20,8 +20,10 @@ impl Overlay {
         &'a self,
         execution: &Text,
     ) -> impl Iterator<Item = &'a Waiter> + use<'a> {
+        let above = execution.clone();
         let below = self.changed_below.get(execution).into_iter().flatten();
-        below.filter_map(|child| self.waiters.get(child)?.now.as_ref())
+        let below = below.filter_map(|child| self.waiters.get(child)?.now.as_ref());
+        below.filter(move |waiter| waiter.ask.ancestors.contains(&above))
     }
 
     /// All waiters of a kind: those of the store that did not change, and those that did and fit.
@@ -62,6 +64,28 @@ impl Overlay {
         let are_all = !is_full || read.last().is_some_and(|last| last.number >= number);
         let unchanged = read.into_iter().filter(|waiter| !self.is_changed(&waiter.execution));
         found.extend(unchanged.filter(|waiter| waiter.number < number));
+        Ok((found, are_all))
+    }
+
+    /// As [`older`](Self::older), but only who they are: no row is read for it.
+    pub(in crate::admission) fn older_ids<'a>(
+        &self,
+        which: Waiters<'_>,
+        changed: impl Iterator<Item = &'a Waiter>,
+        number: u64,
+        rows: &dyn Admissions,
+    ) -> Result<(Vec<Text>, bool), StoreError> {
+        let changed = changed.filter(|waiter| waiter.number < number);
+        let mut found: Vec<Text> = changed.map(|waiter| waiter.execution.clone()).collect();
+        let read = rows.waiter_ids(which, OLDER)?;
+        let is_full = read.len() >= OLDER;
+        let are_all = !is_full || read.last().is_some_and(|(last, _)| *last >= number);
+        let older = read.into_iter().filter(|(other, _)| *other < number);
+        found.extend(
+            older
+                .map(|(_, execution)| execution)
+                .filter(|execution| !self.is_changed(execution)),
+        );
         Ok((found, are_all))
     }
 }

@@ -538,6 +538,11 @@ impl Shard {
         Some(live.record(&live.standing()))
     }
 
+    /// When a loaded execution began; a fork, when it was forked.
+    pub fn begun_at(&self, execution: &str) -> Option<Timestamp> {
+        self.executions.get(execution).map(|live| live.begun_at())
+    }
+
     /// The flows that can be started.
     pub fn flows(&self) -> &FlowTable {
         &self.flows

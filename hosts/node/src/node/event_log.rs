@@ -5,6 +5,10 @@ use starbridge_machine::{EventKind, Status};
 use starbridge_runtime::{Outgoing, Shard};
 
 fn ended(shard: &Shard, execution: &Text, status: Status) {
+    let needs_a_look = matches!(status, Status::RollbackFailed | Status::Failed | Status::TimedOut);
+    if !needs_a_look && !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
     let record = shard.record(execution).unwrap_or_default();
     let (flow, name) = (record.flow.as_str(), record.name.as_str());
     let failure = record.failure.unwrap_or_default();

@@ -242,16 +242,22 @@ fn see_event(tally: &mut Tally, shard: &Shard, execution: &Text, event: &Event) 
 
 fn see_end(tally: &mut Tally, shard: &Shard, execution: &Text, status: Status) {
     tally.counts.end(status);
-    let Some(record) = shard.record(execution) else {
+    let state = shard.state(execution);
+    let Some((state, started)) = state.and_then(|state| Some((state, state.started()?))) else {
         return;
     };
-    if let Some(flow) = tally.flow(&record.flow) {
+    if let Some(flow) = tally.flow(&started.flow) {
         flow.counts.end(status);
-        if let (Status::Succeeded, Some(ended)) = (status, record.ended) {
-            flow.spans.see(ended.since(record.started));
+        if let (Status::Succeeded, Some(begun)) = (status, shard.begun_at(execution)) {
+            flow.spans.see(state.last_time().since(begun));
         }
     }
-    if let Some(failure) = record.failure.filter(|_| status != Status::Succeeded) {
+    // Most executions succeed, and their records need not be made for this.
+    if status == Status::Succeeded {
+        return;
+    }
+    let record = shard.record(execution).unwrap_or_default();
+    if let Some(failure) = record.failure {
         let kind = FailureKind {
             flow: record.flow,
             step: failure.step,

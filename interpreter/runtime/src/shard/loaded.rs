@@ -260,7 +260,7 @@ impl LoadedExecution {
             status: standing.status,
             awake: standing.awake,
             wake_at: standing.wake_at,
-            started: self.origin.forked_time.unwrap_or_else(|| self.state.started_time()),
+            started: self.begun_at(),
             requested: waited.map(|waited| waited.requested_time),
             ended: standing.status.is_ended().then(|| self.state.last_time()),
             labels: started.labels.clone(),
@@ -293,6 +293,11 @@ impl LoadedExecution {
             }),
             waits: standing.waits.clone(),
         }
+    }
+
+    /// When it began; a fork, when it was forked.
+    pub(super) fn begun_at(&self) -> Timestamp {
+        self.origin.forked_time.unwrap_or_else(|| self.state.started_time())
     }
 
     fn name_of(&self, step: StepId) -> Text {

@@ -327,19 +327,16 @@ impl Node {
     /// [`StartFailure`] if the start is refused, an execution with that name exists, or the node is busy or stopping.
     pub async fn begin(
         &self,
-        mut request: StartRequest,
+        request: impl Into<Box<StartRequest>>,
         wait: bool,
     ) -> Result<runtime::StartedExecution, StartFailure> {
+        let mut request = request.into();
         if self.begins_traces && request.traceparent.is_none() {
             request.traceparent = Some(new_traceparent());
         }
         let (reply, answer) = oneshot::channel();
         let id = request.id.clone();
-        let command = Command::Start {
-            request: Box::new(request),
-            wait,
-            reply,
-        };
+        let command = Command::Start { request, wait, reply };
         match id {
             Some(id) => self.owners.owner_of(&id, command).await?,
             None => self.owners.anyone(command).await?,

@@ -46,9 +46,9 @@ pub struct Room {
 #[derive(Debug)]
 pub enum Found {
     /// A stored one, whose data is still to be read.
-    Stored(StoredExecution),
+    Stored(Box<StoredExecution>),
     /// One in memory.
-    Live(Snapshot),
+    Live(Box<Snapshot>),
     /// One whose data is not for the one who asked.
     Withheld(Box<Found>),
 }
@@ -217,7 +217,7 @@ impl Found {
     fn read(self) -> QueryResult<Snapshot> {
         match self {
             Self::Stored(kept) => kept.snapshot(),
-            Self::Live(begun) => Ok(begun),
+            Self::Live(begun) => Ok(*begun),
             Self::Withheld(found) => found.read(),
         }
     }

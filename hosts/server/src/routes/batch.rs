@@ -100,7 +100,7 @@ async fn begin_one(
     let mut request = read_start(&flow, &Body::of(others, START)?, traceparent)?;
     request.by = caller.0.clone();
     // A new execution is small until it is written, with the whole batch.
-    let (status, found, _room) = begin(app, caller, request, 0, app.answers.room()).await?;
+    let (status, found, _room) = begin(app, caller, &request, 0, app.answers.room()).await?;
     let read = offload::work(found.bytes(), move || found.shape());
     Ok((status, read.await??))
 }

@@ -2,7 +2,7 @@
 
 use super::briefs::{Brief, Briefs};
 use super::flows::no_such_flow;
-use super::start_terms::{read_terms, traceparent_of};
+use super::start_terms::{TraceParent, read_terms};
 use super::waiting::waiting_for;
 use super::why::primary;
 use crate::App;
@@ -13,7 +13,7 @@ use crate::scope::Scope;
 use crate::shapes;
 use axum::Extension;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use starbridge_flow::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_execution_name};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
@@ -103,14 +103,14 @@ pub async fn start(
     Path(flow): Path<String>,
     query: Parameters,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
+    TraceParent(traceparent): TraceParent,
     mut body: Sent,
 ) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
-    let mut request = read_start(&flow, &body.read(START).await?, traceparent_of(&headers))?;
+    let mut request = Box::new(read_start(&flow, &body.read(START).await?, traceparent)?);
     request.by = caller.0.clone();
     let room = app.answers.room_before(request.input.json_len())?;
-    let (status, found, room) = begin(&app, &caller, request, wait, room).await?;
+    let (status, found, room) = begin(&app, &caller, &request, wait, room).await?;
     room.execution(status, found).await
 }
 
@@ -126,7 +126,7 @@ pub(super) type Shown = (StatusCode, Found, Room);
 const BEGIN_TRIES: usize = 5;
 
 /// Starts an execution, or finds the one that the same request has started before.
-pub(super) async fn begin(app: &App, caller: &Caller, request: StartRequest, wait: u64, room: Room) -> Answer<Shown> {
+pub(super) async fn begin(app: &App, caller: &Caller, request: &StartRequest, wait: u64, room: Room) -> Answer<Shown> {
     let _permit = wait_permit(app, wait)?;
     let mut room = Some(room);
     for _ in 0..BEGIN_TRIES {
@@ -134,7 +134,7 @@ pub(super) async fn begin(app: &App, caller: &Caller, request: StartRequest, wai
             Some(room) => room,
             None => app.answers.room_before(request.input.json_len())?,
         };
-        if let Some(shown) = begin_or_find(app, caller, request.clone(), wait, room).await? {
+        if let Some(shown) = begin_or_find(app, caller, request, wait, room).await? {
             return Ok(shown);
         }
     }
@@ -145,32 +145,31 @@ pub(super) async fn begin(app: &App, caller: &Caller, request: StartRequest, wai
 async fn begin_or_find(
     app: &App,
     caller: &Caller,
-    request: StartRequest,
+    request: &StartRequest,
     wait: u64,
     room: Room,
 ) -> Answer<Option<Shown>> {
-    if let Some(known) = known_start(app, &request)? {
-        return same(app, caller, &request, known, wait, room).await;
+    if let Some(known) = known_start(app, request)? {
+        return same(app, caller, request, known, wait, room).await;
     }
-    check_dependencies(app, &request)?;
-    let again = request.clone();
-    match app.node.begin(request, wait > 0).await {
+    check_dependencies(app, request)?;
+    match app.node.begin(Box::new(request.clone()), wait > 0).await {
         Ok(start) => {
             let (found, room) = match start.end {
-                None => (Found::Live(start.snapshot), room),
+                None => (Found::Live(Box::new(start.snapshot)), room),
                 Some(end) => ended(app, start.snapshot.execution, end, wait, room).await?,
             };
             Ok(Some((StatusCode::CREATED, found, room)))
         }
-        Err(StartFailure::Exists(known)) => same(app, caller, &again, known, wait, room).await,
-        Err(StartFailure::Refused(StartError::NoSuchFlow)) => Err(match again.version {
-            None => no_such_flow(&again.flow),
+        Err(StartFailure::Exists(known)) => same(app, caller, request, known, wait, room).await,
+        Err(StartFailure::Refused(StartError::NoSuchFlow)) => Err(match request.version {
+            None => no_such_flow(&request.flow),
             Some(version) => {
-                let detail = format!("there is no version {version} of the flow `{}`", again.flow);
+                let detail = format!("there is no version {version} of the flow `{}`", request.flow);
                 Problem::missing("NoSuchFlow", detail)
             }
         }),
-        Err(failure) => Err(not_started(&again.flow, again.name.as_ref(), failure)),
+        Err(failure) => Err(not_started(&request.flow, request.name.as_ref(), failure)),
     }
 }
 
@@ -316,7 +315,7 @@ async fn same(
 /// The execution when it has ended, or when this many seconds have passed.
 async fn wait_for_end(app: &App, kept: StoredExecution, wait: u64, mut room: Room) -> Answer<(Found, Room)> {
     if wait == 0 || kept.record.ended.is_some() {
-        return Ok((Found::Stored(kept), room));
+        return Ok((Found::Stored(Box::new(kept)), room));
     }
     let end = app.node.await_end(&kept.execution).await?;
     let id = kept.execution.clone();
@@ -331,11 +330,11 @@ async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64,
     let end = tokio::time::timeout(Duration::from_secs(wait), end).await;
     drop(waiting);
     match end {
-        Ok(Ok(ended)) => Ok((Found::Live(ended), room)),
+        Ok(Ok(ended)) => Ok((Found::Live(Box::new(ended)), room)),
         // It had ended before, or it has not ended yet.
         Ok(Err(_)) | Err(_) => {
             let (kept, room) = find(app, id, room).await?;
-            Ok((Found::Stored(kept), room))
+            Ok((Found::Stored(Box::new(kept)), room))
         }
     }
 }
@@ -430,7 +429,7 @@ pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, Str
     });
     let id = found.await??;
     let (kept, room) = find(&app, id, app.answers.room()).await?;
-    shown(&app, Found::Stored(kept), room).await
+    shown(&app, Found::Stored(Box::new(kept)), room).await
 }
 
 /// `GET /v1/executions`

@@ -300,7 +300,8 @@ pub async fn fork(
     let room = app.answers.room_before(0)?;
     let start = app.node.fork(request).await;
     let start = start.map_err(|failure| not_started(&flow, name.as_ref(), failure))?;
-    room.execution(StatusCode::CREATED, Found::Live(start.snapshot)).await
+    room.execution(StatusCode::CREATED, Found::Live(Box::new(start.snapshot)))
+        .await
 }
 
 /// `DELETE /v1/executions/{id}`
@@ -360,5 +361,5 @@ pub(super) async fn answered(app: &App, id: &str, reply: Reply) -> Answer {
         _ => return Err(Problem::missing("NoSuchExecution", "there is no such execution")),
     };
     let (kept, room) = find(app, id, app.answers.room_before(0)?).await?;
-    room.execution(status, Found::Stored(kept)).await
+    room.execution(status, Found::Stored(Box::new(kept))).await
 }

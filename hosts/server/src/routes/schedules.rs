@@ -197,7 +197,10 @@ async fn set_paused(app: &App, name: &str, paused: bool, operator: &Operator) ->
 pub async fn run(State(app): State<App>, Extension(operator): Extension<Operator>, Path(name): Path<String>) -> Answer {
     let room = app.answers.room_before(0)?;
     match app.node.run_schedule(&name, &operator).await {
-        Ok(start) => room.execution(StatusCode::CREATED, Found::Live(start.snapshot)).await,
+        Ok(start) => {
+            room.execution(StatusCode::CREATED, Found::Live(Box::new(start.snapshot)))
+                .await
+        }
         Err(RunError::NoSuchSchedule) => Err(missing(&name)),
         Err(RunError::NotStarted(execution, failure)) => {
             let flow = app.node.schedule(&name).map(|scheduled| scheduled.schedule.flow);

@@ -1,5 +1,7 @@
 //! The order and time of a start.
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 use starbridge_flow::limits::{ONCE_KEY_BYTES, START_DELAY};
 use starbridge_flow::time::{Millis, Timestamp};
@@ -7,6 +9,7 @@ use starbridge_flow::value::{Text, Value};
 use starbridge_node::http::reading::Body;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_runtime::{StartRequest, StartTime, read_after};
+use std::convert::Infallible;
 
 /// Bytes of a trace context of a later version.
 const LONGEST: usize = 256;
@@ -75,6 +78,17 @@ fn traceparent(body: &Body) -> Answer<Option<Text>> {
 pub(super) fn traceparent_of(headers: &HeaderMap) -> Option<Text> {
     let given = headers.get(&TRACEPARENT)?.to_str().ok()?.trim();
     is_traceparent(given).then(|| given.into())
+}
+
+/// The trace context of a request, as [`traceparent_of`] reads it.
+pub(super) struct TraceParent(pub(super) Option<Text>);
+
+impl<S: Sync> FromRequestParts<S> for TraceParent {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(traceparent_of(&parts.headers)))
+    }
 }
 
 /// Whether this is a W3C trace context of version 00, or begins like one in a later version.

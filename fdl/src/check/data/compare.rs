@@ -228,11 +228,16 @@ fn verdict(left: &Operand, comparison: Comparison, right: &Operand) -> Option<Ve
     }
 }
 
-/// Whether both sides have only certain possible values, and no two of them go together.
+/// The maximum number of pairs of possible values that a comparison looks at.
+const MAX_PAIRS: usize = 1_024;
+
+/// Whether both sides have only certain possible values, and no two of them go together. Where these are many, it is not known.
 fn none_of(a: &Known, b: &Known, together: impl Fn(&Value, &Value) -> bool) -> bool {
     let listed = |known: &Known| !known.kinds.meets(Kinds::ARRAY.or(Kinds::OBJECT));
     match (&a.values, &b.values) {
-        (Some(left), Some(right)) if listed(a) || listed(b) => {
+        (Some(left), Some(right))
+            if (listed(a) || listed(b)) && left.len().saturating_mul(right.len()) <= MAX_PAIRS =>
+        {
             !left.iter().any(|left| right.iter().any(|right| together(left, right)))
         }
         _ => false,

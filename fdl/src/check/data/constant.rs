@@ -42,7 +42,7 @@ fn shape(value: &Value, said: Option<Span>, exact: bool, depth: usize) -> Shape 
         }
         scalar => {
             let mut known = Known::new(Kinds::of(scalar), said);
-            known.values = exact.then(|| vec![scalar.clone()]);
+            known.values = exact.then(|| [scalar.clone()].into());
             Shape::of(known)
         }
     }

@@ -1,7 +1,7 @@
 //! Shapes from JSON Schemas: names, types and values. Other keywords are ignored, which leaves a
 //! shape that allows more.
 
-use super::shape::{Items, Kinds, Known, Members, Others, Shape};
+use super::shape::{Items, Kinds, Known, MAX_LISTED, Members, Others, Shape};
 use crate::syntax::{Node, NodeKind, find};
 use crate::value::{Text, Value};
 use std::collections::HashMap;
@@ -115,7 +115,8 @@ impl<'n> Reader<'n> {
             let kinds = values.iter().map(Kinds::of).fold(Kinds::NONE, Kinds::or);
             known.kinds = known.kinds.and(kinds);
             let scalar = |value: &Value| !matches!(value, Value::Array(_) | Value::Object(_));
-            known.values = Some(values.into_iter().filter(scalar).collect());
+            let few = values.len() <= MAX_LISTED;
+            known.values = few.then(|| values.into_iter().filter(scalar).collect());
         }
         known
     }

@@ -2,7 +2,7 @@
 //! the items of a list.
 //!
 //! Shapes are shared by reference and bounded: an object keeps the names of its schema, up to [`MAX_DECLARED`], and
-//! [`MAX_MEMBERS`] more, alternatives [`MAX_VALUES`] values, and [`MAX_DEPTH`] of them stand inside
+//! [`MAX_MEMBERS`] more, alternatives [`MAX_VALUES`] values, a schema's list of values [`MAX_LISTED`], and [`MAX_DEPTH`] of them stand inside
 //! each other. The rest is unknown, which is always correct.
 
 use crate::syntax::Span;
@@ -17,6 +17,8 @@ pub(in crate::check) const MAX_MEMBERS: usize = 128;
 pub(in crate::check) const MAX_DECLARED: usize = 4_096;
 /// The maximum number of values kept if only certain values are possible.
 const MAX_VALUES: usize = 32;
+/// The maximum number of values kept of a schema that lists them. Each comparison looks at all of them.
+pub(in crate::check) const MAX_LISTED: usize = 256;
 /// The maximum depth of nested shapes.
 const MAX_DEPTH: usize = 16;
 /// The maximum number of members looked at when two shapes are merged.
@@ -46,7 +48,7 @@ pub(in crate::check) struct Known {
     pub(in crate::check) said: Option<Span>,
     pub(in crate::check) kinds: Kinds,
     /// The possible strings, numbers, booleans and null, if only certain ones are possible.
-    pub(in crate::check) values: Option<Vec<Value>>,
+    pub(in crate::check) values: Option<Rc<[Value]>>,
     /// The minimum and the maximum of a number.
     pub(in crate::check) bounds: (Option<f64>, Option<f64>),
     /// The members, if it is an object.
@@ -285,7 +287,7 @@ impl Known {
         let values = self.scalars().zip(other.scalars()).and_then(|(a, b)| {
             let mut values = a.to_vec();
             values.extend(b.iter().filter(|value| !a.contains(value)).cloned());
-            (values.len() <= MAX_VALUES).then_some(values)
+            (values.len() <= MAX_VALUES).then(|| values.into())
         });
         let (a, b) = (self.kinds.meets(Kinds::NUMBER), other.kinds.meets(Kinds::NUMBER));
         let bounds = match (a, b) {

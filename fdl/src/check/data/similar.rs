@@ -24,6 +24,9 @@ impl Letters {
     }
 }
 
+/// Longer words, in bytes, are hardly typing mistakes, and comparing many of them takes long.
+const LONGEST: usize = 64;
+
 /// The maximum number of changes that count as a typing mistake.
 const MOST_CHANGES: u32 = 2;
 
@@ -36,12 +39,18 @@ fn usual(letters: usize) -> usize {
     }
 }
 
+/// The names that a word of these letters may have meant.
+fn alike<'n>(word: &str, letters: Letters, names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = &'n str> {
+    let is_short = word.len() <= LONGEST;
+    names.filter(move |name| is_short && name.len() <= LONGEST && Letters::of(name).may_be(letters, MOST_CHANGES))
+}
+
 /// The known name that is most similar to a misspelt one, if the known names are complete: the same
 /// letters except for case and signs, or one or two changes.
 pub(super) fn likely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let letters_of_word = Letters::of(word);
     let mut best: Option<(usize, &str)> = None;
-    for name in names.filter(|name| Letters::of(name).may_be(letters_of_word, MOST_CHANGES)) {
+    for name in alike(word, letters_of_word, names) {
         let letters = word.chars().count().max(name.chars().count());
         let distance = match plain(word) == plain(name) && !name.is_empty() {
             true => Some(0),
@@ -59,7 +68,7 @@ pub(super) fn likely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Op
 /// or too few, or two swapped letters, inside the word.
 pub(super) fn surely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let letters = Letters::of(word);
-    let mut names = names.filter(|name| Letters::of(name).may_be(letters, MOST_CHANGES));
+    let mut names = alike(word, letters, names);
     let same = |name: &&str| {
         if plain(word) == plain(name) && !word.is_empty() {
             return true;

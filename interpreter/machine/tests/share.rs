@@ -234,3 +234,30 @@ fn what_is_made_for_one_call_is_bounded() {
         );
     }
 }
+
+#[test]
+fn each_task_in_a_queue_counts_with_the_copy_that_it_has() {
+    let each = r#"{"type": "foreach", "name": "each", "iterationMapping": {"collection": "$.items", "item": "item"},
+        "concurrency": 50, "steps": [{"type": "task", "name": "t", "resourceArn": "queue:q"}]}"#;
+    let mut input = Object::new();
+    input.insert("text".into(), "x".repeat(20_000).into());
+    input.insert("items".into(), (0..50_u64).map(Value::from).collect::<Vec<_>>().into());
+    let run = Run::with(each, 300_000, input.clone().into());
+    let failed = run.events.iter().filter_map(|event| match &event.detail {
+        EventKind::StepFailed { failure, .. } => Some(failure.error.as_str()),
+        _ => None,
+    });
+    let failed: Vec<&str> = failed.collect();
+    assert!(failed.contains(&"FnF.LimitExceeded"), "{failed:?}");
+    assert_eq!(run.state.status(), Status::Failed);
+    // With room for all of them it runs; what is over is released.
+    let mut run = Run::with(each, 2_000_000, input.into());
+    assert_eq!(run.calls().len(), 50);
+    let all = run.state.held();
+    assert!((1_000_000..1_200_000).contains(&all), "{all}");
+    for call in run.calls().into_iter().take(49) {
+        run.answer(call, 10);
+    }
+    let left = run.state.held();
+    assert!(left < 100_000, "{left}");
+}

@@ -162,6 +162,7 @@ impl State {
 
     pub(super) fn open_call(&mut self, event: &Event, frame: FrameId, rollback: bool, scheduled: &ScheduledCall) {
         let (call, queued) = (event.id, is_queue(&scheduled.resource));
+        let copied = if queued { self.input_bytes(frame, rollback) } else { 0 };
         let in_flight = InFlight {
             frame,
             rollback,
@@ -170,12 +171,21 @@ impl State {
             queued,
             timeout: scheduled.timeout,
             queued_since: queued.then_some(event.time),
-            bytes: weight(scheduled),
+            bytes: weight(scheduled).saturating_add(copied),
         };
         self.calls.open(call, in_flight);
         if let Some(due) = scheduled.timeout_at {
             self.timers.set(due, call, TimerFor::Call);
         }
+    }
+
+    /// The bytes of the input of a call, unless they are few. The task of a queue has a copy of it, also of what it inherits.
+    fn input_bytes(&self, frame: FrameId, rollback: bool) -> usize {
+        let bytes = self.frames.get(frame).and_then(|frame| match rollback {
+            true => Some(frame.undoing.as_ref()?.current.as_ref()?.input.json_len()),
+            false => Some(frame.visit()?.input.json_len()),
+        });
+        bytes.filter(|bytes| *bytes >= FEW_BYTES).unwrap_or(0)
     }
 
     /// A call is over: its timer is cancelled.

@@ -24,7 +24,7 @@ pub(crate) struct InFlight {
     /// Since when the task is in its queue, not counting pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) queued_since: Option<Timestamp>,
-    /// The bytes of the call's resource and parameters; 0 if they are few.
+    /// The bytes of the call's resource and parameters, and of the input of a task of a queue, which has a copy; 0 if they are few.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) bytes: usize,
 }

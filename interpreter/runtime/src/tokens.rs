@@ -15,6 +15,8 @@ use starbridge_machine::{EventId, Reference};
 const MAX_TOKEN_BYTES: usize = 2048;
 /// The length of a MAC, in bytes.
 const MAC_BYTES: usize = 32;
+/// Where fewer digits of a MAC are known, the rest can't be guessed: there are 2^48 of it, and wrong tokens are slowed down.
+const FEW_DIGITS: usize = 2 * MAC_BYTES - 12;
 
 /// The keys of task tokens. The first one signs, all verify.
 #[derive(Clone)]
@@ -71,23 +73,46 @@ impl TokenKeys {
 
     /// Whether a text may contain a token. Cheaper than looking for one.
     pub(crate) fn may_be_in(text: &str) -> bool {
-        text.len() > 2 * MAC_BYTES && text.contains('.') && candidates(text).next().is_some()
+        text.len() > FEW_DIGITS && text.contains('.') && candidates(text).next().is_some()
     }
 
-    /// The text with the reference in place of each of our tokens; `None` if it contains none.
+    /// The text with the reference in place of each of our tokens; `None` if it contains none. One whose end was cut off counts
+    /// as long as the rest could be guessed.
     pub(crate) fn referred(&self, text: &str) -> Option<String> {
-        if text.len() <= 2 * MAC_BYTES {
+        if text.len() <= FEW_DIGITS {
             return None;
         }
         let mut referred = None;
         for token in candidates(text) {
-            if let Ok(SignedCall { execution, call }) = self.verify(token) {
+            if let Some(SignedCall { execution, call }) = self.begun_by(token) {
                 let reference = Reference::Token { execution, call };
                 let so_far: &str = referred.as_deref().unwrap_or(text);
                 referred = Some(so_far.replace(token, &reference.text()));
             }
         }
         referred
+    }
+
+    /// The call of a token that begins like this: with a whole body, and at least some digits of the MAC.
+    fn begun_by(&self, part: &str) -> Option<SignedCall> {
+        let (body, digits) = part.split_once('.')?;
+        if digits.len() == 2 * MAC_BYTES {
+            return self.verify(part).ok();
+        }
+        if part.len() > MAX_TOKEN_BYTES {
+            return None;
+        }
+        let body = hex::decode(body).and_then(|body| String::from_utf8(body).ok())?;
+        let is_ours = self.keys.iter().any(|key| {
+            let mac = key.clone().chain_update(body.as_bytes()).finalize().into_bytes();
+            hex::encode(&mac).starts_with(digits)
+        });
+        let (execution, call) = body.rsplit_once('/').filter(|_| is_ours)?;
+        let call = call.parse().ok()?;
+        Some(SignedCall {
+            execution: execution.into(),
+            call: EventId(call),
+        })
     }
 
     /// The call that a token was signed for.
@@ -131,9 +156,25 @@ impl std::fmt::Debug for TokenKeys {
     }
 }
 
-/// The parts of a text that look like tokens: hexadecimal digits, a dot, and the digits of a MAC.
+fn is_digit(byte: &u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'a'..=b'f')
+}
+
+/// How many bytes at the beginning of a text may be the end of a token of ours whose beginning was cut off: what is missing of its
+/// body is known to many.
+pub(crate) fn end_of_token(text: &str) -> Option<usize> {
+    let digits = |text: &str| text.bytes().take_while(is_digit).count();
+    let first = digits(text);
+    let mac = text.get(first..)?.strip_prefix('.').map(digits);
+    match mac {
+        Some(mac) if mac == 2 * MAC_BYTES => Some(first + 1 + mac),
+        _ if (FEW_DIGITS..=2 * MAC_BYTES).contains(&first) => Some(first),
+        _ => None,
+    }
+}
+
+/// The parts of a text that look like tokens: hexadecimal digits, a dot, and the digits of a MAC or of its beginning.
 fn candidates(text: &str) -> impl Iterator<Item = &str> {
-    let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
     text.match_indices('.').filter_map(move |(dot, _)| {
         let bytes = text.as_bytes();
         let before = bytes.get(..dot)?.iter().rev().take_while(|byte| is_digit(byte)).count();
@@ -145,7 +186,7 @@ fn candidates(text: &str) -> impl Iterator<Item = &str> {
             .count();
         // The text before it may end in a digit, so an even number of digits is taken: the body has two digits a
         // byte.
-        (before >= 2 && after == 2 * MAC_BYTES).then(|| text.get(dot - before / 2 * 2..dot + 1 + after))?
+        (before >= 2 && after >= FEW_DIGITS).then(|| text.get(dot - before / 2 * 2..dot + 1 + after))?
     })
 }
 

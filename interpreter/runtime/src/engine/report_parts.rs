@@ -29,7 +29,7 @@ impl Report {
             Self::Succeed(output) => Self::Succeed(vault.redacted(&output).unwrap_or(output)),
             Self::Fail { error, cause } => Self::Fail {
                 error: text(error),
-                cause: text(cause),
+                cause: vault.redacted_cause(cause),
             },
             Self::Heartbeat => Self::Heartbeat,
             Self::Logged { report, log } => Self::Logged {

@@ -104,6 +104,14 @@ fn fairness_those_who_wait_for_many_names_hold_up_nobody_else() {
 }
 
 #[test]
+fn fairness_names_that_appear_hold_up_nobody_who_waits_for_an_end() {
+    let (behind, all) = admissions::decisions_of_a_dependent_behind_names(600, 40).unwrap();
+    // Its waiter is durable, and then it is looked up.
+    assert!(behind <= 3, "{behind} of {all}");
+    assert!(all >= 8, "{all}: there was nothing to wait behind");
+}
+
+#[test]
 fn every_try_of_the_attack_can_be_asked_for_by_its_name() {
     let tries = attack::list();
     let mut names: Vec<&str> = tries.iter().map(|[name, ..]| *name).collect();

@@ -11,8 +11,8 @@ mod world;
 
 pub use bug::{Bug, Law};
 pub use stream::{
-    admissions_before, bound, decisions_behind_names, reads_of_an_admission, reads_of_an_appearance,
-    rows_read_for_mixed_names,
+    admissions_before, bound, decisions_behind_names, decisions_of_a_dependent_behind_names, reads_of_an_admission,
+    reads_of_an_appearance, rows_read_for_mixed_names,
 };
 
 use super::{Findings, over_seeds};

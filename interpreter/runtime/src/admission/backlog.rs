@@ -1,4 +1,6 @@
 //! What is still to be done for those who wait for others. It is done in parts, so that nobody else waits for all of it.
+//!
+//! Names that appeared have a line of their own: whoever asks, or waits for an end, does not wait for all who wait for names.
 
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
@@ -21,30 +23,64 @@ pub(super) enum Unfinished {
     Name(Text, Text),
 }
 
-/// What is kept in the order, without what questions ask for.
+impl Unfinished {
+    fn line(&self) -> Line {
+        match self {
+            Self::Question(_) | Self::End { .. } => Line::Messages,
+            Self::Name(..) => Line::Names,
+        }
+    }
+}
+
+/// What is kept in a line, without what questions ask for.
 #[derive(Debug)]
 enum Entry {
     Question(Text, EventId),
     Other(Unfinished),
 }
 
-/// What is still to be done, in the order in which it came.
+/// The two lines of what is still to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Questions and ends.
+    Messages,
+    /// Names that appeared.
+    Names,
+}
+
+/// What is still to be done, in each line in the order in which it came.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    order: VecDeque<Entry>,
+    messages: VecDeque<Entry>,
+    appeared: VecDeque<Entry>,
     questions: BTreeMap<(Text, EventId), Message>,
     ends: BTreeSet<MessageId>,
     names: BTreeSet<(Text, Text)>,
 }
 
 impl Backlog {
+    /// How many things are to be done in a line, at most.
+    pub(super) fn len(&self, line: Line) -> usize {
+        match line {
+            Line::Messages => self.messages.len(),
+            Line::Names => self.appeared.len(),
+        }
+    }
+
     /// How many things are to be done, at most.
-    pub(super) fn len(&self) -> usize {
-        self.order.len()
+    pub(super) fn total(&self) -> usize {
+        self.messages.len().saturating_add(self.appeared.len())
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.messages.is_empty() && self.appeared.is_empty()
+    }
+
+    fn line_mut(&mut self, line: Line) -> &mut VecDeque<Entry> {
+        match line {
+            Line::Messages => &mut self.messages,
+            Line::Names => &mut self.appeared,
+        }
     }
 
     /// The names that are still to be looked for.
@@ -57,17 +93,19 @@ impl Backlog {
         self.questions.contains_key(&(message.from.clone(), message.event)) || self.ends.contains(message)
     }
 
-    /// Adds what comes after all others.
+    /// Adds what comes after all others of its line.
     pub(super) fn add(&mut self, unfinished: Unfinished) {
+        let line = unfinished.line();
         if let Some(entry) = self.entry(unfinished) {
-            self.order.push_back(entry);
+            self.line_mut(line).push_back(entry);
         }
     }
 
     /// Gives back what was taken last and is not done.
     pub(super) fn put_back(&mut self, unfinished: Unfinished) {
+        let line = unfinished.line();
         if let Some(entry) = self.entry(unfinished) {
-            self.order.push_front(entry);
+            self.line_mut(line).push_front(entry);
         }
     }
 
@@ -85,9 +123,9 @@ impl Backlog {
         is_new.then_some(Entry::Other(unfinished))
     }
 
-    /// Takes the first thing; `None` if it is a question that was withdrawn, or if there is nothing.
-    pub(super) fn take(&mut self) -> Option<Unfinished> {
-        match self.order.pop_front()? {
+    /// Takes the first thing of a line; `None` if it is a question that was withdrawn, or if there is nothing.
+    pub(super) fn take(&mut self, line: Line) -> Option<Unfinished> {
+        match self.line_mut(line).pop_front()? {
             Entry::Question(from, event) => self.questions.remove(&(from, event)).map(Unfinished::Question),
             Entry::Other(other) => {
                 match &other {

@@ -12,7 +12,7 @@ pub struct AdmissionSettings {
     /// How many messages are handled before what was decided is made durable.
     pub messages: usize,
     /// How many names and ids that others wait for are gone through before what was decided is made durable: so many of messages
-    /// that are new, and so many of what earlier ones left.
+    /// that are new, and so many of each line of what earlier ones left.
     pub names: usize,
     /// How many messages are kept in memory. Those that come while there are so many stay in the store, and are read from it in
     /// the order in which they were sent. `usize::MAX`: all that are delivered are kept, and none is read.

@@ -1,6 +1,6 @@
 //! Who may run: the value that decides. It does no I/O but for reading what its own earlier decisions left in the store.
 
-use super::backlog::{Backlog, Unfinished};
+use super::backlog::{Backlog, Line, Unfinished};
 use super::choose::Choice;
 use super::dependencies::Appeared;
 use super::overlay::{Overlay, flow_key, unbound_names};
@@ -113,17 +113,17 @@ impl Admission {
 
     /// How many messages are in memory, or are still to be gone on with.
     fn kept(&self) -> usize {
-        self.inputs.len().saturating_add(self.backlog.len())
+        self.inputs.len().saturating_add(self.backlog.total())
     }
 
     /// Reads messages from the store once those in memory are taken: what was decided of them is durable, so the first ones
     /// of the store are the next ones, but for those that are still to be gone on with.
     fn read_messages(&mut self, rows: &dyn Admissions) -> Result<(), StoreError> {
         let limit = self.settings.inbox.max(1);
-        if !self.unread || !self.inputs.is_empty() || self.backlog.len() >= limit {
+        if !self.unread || !self.inputs.is_empty() || self.backlog.total() >= limit {
             return Ok(());
         }
-        let limit = limit.saturating_add(self.backlog.len());
+        let limit = limit.saturating_add(self.backlog.total());
         let mut messages = rows.first_messages(limit)?;
         // What was durable before the store was read is among them. What comes later is delivered.
         self.unread = messages.len() >= limit;
@@ -187,7 +187,8 @@ impl Admission {
     /// [`Admission::resume`].
     pub fn poll(&mut self, rows: &dyn Admissions) -> Result<Decided, StoreError> {
         let mut changes = 0;
-        self.go_on(rows)?;
+        self.go_on(Line::Messages, rows)?;
+        self.go_on(Line::Names, rows)?;
         let mut names = self.settings.names;
         // Whose message is still to come is found to be over with what it holds.
         if let Some(after) = self.unlooked.take() {
@@ -241,15 +242,16 @@ impl Admission {
         }
     }
 
-    /// Goes on with what earlier messages left, as far as the budget goes. What is left now has its turn after the next append.
-    fn go_on(&mut self, rows: &dyn Admissions) -> Result<(), StoreError> {
+    /// Goes on with what earlier messages left in a line, as far as the budget goes. What is left now has its turn after the next
+    /// append.
+    fn go_on(&mut self, line: Line, rows: &dyn Admissions) -> Result<(), StoreError> {
         let mut names = self.settings.names;
         let mut running = BTreeMap::new();
-        for _ in 0..self.backlog.len() {
+        for _ in 0..self.backlog.len(line) {
             if names == 0 {
                 break;
             }
-            match self.backlog.take() {
+            match self.backlog.take(line) {
                 None => {}
                 Some(Unfinished::Question(message)) => self.take(message, &mut names, rows)?,
                 Some(Unfinished::Name(flow, name)) => {

@@ -127,6 +127,53 @@ pub fn decisions_behind_names(starts: u64, each: u64) -> Result<(u32, u64), Stor
     Ok((behind.unwrap_or(u32::MAX), most))
 }
 
+/// After how many decisions one goes on that waits for the end of an execution that has ended, when it asks just after `starts`
+/// names have appeared, for `each` of which each of as many others waited. And how many decisions there are until nothing is left.
+///
+/// # Errors
+///
+/// The error of the store.
+pub fn decisions_of_a_dependent_behind_names(starts: u64, each: u64) -> Result<(u32, u32), StoreError> {
+    let mut stream = Stream::new(1, 16)?;
+    let ended = Text::from("ended");
+    stream.keep(&ended, &ended, Status::Succeeded)?;
+    for number in (0..starts).rev() {
+        // The names of the others, so that nobody waits for itself.
+        let id = Text::from(format!("w{number}"));
+        stream.ask_names(&id, &id, number + each, each)?;
+    }
+    stream.decide()?;
+    for number in 0..starts + each {
+        stream.start_named(number)?;
+    }
+    stream.decide_once()?;
+    let after = vec![Dependency {
+        flow: None,
+        execution: ended,
+        any_end: false,
+    }];
+    let ask = Ask {
+        after,
+        ..ask_of(&"f".into(), starts)
+    };
+    let other = Text::from("other");
+    let record = ExecutionRecord {
+        flow: "f".into(),
+        status: Status::Blocked,
+        ..ExecutionRecord::default()
+    };
+    stream.tell(&other, 1, MessageBody::Ask(Box::new(ask)), Some(record))?;
+    let (mut decisions, mut behind) = (0, None);
+    while !stream.admission.is_idle() {
+        let admitted = stream.decide_once()?;
+        decisions += 1;
+        if admitted.contains(&other) {
+            behind = Some(decisions);
+        }
+    }
+    Ok((behind.unwrap_or(u32::MAX), decisions))
+}
+
 /// How many rows of those who wait are read for each of `starts`, which come in a mixed order, when each waits for `each` of those
 /// with smaller numbers.
 ///
@@ -215,7 +262,15 @@ impl Stream {
 
     /// An execution asks that waits for `each` of those with smaller numbers, and appears under its name.
     fn ask_after(&mut self, number: u64, each: u64) -> Result<(), StoreError> {
-        let (flow, name) = (Text::from("f"), Text::from(format!("n{number}")));
+        let id = Text::from(format!("e{number}"));
+        self.ask_names(&id, &Text::from(format!("n{number}")), number, each)?;
+        self.appear(id, number);
+        Ok(())
+    }
+
+    /// An execution asks that waits for the names with `each` of the numbers before this one.
+    fn ask_names(&mut self, id: &Text, name: &Text, number: u64, each: u64) -> Result<(), StoreError> {
+        let flow = Text::from("f");
         let after = (number.saturating_sub(each)..number).map(|other| Dependency {
             flow: Some(flow.clone()),
             execution: format!("n{other}").into(),
@@ -226,13 +281,42 @@ impl Stream {
             ..ask_of(&flow, number)
         };
         let record = ExecutionRecord {
-            flow: flow.clone(),
+            flow,
             name: name.clone(),
             status: Status::Blocked,
             ..ExecutionRecord::default()
         };
+        self.tell(id, 1, MessageBody::Ask(Box::new(ask)), Some(record))
+    }
+
+    /// An execution that waits for nothing runs under the name with this number.
+    fn start_named(&mut self, number: u64) -> Result<(), StoreError> {
         let id = Text::from(format!("e{number}"));
-        self.tell(&id, 1, MessageBody::Ask(Box::new(ask)), Some(record))?;
+        self.keep(&id, &Text::from(format!("n{number}")), Status::Running)?;
+        self.appear(id, number);
+        Ok(())
+    }
+
+    /// The store has an execution with this name and status, which asks for nothing.
+    fn keep(&mut self, id: &Text, name: &Text, status: Status) -> Result<(), StoreError> {
+        let record = ExecutionRecord {
+            flow: "f".into(),
+            name: name.clone(),
+            status,
+            ..ExecutionRecord::default()
+        };
+        let append = Append {
+            execution: id.clone(),
+            record: Some(record),
+            request: RequestChange::Keep(String::new()),
+            ..Append::default()
+        };
+        self.store.append(&[append])?;
+        Ok(())
+    }
+
+    fn appear(&mut self, id: Text, number: u64) {
+        let (flow, name) = (Text::from("f"), Text::from(format!("n{number}")));
         self.admission.deliver(Message {
             id: MessageId {
                 from: id,
@@ -241,7 +325,6 @@ impl Stream {
             },
             body: MessageBody::Appeared { flow, name },
         });
-        Ok(())
     }
 
     fn end(&mut self, id: &Text) -> Result<(), StoreError> {

@@ -129,6 +129,10 @@ impl Rows {
     }
 
     fn block_of(&self, event: u64) -> usize {
+        // Most events change a row that was entered lately.
+        if self.blocks.last().is_some_and(|block| block.first() <= event) {
+            return self.blocks.len() - 1;
+        }
         let place = self.blocks.partition_point(|block| block.first() <= event);
         place.saturating_sub(1)
     }

@@ -55,6 +55,7 @@ pub mod optional_connectors;
 pub mod problem;
 pub mod programs;
 pub mod replay;
+pub mod sender_turns;
 pub mod store_care;
 pub mod store_copy;
 pub mod stores;

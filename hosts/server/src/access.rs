@@ -23,6 +23,7 @@ use starbridge_flow::hex;
 use starbridge_flow::value::Text;
 use starbridge_node::callbacks::{Client, invalid_token};
 use starbridge_node::config::TokenConfig;
+use starbridge_node::offload::for_sender;
 use starbridge_node::problem::Problem;
 use starbridge_runtime::SignedCall;
 use std::net::{IpAddr, SocketAddr};
@@ -168,17 +169,19 @@ pub async fn check(
         return problem.into_response();
     }
     let client = |request: &Request| client_address(from.ip(), request.headers(), &app.trusted_proxies);
-    match admit(&app, path, &request) {
+    let sender = match admit(&app, path, &request) {
         Ok(caller) => {
+            let sender = caller.0.clone();
             let operator = caller.operator(request.headers());
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(operator);
+            sender
         }
         Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
             return failed(&app, client(&request), problem).into_response();
         }
         Err(problem) => return problem.into_response(),
-    }
+    };
     if path == REPORTS {
         let client = Client(client(&request));
         request.extensions_mut().insert(client);
@@ -193,7 +196,7 @@ pub async fn check(
             Err(problem) => return problem.into_response(),
         };
     }
-    next.run(request).await
+    for_sender(sender, next.run(request)).await
 }
 
 /// Refuses requests that no program and no page of ours sends, with any token.

@@ -9,11 +9,13 @@ use crate::App;
 use crate::caller::Caller;
 use crate::routes::Route;
 use crate::scope::lacks;
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use starbridge_node::callbacks::Client;
+use starbridge_node::offload::{INLINE_BYTES, for_sender};
 use starbridge_node::problem::Problem;
 use std::net::IpAddr;
 
@@ -51,7 +53,8 @@ pub async fn enter(app: App, client: IpAddr, mut request: Request, next: Next) -
         }
         return dressed(refused);
     }
-    let caller = Caller(visitor.name().cloned());
+    let sender = visitor.name().cloned();
+    let caller = Caller(sender.clone());
     let operator = caller.operator(request.headers());
     let extensions = request.extensions_mut();
     extensions.insert(caller);
@@ -59,8 +62,32 @@ pub async fn enter(app: App, client: IpAddr, mut request: Request, next: Next) -
     extensions.insert(Client(client));
     extensions.insert(visitor);
     let takes = takes_gzip(request.headers());
-    let answer = dressed(run(request, next).await);
-    if takes { compressed(answer).await } else { answer }
+    let answered = async {
+        let answer = dressed(run(request, next).await);
+        if takes { compressed(answer).await } else { answer }
+    };
+    let answer = for_sender(sender, answered).await;
+    kept_room(&app, answer).await
+}
+
+/// An answer that takes room among all answers until it is sent, if it is a large page. A page is made as a whole before.
+async fn kept_room(app: &App, answer: Response) -> Response {
+    let is_large = answer
+        .body()
+        .size_hint()
+        .exact()
+        .is_some_and(|bytes| bytes > INLINE_BYTES as u64);
+    if !is_large {
+        return answer;
+    }
+    let (parts, body) = answer.into_parts();
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+        return Response::from_parts(parts, Body::empty());
+    };
+    match app.answers.part(bytes) {
+        Ok(bytes) => Response::from_parts(parts, Body::from(bytes)),
+        Err(problem) => dressed(problem.into_response()),
+    }
 }
 
 /// Answers a request. What a form asks for is done to its end, even if the browser leaves, as it does when a form is sent twice.
@@ -68,7 +95,8 @@ async fn run(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    match tokio::spawn(next.run(request)).await {
+    let sender = request.extensions().get::<Caller>().and_then(|caller| caller.0.clone());
+    match tokio::spawn(for_sender(sender, next.run(request))).await {
         Ok(answer) => answer,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

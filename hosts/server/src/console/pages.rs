@@ -20,7 +20,7 @@ use starbridge_diagram::{InPage, Words, svg_in_page};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 use starbridge_machine::EventId;
-use starbridge_node::node::{Node, filter_pairs};
+use starbridge_node::node::filter_pairs;
 use starbridge_node::offload;
 use starbridge_node::problem::{Problem, quoted};
 use std::num::NonZero;
@@ -250,8 +250,8 @@ async fn shown(page: &Page, id: &str, query: Parameters) -> Result<String, PageR
     let of = id.to_owned();
     let (app, at, words) = (page.app.clone(), view.at, words(page));
     let chosen = inspected.visit.get("step").and_then(Value::as_str).map(str::to_owned);
-    let drawing = aside(&page.app.node, move |node| drawn(&app, node, &of, at, (words, chosen)));
-    let drawn = drawing.await??;
+    let drawing = offload::read(usize::MAX, move || drawn(&app, &of, at, (words, chosen)));
+    let drawn = drawing.await.map_err(Problem::from)??;
     let parts = ExecutionParts {
         view,
         end: drawn.end,
@@ -367,13 +367,8 @@ struct Drawn {
 }
 
 /// A long history has no picture.
-fn drawn(
-    app: &App,
-    node: &Node,
-    id: &str,
-    at: Option<u64>,
-    (words, chosen): (Words, Option<String>),
-) -> Result<Drawn, Problem> {
+fn drawn(app: &App, id: &str, at: Option<u64>, (words, chosen): (Words, Option<String>)) -> Result<Drawn, Problem> {
+    let node = app.node.as_ref();
     let last = node.last_event(id)?;
     let folded = match at.unwrap_or(last.0) {
         0..=DRAWN_EVENTS => Some(app.folds.get(node, id, at.map(EventId))?),
@@ -438,15 +433,15 @@ pub async fn flow(page: Page, Path(name): Path<String>, query: Parameters) -> Re
             .and_then(Value::as_number)
             .and_then(serde_json::Number::as_u64);
         let running = page.app.node.flows().running(&name, number.unwrap_or_default());
-        let graph = running
-            .map(|flow| {
-                let look = InPage {
-                    words: words(&page),
-                    ..InPage::default()
-                };
-                svg_in_page(&flow, None, &look)
-            })
-            .unwrap_or_default();
+        let words = words(&page);
+        let drawing = offload::read(usize::MAX, move || {
+            let look = InPage {
+                words,
+                ..InPage::default()
+            };
+            running.map(|flow| svg_in_page(&flow, None, &look)).unwrap_or_default()
+        });
+        let graph = drawing.await.map_err(Problem::from)?;
         let parts = FlowPageParts {
             flow: &flow,
             versions: &versions,

@@ -13,11 +13,15 @@ use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::Body;
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem};
+use starbridge_node::sender_turns::SenderTurns;
 use std::collections::HashMap;
 use tokio::sync::watch;
 
 /// The largest number of executions in one batch.
 const BATCH: usize = 1_000;
+/// How many starts of batches of one sender are under way. Starts of others stand between them, however long each takes.
+const AT_ONCE: usize = 64;
+static STARTS: SenderTurns = SenderTurns::new();
 
 /// Closed once the start is answered.
 type Answered = watch::Receiver<()>;
@@ -36,10 +40,11 @@ pub async fn batch(
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BatchTooLarge", detail));
     }
     let room = app.answers.room_before(body.length())?;
+    let places = STARTS.of(caller.0.clone(), AT_ONCE);
     let mut last = LastOfIdentity::default();
     let mut under_way = Vec::new();
     for entry in entries.values() {
-        let (app, caller) = (app.clone(), caller.clone());
+        let (app, caller, places) = (app.clone(), caller.clone(), places.clone());
         let entry = entry.as_object().cloned();
         let traceparent = traceparent_of(&headers);
         let (end, answered) = watch::channel(());
@@ -49,6 +54,7 @@ pub async fn batch(
                 // This fails only if the sender has gone.
                 let _ = earlier.changed().await;
             }
+            let _place = places.acquire_owned().await.map_err(|_| Problem::stopping())?;
             let begun = begin_one(&app, &caller, entry, traceparent).await;
             drop(end);
             begun

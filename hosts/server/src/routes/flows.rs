@@ -15,6 +15,7 @@ use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::Query;
 use starbridge_node::json::diagnosed;
 use starbridge_node::node::{Node, Operator, PoolLimits, PutError};
+use starbridge_node::offload::{self, INLINE_BYTES};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{FLOW_POOL, KeptFlow, KeptKey, PoolKey, StoreError};
 
@@ -30,10 +31,12 @@ pub async fn put(
     let new_limits = Query::of(query.0, &["newLimits"])?.flag("newLimits")?;
     let (definition, format) = read_definition(&headers, &mut body)?;
     let named = name.clone();
-    let put = super::aside(&app.node, move |node| {
-        node.put_flow_audited(&named, definition, format, &operator, new_limits)
-    })
-    .await?;
+    let (node, bytes) = (app.node.clone(), definition.len());
+    let work = move || node.put_flow_audited(&named, definition, format, &operator, new_limits);
+    let put = match is_large(bytes) {
+        true => offload::work(bytes, work).await?,
+        false => super::aside(&app.node, |_| work()).await?,
+    };
     match put {
         Ok(put) => {
             let found = diagnosed(&put.source, &put.diagnostics).to_list();
@@ -48,6 +51,12 @@ pub async fn put(
         }
         Err(error) => Err(not_put(&name, error)),
     }
+}
+
+/// Whether checking a definition of so many bytes takes long: few that do are checked at a time. The store is written for each, so
+/// that none is checked where requests are answered.
+fn is_large(bytes: usize) -> bool {
+    bytes > INLINE_BYTES
 }
 
 /// A definition in a body, with its format where the request says it.
@@ -94,12 +103,17 @@ pub(super) fn not_put(name: &str, error: PutError) -> Problem {
 pub async fn check(State(app): State<App>, Path(name): Path<String>, headers: HeaderMap, mut body: Sent) -> Answer {
     let (definition, format) = read_definition(&headers, &mut body)?;
     let named = name.clone();
-    let checked = super::aside(&app.node, move |node| {
+    let (node, bytes) = (app.node.clone(), definition.len());
+    let work = move || {
         let checked = node.check_flow(&named, definition, format)?;
         let flows = node.store().flows().map_err(PutError::Store)?;
         Ok((checked, versions_of(&flows, &named, false).unwrap_or_default()))
-    });
-    let (checked, versions) = checked.await?.map_err(|error| not_put(&name, error))?;
+    };
+    let checked = match is_large(bytes) {
+        true => offload::read(bytes, work).await?,
+        false => super::aside(&app.node, |_| work()).await?,
+    };
+    let (checked, versions) = checked.map_err(|error| not_put(&name, error))?;
     let latest = versions.first();
     let found = diagnosed(&checked.source, &checked.diagnostics).to_list();
     let body = serde_json::json!({

@@ -3,7 +3,6 @@
 use super::route::Route;
 use super::steps::{AT, at};
 use crate::App;
-use crate::answers::aside;
 use crate::scope::Scope;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -14,6 +13,7 @@ use starbridge_flow::graph::StepId;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::http::reading::Query;
+use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
@@ -70,7 +70,7 @@ async fn graph(State(app): State<App>, Path(id): Path<String>, query: Parameters
         }
     };
     let at = at(&query)?;
-    let svg = drawn(&app, id, at, look).await?;
+    let svg = app.answers.part(drawn(&app, id, at, look).await?.into())?;
     let headers = [
         (header::CONTENT_TYPE, "image/svg+xml; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
@@ -94,8 +94,8 @@ async fn marks(State(app): State<App>, Path(id): Path<String>, query: Parameters
 /// A picture alone, or as a part of a page, compact or not.
 async fn drawn(app: &App, id: String, at: Option<EventId>, in_page: Option<bool>) -> Answer<String> {
     let of = app.clone();
-    let made = aside(&app.node, move |node| {
-        let folded = of.folds.get(node, &id, at)?;
+    let made = offload::read(usize::MAX, move || {
+        let folded = of.folds.get(&of.node, &id, at)?;
         let status = folded.fold.marks.clone().finish();
         Ok::<_, Problem>(match in_page {
             Some(compact) => {

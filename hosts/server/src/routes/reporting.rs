@@ -4,7 +4,6 @@ use super::operating::{answered, audit};
 use super::route::Route;
 use super::steps::{entered, row_of};
 use crate::App;
-use crate::answers::aside;
 use crate::scope::Scope;
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -14,6 +13,7 @@ use starbridge_flow::value::{Text, Value};
 use starbridge_node::http::body::Sent;
 use starbridge_node::http::reading::Body;
 use starbridge_node::node::Operator;
+use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_runtime::{Reply, Report};
 
@@ -51,8 +51,8 @@ async fn report(
     let mut entry = audit(&app, &operator, "report", &id, &body);
     entry.detail.insert("event".into(), event.into());
     let (of, folds) = (id.clone(), app.clone());
-    let call = aside(&app.node, move |node| {
-        let folded = folds.folds.get(node, &of, None)?;
+    let call = offload::work(usize::MAX, move || {
+        let folded = folds.folds.get(&folds.node, &of, None)?;
         let visits = folded.visits();
         Ok::<_, Problem>(row_of(&visits, event)?.awaited_report())
     });

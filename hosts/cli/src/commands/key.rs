@@ -81,7 +81,7 @@ fn check(name: &KeyName, output: Output) -> Result<(), Exit> {
             return Err(bad(
                 output,
                 &message,
-                "it must have a letter or digit, and no line breaks",
+                "it must have a letter or digit, and no line breaks; `PUT /v1/keys/{pool}/{key}` takes one with line breaks, written as `%0A`",
             ));
         }
     }

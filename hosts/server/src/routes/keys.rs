@@ -126,14 +126,6 @@ fn settable(pool: &str, key: &str) -> Answer<PoolKey> {
         let detail = format!("keys of the pool {} can't be set: {own}", quoted(pool));
         return Err(Problem::bad(detail));
     }
-    if key.contains(char::is_control) {
-        // A key that was made from an input is shown all the same.
-        let detail = format!(
-            "a key that is set has no line breaks and other control characters, not {}",
-            quoted(key)
-        );
-        return Err(Problem::bad(detail));
-    }
     pool_key(pool, key)
 }
 

@@ -94,7 +94,20 @@ document.addEventListener("selectstart", (event) => held && event.preventDefault
 document.addEventListener("shown", draw);
 draw();
 
-/** Puts what differs in place of what is there: most steps of a large graph stand as before. */
+/** Gives a node the attributes and texts of another. What is of another shape is replaced. */
+function become(one, other) {
+  if (one.isEqualNode(other)) return;
+  const [parts, others] = [one, other].map((of) => [...of.childNodes]);
+  if (one.nodeName !== other.nodeName || parts.length !== others.length) {
+    return one.replaceWith(document.importNode(other, true));
+  }
+  if (one.nodeType !== Node.ELEMENT_NODE) return void (one.data = other.data);
+  for (const { name } of [...one.attributes]) if (!other.hasAttribute(name)) one.removeAttribute(name);
+  for (const { name, value } of other.attributes) set(one, name, value);
+  parts.forEach((part, at) => become(part, others[at]));
+}
+
+/** Changes what differs in the graph: a step that stays where it is is not laid out anew. */
 document.addEventListener("part", (event) => {
   const { part, next } = event.detail;
   const [here, drawn] = [part, next].map((of) => of.querySelector("svg.flow"));
@@ -102,13 +115,12 @@ document.addEventListener("part", (event) => {
   if (part.dataset.part !== "graph" || !steps || !others || steps.children.length !== others.children.length) return;
   event.preventDefault();
   for (const name of ["width", "height", "viewBox"]) set(here, name, drawn.getAttribute(name));
-  const head = [...drawn.children].slice(0, -1).map((child) => document.importNode(child, true));
-  here.replaceChildren(...head, steps);
+  const heads = [here, drawn].map((of) => [...of.children].slice(0, -1));
+  for (const child of heads[0]) child.remove();
+  steps.before(...heads[1].map((child) => document.importNode(child, true)));
   set(steps, "transform", others.getAttribute("transform"));
   const fresh = [...others.children];
-  [...steps.children].forEach((step, at) => {
-    if (!step.isEqualNode(fresh[at])) step.replaceWith(document.importNode(fresh[at], true));
-  });
+  [...steps.children].forEach((step, at) => become(step, fresh[at]));
 });
 
 // The row that is chosen is in sight, where its table scrolls by itself.

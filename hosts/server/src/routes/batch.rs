@@ -15,7 +15,7 @@ use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_node::sender_turns::SenderTurns;
 use std::collections::HashMap;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// The largest number of executions in one batch.
 const BATCH: usize = 1_000;
@@ -40,7 +40,13 @@ pub async fn batch(
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BatchTooLarge", detail));
     }
     let room = app.answers.room_before(body.length())?;
-    let places = STARTS.of(caller.0.clone(), AT_ONCE);
+    // Where no tokens are needed, nobody has to be told apart.
+    let most = if caller.0.is_some() {
+        AT_ONCE
+    } else {
+        Semaphore::MAX_PERMITS
+    };
+    let places = STARTS.of(caller.0.clone(), most);
     let mut last = LastOfIdentity::default();
     let mut under_way = Vec::new();
     for entry in entries.values() {

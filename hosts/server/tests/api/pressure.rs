@@ -1,4 +1,5 @@
-use crate::harness::{Answer, Running};
+use crate::access::access;
+use crate::harness::{Answer, Running, definition, sent};
 use crate::held::Held;
 use crate::mailbox::ended;
 use reqwest::Method;
@@ -92,4 +93,47 @@ async fn turned_away(server: &Running, number: usize) -> Option<String> {
     assert_eq!(response.headers()["retry-after"], "1");
     assert_eq!(Answer::of(response).await.code(), (429, "Busy"));
     Some(name)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fairness_batches_of_one_token_leave_room_for_another() {
+    let store = Held::over(in_memory());
+    let kept = store.clone();
+    let server = Running::with(access(), |settings| {
+        settings.store = kept;
+        settings.inbox = 512;
+        settings.owners = 1;
+    })
+    .await;
+    let server = Arc::new(server);
+    let flow = definition(json!([{"type": "pass", "name": "p"}])).to_string();
+    let put = server.request(Method::PUT, "/v1/flows/f").bearer_auth("token-admin");
+    assert_eq!(sent(put.body(flow)).await.status(), 201);
+    store.hold(true);
+    let begin = |path: &str, token: &str, body: Value| {
+        let request = server.request(Method::POST, path).bearer_auth(token);
+        tokio::spawn(sent(request.body(body.to_string())))
+    };
+    let batch = Value::from_iter((0..1_000).map(|_| json!({"flow": "f"})));
+    let batches: Vec<_> = (0..8)
+        .map(|_| begin("/v1/executions/batch", "token-start", batch.clone()))
+        .collect();
+    let mut others = Vec::new();
+    for _ in 0..30 {
+        let mut other = begin("/v1/flows/f/executions", "token-admin", json!({}));
+        // One that is taken waits for the store; one that is turned away is told so at once.
+        if let Ok(refused) = tokio::time::timeout(Duration::from_millis(100), &mut other).await {
+            panic!("{}", refused.unwrap().status());
+        }
+        others.push(other);
+    }
+    store.hold(false);
+    for other in others {
+        assert_eq!(other.await.unwrap().status(), 201);
+    }
+    for batch in batches {
+        let answer = Answer::of(batch.await.unwrap()).await;
+        let items = answer.body["items"].as_array().unwrap();
+        assert!(items.iter().all(|item| item["status"] == 201), "{answer:?}");
+    }
 }

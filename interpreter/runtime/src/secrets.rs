@@ -188,22 +188,22 @@ impl Vault {
             true => self.after_rests(&log),
             false => self.rest_of_token(&log),
         };
-        let whole = log.get(from..).unwrap_or_default();
-        match self.redacted_text(whole) {
-            Some(redacted) => redacted,
-            None if from == 0 => log,
-            None => whole.to_owned(),
-        }
+        self.redacted_after(log, from)
     }
 
     /// A cause with secrets redacted. Programs and workers make causes of the last lines of a log, so it may begin with the rest of
     /// a task token, too.
     pub(crate) fn redacted_cause(&self, cause: String) -> String {
         let from = self.rest_of_token(&cause);
-        let whole = cause.get(from..).unwrap_or_default();
+        self.redacted_after(cause, from)
+    }
+
+    /// The rest of a text from this position on, with secrets redacted.
+    fn redacted_after(&self, text: String, from: usize) -> String {
+        let whole = text.get(from..).unwrap_or_default();
         match self.redacted_text(whole) {
             Some(redacted) => redacted,
-            None if from == 0 => cause,
+            None if from == 0 => text,
             None => whole.to_owned(),
         }
     }
